@@ -1,0 +1,38 @@
+"""What a release gives away about the private data behind it."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from bayesrecon._version import __version__ as __version__
+
+# In a bare checkout the sub-packages `models` and `posteriors` lie beside this folder.
+_root = Path(__file__).resolve().parent.parent
+if (_root / "pyproject.toml").is_file():
+    __path__ = [*__path__, str(_root)]
+
+_LAZY = {
+    "BayesreconError": "bayesrecon.errors",
+    "Deletion": "bayesrecon.types",
+    "Model": "bayesrecon.types",
+    "PseudoData": "bayesrecon.types",
+    "Recovery": "bayesrecon.result",
+    "Release": "bayesrecon.types",
+    "load_result": "bayesrecon.result",
+    "recover": "bayesrecon.recovery",
+}
+_MODULES = ("models", "posteriors", "evaluate", "plots")
+
+__all__ = [*_LAZY, *_MODULES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"bayesrecon.{name}")
+    raise AttributeError(f"module 'bayesrecon' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

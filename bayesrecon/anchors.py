@@ -1,0 +1,86 @@
+"""Generic records to evaluate the embedding at, drawn from what the attacker knows and nothing else."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Field, Records
+
+_ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A law over records: every unknown field spread over its domain, known fields drawn as whole rows.
+
+    Args:
+        fields: the model's record fields.
+        known: `{field: (N, *shape)}`, the values an attacker already has, row by row.
+        centre, scale: `{field: shape}` location and spread of the unknown fields; fields without them are
+            drawn over many orders of magnitude.
+        accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
+    """
+
+    fields: Mapping[str, Field]
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)
+    centre: Mapping[str, np.ndarray] = field(default_factory=dict)
+    scale: Mapping[str, np.ndarray] = field(default_factory=dict)
+    accept: Callable[[Records], np.ndarray] | None = None
+
+    def draw(self, rng: np.random.Generator, size: int) -> Records:
+        """`size` records, `{field: (size, *shape)}`.
+
+        Known rows come in a random order, each used equally often, so that every unit is present.
+
+        Raises `BayesreconError` when hardly any record is accepted.
+        """
+        records = self._draw(rng, size)
+        if self.accept is None:
+            return records
+        kept = _subset(records, self.accept(records))
+        for _ in range(_ROUNDS):
+            missing = size - _count(kept)
+            if missing <= 0:
+                return {k: v[:size] for k, v in kept.items()}
+            records = self._draw(rng, size)
+            more = _subset(records, self.accept(records))
+            kept = {k: np.concatenate([v, more[k]]) for k, v in kept.items()}
+        if _count(kept) < min(size, 32):
+            raise BayesreconError(
+                "hardly any generic record has a usable score under this model; narrow the fields with domain= "
+                "or bounds="
+            )
+        return kept
+
+    def _draw(self, rng: np.random.Generator, size: int) -> Records:
+        records: Records = {}
+        if self.known:
+            count = _count(self.known)
+            rows = np.concatenate([rng.permutation(count) for _ in range(-(-size // count))])[:size]
+        for name, spec in self.fields.items():
+            shape = (size, *spec.shape)
+            if name in self.known:
+                records[name] = self.known[name][rows]
+            elif name in self.centre:
+                records[name] = spec.domain.draw(rng, shape, self.centre[name], self.scale[name])
+            else:
+                records[name] = spec.domain.draw_broad(rng, shape)
+        return records
+
+    def recentred(self, mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]) -> "Reference":
+        """The same law around other moments."""
+        return replace(
+            self,
+            centre={k: np.array(v) for k, v in mean.items()},
+            scale={k: np.array(v) for k, v in sd.items()},
+        )
+
+
+def _count(records: Mapping[str, np.ndarray]) -> int:
+    return len(next(iter(records.values())))
+
+
+def _subset(records: Records, mask: np.ndarray) -> Records:
+    return {k: v[mask] for k, v in records.items()}

@@ -1,0 +1,98 @@
+"""Do the draws and the model belong together?
+
+For draws of the posterior with score s and mean m, Stein's identity gives `E[s] = 0`,
+`E[(theta - m)_i s_j] = -[i = j]` and `E[(theta - m)_i^2 s_i] = 0`. With the score of the solved measure
+these are tested over the draws; convergence and duplicated chains are looked at directly.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size, split_r_hat
+
+_FALSE_ALARMS = 1e-4  # per release and identity, before a warning is given
+_SMALLEST_SIZE = 0.05  # violations below this are not worth a warning however significant
+_R_HAT = 1.01
+
+
+class StateOfDraws(NamedTuple):
+    """Warnings, one line each, and the largest violation of the identities in standard errors."""
+
+    warnings: tuple[str, ...]
+    worst_z: float
+
+
+def check_draws(
+    names: tuple[str, ...], theta: np.ndarray, weights: np.ndarray, chain: np.ndarray, scores: np.ndarray
+) -> StateOfDraws:
+    """Test the Stein identities.
+
+    Args:
+        names: `(d,)` coordinate names.
+        theta: `(T, d)` atoms.
+        scores: `(T, d)` score of the fitted posterior at the atoms, in the same coordinates.
+    """
+    warnings = list(_chains(names, theta, chain))
+    mean = weights @ theta
+    sd = np.sqrt(weights @ (theta - mean) ** 2)
+    t, s = (theta - mean) / sd, scores * sd  # unit free
+    d = t.shape[1]
+    rows, columns = np.divmod(np.arange(d * d), d) if d <= 40 else (np.arange(d), np.arange(d))
+    # The mean is estimated too: its sampling error enters linearly and is carried by -t.
+    series = {
+        "E[score]": (s, np.arange(d), np.arange(d)),
+        "E[(theta - mean) score] + 1": (t[:, rows] * s[:, columns] + (rows == columns), rows, columns),
+        "E[(theta - mean)^2 score]": (t**2 * s + 2 * t, np.arange(d), np.arange(d)),
+    }
+    worst = 0.0
+    for label, (values, i, j) in series.items():
+        size = weights @ values
+        ess = effective_sample_size(values, chain) / (len(weights) * np.sum(weights**2))
+        error = np.sqrt(weights @ (values - size) ** 2 / ess)
+        z = np.divide(np.abs(size), error, out=np.zeros_like(size), where=error > 0)
+        worst = max(worst, float(z.max()))
+        threshold = _normal_quantile(_FALSE_ALARMS / len(z))
+        broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
+        if broken.size:
+            order = broken[np.argsort(-z[broken])][:3]
+            which = ", ".join(
+                f"{names[j[k]]}{'' if i[k] == j[k] else ' with ' + names[i[k]]} by {size[k]:+.2g} (z {z[k]:.0f})"
+                for k in order
+            )
+            warnings.append(
+                f"draws and model disagree: {label} should be 0 and is off for {which}"
+                + (f" and {broken.size - len(order)} more" if broken.size > len(order) else "")
+                + "; is the prior right, and are these converged draws of this very model?"
+            )
+    return StateOfDraws(tuple(warnings), worst)
+
+
+def _normal_quantile(tail: float) -> float:
+    from scipy.stats import norm
+
+    return float(norm.isf(tail / 2))
+
+
+def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> list[str]:
+    found = []
+    numbers = np.unique(chain)
+    seen: dict[bytes, int] = {}
+    for c in numbers:
+        content = np.ascontiguousarray(theta[chain == c]).tobytes()
+        if content in seen:
+            found.append(f"chain {c} is a copy of chain {seen[content]}: its draws carry no information of their own")
+        seen.setdefault(content, int(c))
+    distinct = len(np.unique(theta, axis=0))
+    if not found and distinct < 0.5 * len(theta):
+        found.append(f"only {distinct} of {len(theta)} draws are distinct: were draws duplicated?")
+    r_hat = split_r_hat(theta, chain)
+    worst = int(r_hat.argmax())
+    # With few draws the statistic itself is noisy.
+    limit = max(_R_HAT, 1 + 10 / max(np.bincount(np.unique(chain, return_inverse=True)[1]).min(), 1))
+    if r_hat[worst] > limit:
+        found.append(
+            f"the chains have not converged: split R-hat of {names[worst]} is {r_hat[worst]:.3f} "
+            f"(at most {limit:.2f} expected); is warm-up left in?"
+        )
+    return found

@@ -1,0 +1,80 @@
+"""The coordinates and the metric in which the divergence is taken."""
+
+from dataclasses import replace
+from typing import Literal
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Model, Release
+
+MetricName = Literal["covariance", "identity"]
+CoordinatesName = Literal["unconstrained", "constrained"]
+
+
+def constrained_theta(model: Model, theta: np.ndarray) -> np.ndarray:
+    """Constrained values of every parameter stacked, `(T, d')`."""
+    params = jax.vmap(model.constrain)(theta)
+    return np.concatenate([np.asarray(params[p.name]).reshape(len(theta), -1) for p in model.parameters], axis=1)
+
+
+def in_coordinates(release: Release, coordinates: str) -> Release:
+    """The release in the asked coordinates.
+
+    Integration by parts drops a boundary term, so constrained coordinates are refused where the draws show
+    density at a boundary of the support.
+    """
+    if coordinates == "unconstrained":
+        return release
+    if coordinates != "constrained":
+        raise BayesreconError(f"coordinates={coordinates!r}: expected 'unconstrained' or 'constrained'")
+    model = release.model.in_constrained_coordinates
+    theta = constrained_theta(release.model, np.asarray(release.theta))
+    low = np.concatenate([np.full(p.size, p.bounds[0]) for p in model.parameters if p.bounds])
+    high = np.concatenate([np.full(p.size, p.bounds[1]) for p in model.parameters if p.bounds])
+    sd = theta.std(axis=0)
+    for side, distance in (("lower", theta - low), ("upper", high - theta)):
+        # Density at the boundary in units of one over the standard deviation, from the nearest twentieth of one.
+        density = (distance < 0.05 * sd).mean(axis=0) / 0.05
+        for j in np.flatnonzero(density > 0.01):
+            raise BayesreconError(
+                f"coordinates='constrained' is not valid: the density of {model.coordinates[j]} does not vanish "
+                f"at its {side} bound (about {density[j]:.2g} of its peak); use coordinates='unconstrained'"
+            )
+    return replace(release, model=model, theta=theta)
+
+
+def metric_factor(release: Release, metric: str | None) -> np.ndarray:
+    """`(d, d)` factor whose product with its transpose is Sigma.
+
+    The default is the weighted covariance of the atoms for draws and the identity for a Dirac release.
+    """
+    name = metric or ("covariance" if release.temperature else "identity")
+    theta, weights = np.asarray(release.theta), np.asarray(release.weights)
+    count, d = theta.shape
+    if name == "identity":
+        return np.eye(d)
+    if name != "covariance":
+        raise BayesreconError(f"metric={metric!r}: expected 'covariance' or 'identity'")
+    if count <= d:
+        raise BayesreconError(
+            f"{count} draws are too few for the covariance of {d} parameters; supply more draws or metric='identity'"
+        )
+    centred = theta - weights @ theta
+    spread = np.sqrt(weights @ centred**2)
+    fixed = np.flatnonzero(~(spread > 1e-12 * (1 + np.abs(theta).max(axis=0))))
+    if fixed.size:
+        raise BayesreconError(
+            f"parameter {release.model.coordinates[fixed[0]]} takes one value in all draws; "
+            "it cannot have been sampled: drop it from the model or check the file"
+        )
+    # Equilibrated first: raw scales differ by many orders of magnitude.
+    correlation = (centred / spread * weights[:, None]).T @ (centred / spread)
+    values, vectors = np.linalg.eigh(correlation)
+    if values[0] < 1e-14 * values[-1]:
+        raise BayesreconError(
+            "the draws lie in a subspace of the parameters (their covariance is singular): a parameter is a "
+            "function of others, or the draws are too few; supply more draws or metric='identity'"
+        )
+    return spread[:, None] * vectors * np.sqrt(values)

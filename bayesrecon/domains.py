@@ -1,0 +1,136 @@
+"""Where the values of a record's field can lie, and how to draw generic values there."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+Kind = Literal["real", "interval", "integer", "levels"]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The set of legal values of one field.
+
+    `kind` is "real" (the line), "interval" (`low` to `high`, one end may be infinite), "integer"
+    (whole numbers from `low` to `high`) or "levels" (the finite set `levels`).
+    """
+
+    kind: Kind = "real"
+    low: float = -math.inf
+    high: float = math.inf
+    levels: tuple[float, ...] = ()
+
+    @property
+    def discrete(self) -> bool:
+        return self.kind in ("integer", "levels")
+
+    @property
+    def dtype(self) -> type:
+        whole = self.kind == "integer" or (self.kind == "levels" and all(v == int(v) for v in self.levels))
+        return np.int64 if whole else np.float64
+
+    def contains(self, values: np.ndarray) -> np.ndarray:
+        """Elementwise membership, same shape as `values`."""
+        values = np.asarray(values, float)
+        if self.kind == "levels":
+            return np.isin(values, self.levels)
+        inside = (values >= self.low) & (values <= self.high) & np.isfinite(values)
+        return inside & (values == np.round(values)) if self.kind == "integer" else inside
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], centre: Any, scale: Any) -> np.ndarray:
+        """Values of the given shape spread over the domain around `centre` with spread `scale`.
+
+        Finite sets are drawn uniformly: every level must be present for the kernel to reach its rank.
+        """
+        if self.kind == "levels":
+            return rng.choice(np.asarray(self.levels, self.dtype), size=shape)
+        centre, scale = np.asarray(centre, float), np.asarray(scale, float)
+        if self.kind == "integer":
+            # At least one neighbour on each side, or a narrow field would collapse to one value.
+            values = np.round(self._continuous(rng, shape, centre, np.maximum(scale, 1.0)))
+            return np.clip(values, self.low, self.high).astype(np.int64)
+        return self._continuous(rng, shape, centre, scale)
+
+    def draw_broad(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Values over many orders of magnitude, for a field whose location and scale are unknown."""
+        if self.kind == "levels":
+            return self.draw(rng, shape, 0.0, 1.0)
+        low, high = self.low, self.high
+        if math.isfinite(low) and math.isfinite(high):
+            values = rng.uniform(low, high, size=shape)
+        else:
+            size = 10.0 ** rng.uniform(-2.0, 5.0, size=shape)
+            if math.isinf(low) and math.isinf(high):
+                values = size * rng.choice([-1.0, 1.0], size=shape)
+            else:
+                values = low + size if math.isfinite(low) else high - size
+        return np.round(values).astype(np.int64) if self.kind == "integer" else values
+
+    def _continuous(
+        self, rng: np.random.Generator, shape: tuple[int, ...], centre: np.ndarray, scale: np.ndarray
+    ) -> np.ndarray:
+        low, high = self.low, self.high
+        if math.isinf(low) and math.isinf(high):
+            return centre + scale * rng.standard_normal(shape)
+        if math.isfinite(low) and math.isfinite(high):
+            # A beta law with the wanted moments, flattened so that it never becomes a spike.
+            m = np.clip((centre - low) / (high - low), 0.02, 0.98)
+            v = np.clip((scale / (high - low)) ** 2, 1e-8, 0.3 * m * (1 - m))
+            strength = m * (1 - m) / v - 1
+            return low + (high - low) * rng.beta(m * strength, (1 - m) * strength, size=shape)
+        sign, end = (1.0, low) if math.isfinite(low) else (-1.0, high)
+        m = np.maximum(sign * (centre - end), 0.3 * np.abs(scale) + 1e-12)
+        spread = np.log1p((scale / m) ** 2)  # log-normal with mean m and standard deviation scale
+        return end + sign * np.exp(np.log(m) - spread / 2 + np.sqrt(spread) * rng.standard_normal(shape))
+
+
+REAL = Domain()
+POSITIVE = Domain("interval", low=0.0)
+BINARY = Domain("levels", levels=(0.0, 1.0))
+COUNT = Domain("integer", low=0.0)
+
+_NAMED = {
+    "real": REAL,
+    "positive": POSITIVE,
+    "unit": Domain("interval", 0.0, 1.0),
+    "binary": BINARY,
+    "count": COUNT,
+    "integer": Domain("integer"),
+}
+
+
+def parse(spec: "Domain | str | Sequence[float]", field: str) -> Domain:
+    """A `Domain` from what a user writes.
+
+    A name ("real", "positive", "unit", "binary", "count", "integer"), a tuple `(low, high)` of two numbers
+    for an interval, or a list of the legal values. Raises `BayesreconError` for anything else.
+
+    >>> parse([1, 2, 3], "group").levels
+    (1.0, 2.0, 3.0)
+    """
+    if isinstance(spec, Domain):
+        return spec
+    if isinstance(spec, str):
+        if spec not in _NAMED:
+            raise BayesreconError(
+                f"domain of field {field!r}: {spec!r} is not one of {', '.join(_NAMED)}, (low, high) or [values]"
+            )
+        return _NAMED[spec]
+    try:
+        values = tuple(float(v) for v in spec)
+    except (TypeError, ValueError):
+        raise BayesreconError(
+            f"domain of field {field!r}: expected a name, (low, high) or [values], got {spec!r}"
+        ) from None
+    if isinstance(spec, tuple):
+        if len(values) != 2 or not values[0] < values[1]:
+            raise BayesreconError(f"domain of field {field!r}: an interval is (low, high) with low < high, got {spec}")
+        return Domain("interval", *values)
+    if not values:
+        raise BayesreconError(f"domain of field {field!r}: the list of values is empty")
+    return Domain("levels", levels=tuple(sorted(set(values))))

@@ -1,0 +1,243 @@
+"""The kernel mean embedding that a release determines, streamed over its atoms.
+
+For records z and atoms theta_t with weights a_t (Fisher divergence = MMD: Wynne 2025, Theorem 3.4, 4.3):
+
+    gram    k(z, z') = sum_t a_t <phi_z(t), phi_z'(t)>
+    target  mu(z)    = -sum_t a_t [tau tr(Sigma Hess l(theta_t, z)) + <phi_z(t), Sigma^(1/2)' grad log pi0(theta_t)>]
+    noise   Cov(r_t), r_t(m) = <phi_m(t), sum_j w_j phi_j(t) + Sigma^(1/2)' grad log pi0> + tau tr(Sigma Hess l_m)
+    value   V(z, z') = Cov_t(l(theta_t, z), l(theta_t, z'))
+
+Everything is expressed in a basis psi = phi_Z A of r functions spanned by M anchors, chosen orthonormal on a
+thinned set of atoms, so that the accumulated Gram matrix is well conditioned however small the kernel's
+last eigenvalues are. Memory is bounded by `CHUNK` doubles per block whatever the number of atoms.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.score import prior_score, scores, taylor
+from bayesrecon.types import Model, Records, Release
+
+CHUNK = 2**22
+"""Largest block of the score tensor, in doubles (32 MiB)."""
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """r functions of a record: `psi = phi_Z A`, with anchors `records` `{field: (M, ...)}` and `A (M, r)`."""
+
+    records: Records
+    coefficients: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return self.coefficients.shape[1]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """One pass over the atoms.
+
+    Attributes:
+        gram: `(r, r)` kernel of the basis.
+        target: `(r,)` embedding of the private data in the basis, `sum_n e_k(x_n)`.
+        cross: `(Q, r)` the basis functions at the probe records, `e_k(z) = sum_m A_mk k(z_m, z)`.
+        value: `(r, r)` value kernel of the basis.
+    """
+
+    gram: np.ndarray
+    target: np.ndarray
+    cross: np.ndarray
+    value: np.ndarray
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _moments(
+    model: Model,
+    temperature: float,
+    metric: Any,
+    theta: Any,
+    weights: Any,
+    anchors: Records,
+    coefficients: Any,
+    probes: Records,
+    shift: Any,
+) -> tuple[Any, ...]:
+    size = coefficients.shape[0]
+    both = {k: jnp.concatenate([anchors[k], probes[k]]) for k in anchors}
+    value, phi, lap = taylor(model, metric, theta, both)
+    value, lap = value[:, :size] @ coefficients, lap[:, :size] @ coefficients
+    psi = phi[..., :size] @ coefficients  # (C, k, r)
+    heavy = psi * weights[:, None, None]
+    flat, heavy_flat = psi.reshape(-1, psi.shape[-1]), heavy.reshape(-1, psi.shape[-1])
+    base = prior_score(model, metric, theta, temperature)
+    gram = heavy_flat.T @ flat
+    target = -(temperature * (weights @ lap) + jnp.einsum("ckr,ck->r", heavy, base))
+    cross = phi[..., size:].reshape(-1, phi.shape[-1] - size).T @ heavy_flat
+    centred = value - shift
+    return gram, target, cross, weights @ centred, (centred * weights[:, None]).T @ centred
+
+
+@partial(jax.jit, static_argnames="model")
+def _values(model: Model, theta: Any, anchors: Records, coefficients: Any) -> Any:
+    one = jax.vmap(model.log_lik, in_axes=(None, 0))
+    return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _residuals(
+    model: Model, temperature: float, metric: Any, theta: Any, anchors: Records, coefficients: Any, y: Any
+) -> tuple[Any, Any]:
+    _, phi, lap = taylor(model, metric, theta, anchors)
+    psi = phi @ coefficients
+    score = psi @ y + prior_score(model, metric, theta, temperature)
+    return jnp.einsum("ckr,ck->cr", psi, score) + temperature * (lap @ coefficients), score
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _influence(
+    model: Model,
+    temperature: float,
+    metric: Any,
+    theta: Any,
+    anchors: Records,
+    coefficients: Any,
+    y: Any,
+    b: Any,
+) -> tuple[Any, Any]:
+    residual, score = _residuals(model, temperature, metric, theta, anchors, coefficients, y)
+    return residual @ b, score
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _noise(
+    model: Model,
+    temperature: float,
+    metric: Any,
+    theta: Any,
+    weights: Any,
+    anchors: Records,
+    coefficients: Any,
+    y: Any,
+) -> tuple[Any, Any]:
+    residual, _ = _residuals(model, temperature, metric, theta, anchors, coefficients, y)
+    return weights @ residual, (residual * weights[:, None]).T @ residual
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A release seen through a metric: the source of `gram`, `target`, `noise` and the value kernel.
+
+    Args:
+        release: atoms in the coordinates to be used.
+        metric: `(d, k)` factor with `metric @ metric.T = Sigma`.
+        progress: called with a label and the fraction done.
+    """
+
+    release: Release
+    metric: np.ndarray
+    progress: Progress | None = None
+
+    @cached_property
+    def effective_size(self) -> float:
+        """`1 / sum a_t^2`: T for equal weights."""
+        return float(1.0 / np.sum(np.asarray(self.release.weights) ** 2))
+
+    def thinned(self, rows: int) -> np.ndarray:
+        """At most about `rows / k` atoms spread evenly over the release."""
+        count = min(self.release.size, max(8, -(-rows // self.metric.shape[1])))
+        return np.linspace(0, self.release.size - 1, count).astype(int)
+
+    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
+        theta, weights = np.asarray(self.release.theta)[atoms], np.asarray(self.release.weights)[atoms]
+        scale = np.repeat(np.sqrt(weights / weights.sum()), self.metric.shape[1])
+        blocks = [
+            np.asarray(scores(self.release.model, self.metric, t, records))[: n * self.metric.shape[1]]
+            for t, _, n in _blocks(theta, weights, min(self._chunk(records), 2 ** (len(theta) - 1).bit_length()))
+        ]
+        return np.concatenate(blocks) * scale[:, None]
+
+    def information(self, records: Records) -> np.ndarray:
+        """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
+
+        In the metric of the posterior covariance the private records' values add up to about one.
+        """
+        scores = np.clip(self.scores(records, self.thinned(256)), -1e150, 1e150)
+        norm = (scores**2).sum(axis=0)
+        norm[norm >= 1e290] = np.inf
+        return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
+
+    def moments(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None, label: str = "kernel") -> Moments:
+        """Gram matrix, target, value kernel and probe values of the basis in one pass."""
+        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
+        if atoms is not None:
+            theta, weights = theta[atoms], weights[atoms] / weights[atoms].sum()
+        model, tau = self.release.model, self.release.temperature
+        # One atom's values as a shift keep the covariance of large log likelihoods accurate.
+        shift = _values(model, theta[:1], basis.records, basis.coefficients)[0]
+        chunk = self._chunk(basis.records, probes)
+        total = None
+        for block, a, _ in self._progress(_blocks(theta, weights, chunk), len(theta), chunk, label):
+            part = _moments(model, tau, self.metric, block, a, basis.records, basis.coefficients, probes, shift)
+            total = part if total is None else tuple(s + p for s, p in zip(total, part, strict=True))
+        assert total is not None
+        gram, target, cross, mean, square = (np.asarray(x) for x in total)
+        return Moments(gram, target, cross, square - np.outer(mean, mean))
+
+    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+        """`Cov(r_t)` `(r, r)` of the residuals at the solution `y (r,)`."""
+        chunk = self._chunk(basis.records)
+        mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
+        for block, a, _ in self._atoms(chunk, "noise"):
+            m, s = _noise(*self._static, self.metric, block, a, basis.records, basis.coefficients, y)
+            mean, square = mean + np.asarray(m), square + np.asarray(s)
+        return square - np.outer(mean, mean)
+
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, k)`."""
+        chunk = self._chunk(basis.records)
+        rows, fitted = [], []
+        for block, _, n in self._atoms(chunk, "errors"):
+            r, s = _influence(*self._static, self.metric, block, basis.records, basis.coefficients, y, b)
+            rows.append(np.asarray(r)[:n])
+            fitted.append(np.asarray(s)[:n])
+        return np.concatenate(rows), np.concatenate(fitted)
+
+    @property
+    def _static(self) -> tuple[Model, float]:
+        return self.release.model, self.release.temperature
+
+    def _chunk(self, *records: Records) -> int:
+        """Atoms per block: a power of two, so that few shapes are ever compiled."""
+        width = sum(len(next(iter(r.values()))) for r in records) * self.metric.shape[1]
+        return 2 ** int(np.clip(np.log2(CHUNK / width), 0, 11))
+
+    def _atoms(self, chunk: int, label: str) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
+        return self._progress(_blocks(theta, weights, chunk), len(theta), chunk, label)
+
+    def _progress(self, blocks: Iterator[Any], size: int, chunk: int, label: str) -> Iterator[Any]:
+        for i, block in enumerate(blocks):
+            yield block
+            if self.progress is not None:
+                self.progress(label, min(1.0, (i + 1) * chunk / size))
+
+
+def _blocks(theta: np.ndarray, weights: np.ndarray, chunk: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    """Blocks of exactly `chunk` atoms; the last is padded with copies of weight zero."""
+    for start in range(0, len(theta), chunk):
+        block, a = theta[start : start + chunk], weights[start : start + chunk]
+        n = len(block)
+        if n < chunk:
+            block = np.concatenate([block, np.repeat(block[-1:], chunk - n, axis=0)])
+            a = np.concatenate([a, np.zeros(chunk - n)])
+        yield block, a, n

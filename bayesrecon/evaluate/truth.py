@@ -1,0 +1,50 @@
+"""The statistics of the private data themselves, and how far a recovery lies from them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.precision import in_float64
+from bayesrecon.recovery import library_of
+from bayesrecon.result import Recovery
+from bayesrecon.types import Model, Records
+
+
+@in_float64
+def true_statistics(
+    model: Model,
+    records: Records,
+    *,
+    statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+    known: tuple[str, ...] = (),
+    unit: str | None = None,
+) -> dict[str, float]:
+    """What `recover` estimates, computed from the data.
+
+    Args:
+        records: `{field: (N, *shape)}`, the private data.
+        statistics: the user's functions, as given to `recover`.
+        known: names of the fields that the attacker knows.
+        unit: the known field that names the unit.
+    """
+    missing = [f for f in model.fields if f not in records]
+    if missing:
+        raise BayesreconError(f"the data lack field {missing[0]} (fields: {', '.join(model.fields)})")
+    data = {f: np.asarray(records[f]) for f in model.fields}
+    # Standardised by the data themselves: sums of far-off values would lose digits.
+    centre = {f: v.mean(axis=0) for f, v in data.items()}
+    scale = {f: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for f, v in data.items()}
+    levels = np.unique(data[unit]).tolist() if unit is not None else []
+    library = library_of(model.fields, known, centre, scale, unit, levels, statistics, data)
+    totals = dict(zip(library.parts, library.evaluate(data).sum(axis=0), strict=True))
+    return {s.name: float(s.value(totals)) for s in library.statistics}
+
+
+def compare(result: Recovery, truth: Mapping[str, float]) -> Any:
+    """The result's table with the truth and the z-score `(estimate - truth) / se` of every statistic."""
+    frame = result.to_dataframe()
+    frame["truth"] = [truth.get(name, np.nan) for name in frame.index]
+    frame["z"] = (frame["estimate"] - frame["truth"]) / frame["se"].where(frame["se"] > 0)
+    return frame

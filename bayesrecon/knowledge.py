@@ -1,0 +1,101 @@
+"""What the attacker knows beforehand, checked once at the door of a verb."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.domains import Domain, parse
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.types import Field, Model
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Checked knowledge.
+
+    Attributes:
+        fields: the record's fields with their domains narrowed.
+        known: `{field: (N, *shape)}` values known row by row.
+        unit: the known field that names the unit a record belongs to, each unit having one record.
+        total: the number of records, when known.
+        identities: totals that the model's program fixes, `{name: (f, total)}`.
+    """
+
+    fields: dict[str, Field]
+    known: dict[str, np.ndarray] = field(default_factory=dict)
+    unit: str | None = None
+    total: float | None = None
+    identities: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_knowledge(
+    model: Model,
+    *,
+    known: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+    total: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+) -> Knowledge:
+    """Validate the keywords that every verb shares.
+
+    Raises `BayesreconError` naming the field and the remedy.
+    """
+    fields = dict(model.fields)
+    for source, given in (("domain", domain), ("bounds", bounds), ("known", known)):
+        for name in given or {}:
+            if name not in fields:
+                raise BayesreconError(
+                    f"{source}: {name!r} is not a field of a record of {model.name} "
+                    f"(fields: {', '.join(fields)}){near(name, fields)}"
+                )
+    for name, spec in (domain or {}).items():
+        fields[name] = replace(fields[name], domain=parse(spec, name))
+    for name, pair in (bounds or {}).items():
+        fields[name] = replace(fields[name], domain=_narrow(fields[name].domain, pair, name))
+    table = {name: _values(fields[name], name, values) for name, values in (known or {}).items()}
+    counts = {name: len(v) for name, v in table.items()}
+    if len(set(counts.values())) > 1:
+        raise BayesreconError(f"known fields differ in length: {', '.join(f'{k} {n}' for k, n in counts.items())}")
+    if unit is not None:
+        if unit not in table:
+            raise BayesreconError(f"unit={unit!r} must be one of the known fields; pass known={{{unit!r}: values}}")
+        if table[unit].ndim != 1 or len(np.unique(table[unit])) != len(table[unit]):
+            raise BayesreconError(f"unit={unit!r}: every unit has one record, but its known values repeat")
+    rows = next(iter(counts.values()), None)
+    if total is not None:
+        if not (np.isfinite(total) and total > 0):
+            raise BayesreconError(f"total={total}: the number of records must be a positive number")
+        if rows is not None and total != rows:
+            raise BayesreconError(f"total={total} contradicts the {rows} rows of the known fields")
+    return Knowledge(fields, table, unit, float(rows) if rows is not None else total, model.identities)
+
+
+def _narrow(old: Domain, pair: Any, name: str) -> Domain:
+    new = parse(tuple(pair), name)
+    if old.kind == "levels":
+        levels = tuple(v for v in old.levels if new.low <= v <= new.high)
+        if not levels:
+            raise BayesreconError(f"bounds of field {name!r}: none of its values {old.levels} lies in {tuple(pair)}")
+        return replace(old, levels=levels)
+    low, high = max(old.low, new.low), min(old.high, new.high)
+    if not low < high:
+        raise BayesreconError(f"bounds of field {name!r} leave nothing of its domain [{old.low:g}, {old.high:g}]")
+    return Domain("integer" if old.kind == "integer" else "interval", low, high)
+
+
+def _values(spec: Field, name: str, values: Any) -> np.ndarray:
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError):
+        raise BayesreconError(f"known field {name!r} holds values that are not numbers") from None
+    if array.shape[1:] != spec.shape or array.ndim == 0 or not len(array):
+        raise BayesreconError(f"known field {name!r} has shape {array.shape}, expected (N,{str(spec.shape)[1:-1]})")
+    if not np.isfinite(array).all():
+        raise BayesreconError(f"known field {name!r} holds missing or infinite values")
+    outside = array[~spec.domain.contains(array)]
+    if outside.size:
+        raise BayesreconError(f"known field {name!r} holds {outside.flat[0]:g}, which is outside the field's domain")
+    return array.astype(spec.domain.dtype)

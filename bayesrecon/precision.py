@@ -1,0 +1,30 @@
+"""A local double-precision scope: kernel solves need float64 whatever the user's global setting."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def x64() -> Any:
+    """Context manager that turns on 64-bit JAX types inside the block only."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64
+
+    return enable_x64()
+
+
+def in_float64(function: Callable[P, R]) -> Callable[P, R]:
+    """Run `function` inside the 64-bit scope."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with x64():
+            return function(*args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,217 @@
+"""The result of `recover`: a table with errors, and its ways out (dict, DataFrame, netCDF, HTML, plots)."""
+
+import html
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon._version import __version__
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.types import PseudoData
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recovered statistic.
+
+    Attributes:
+        estimate, se: recovered value and its standard error; None when undetermined (se also at temperature 0).
+        lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause.
+        floor: Cramer-Rao floor of the standard error for this many independent draws.
+        visibility: share of the statistic that the release determines, in [0, 1].
+        verdict: "determined", "partly" (the unseen rest may bias it) or "undetermined".
+        ess: effective number of draws behind it.
+    """
+
+    name: str
+    estimate: float | None = None
+    se: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    floor: float | None = None
+    visibility: float = 0.0
+    verdict: str = "undetermined"
+    ess: float | None = None
+
+
+_COLUMNS = [f.name for f in fields(Row)]
+_NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
+_META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Recovered statistics of the private data; index it by name: `result["n"].estimate`.
+
+    Attributes:
+        rows: one `Row` per statistic.
+        rank: number of features of the data the release determines.
+        gap: True when the kernel's spectrum ends in a clear gap, so that all features were kept; False when it
+            decays and the solve was regularised at the noise level.
+        spectrum: `(M,)` eigenvalues of the score kernel on generic records, largest scaled to one.
+        pseudo: the weighted records whose score matches the release's.
+        warnings: one line each; empty when draws and model agree.
+    """
+
+    rows: tuple[Row, ...]
+    release: str
+    model: str
+    draws: int
+    metric: str
+    coordinates: str
+    temperature: float
+    rank: int
+    gap: bool
+    spectrum: np.ndarray
+    pseudo: PseudoData
+    warnings: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Row:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"no statistic {name!r}{near(name, (r.name for r in self.rows))}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only; undetermined numbers are None."""
+        meta = {name: getattr(self, name) for name in _META}
+        return {
+            "version": __version__,
+            **meta,
+            "warnings": list(self.warnings),
+            "statistics": [asdict(row) for row in self.rows],
+        }
+
+    def to_dataframe(self) -> Any:
+        """One row per statistic, indexed by name."""
+        import pandas as pd
+
+        frame = pd.DataFrame([asdict(row) for row in self.rows], columns=_COLUMNS).set_index("name")
+        numbers = [c for c in _NUMBERS if c in frame]
+        return frame.astype(dict.fromkeys(numbers, float))
+
+    def to_dataset(self) -> Any:
+        """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""
+        import xarray as xr
+
+        data: dict[str, Any] = {
+            name: ("statistic", np.array([_nan(getattr(r, name)) for r in self.rows])) for name in _NUMBERS
+        }
+        data["verdict"] = ("statistic", np.array([r.verdict for r in self.rows], dtype=object))
+        data["spectrum"] = ("eigenvalue", np.asarray(self.spectrum))
+        data["weight"] = ("pseudo_record", np.asarray(self.pseudo.weights))
+        for name, values in self.pseudo.records.items():
+            values = np.asarray(values)
+            dims = ("pseudo_record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1)))
+            data[f"record_{name}"] = (dims, values)
+        attributes = {name: getattr(self, name) for name in _META}
+        attributes |= {"gap": int(self.gap), "warnings": json.dumps(self.warnings)}
+        names = np.array([r.name for r in self.rows], dtype=object)
+        return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result to a netCDF file; `bayesrecon.load_result` reads it back."""
+        path = Path(path)
+        write_whole(path, lambda temporary: self.to_dataset().to_netcdf(temporary, engine="h5netcdf"))
+        return path
+
+    def plot(self, truth: dict[str, float] | None = None, ax: Any = None) -> Any:
+        """Recovered statistics with their intervals; see `bayesrecon.plots.plot_recovery`."""
+        from bayesrecon.plots import plot_recovery
+
+        return plot_recovery(self, truth=truth, ax=ax)
+
+    def plot_spectrum(self, ax: Any = None) -> Any:
+        """Spectrum of the score kernel; see `bayesrecon.plots.plot_spectrum`."""
+        from bayesrecon.plots import plot_spectrum
+
+        return plot_spectrum(self, ax=ax)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{c}</th>" for c in _COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_show(getattr(r, c)))}</td>" for c in _COLUMNS) + "</tr>"
+            for r in self.rows
+        )
+        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
+        title = html.escape(f"{self.release}: rank {self.rank}, {self.draws} draws")
+        return f"<p>{title}</p><table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
+
+
+def load_result(path: str | Path) -> Recovery:
+    """Read a result written by `Recovery.save`.
+
+    Raises `BayesreconError` when the file is not such a result.
+    """
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as handle:
+            data = handle.load()
+        rows = tuple(
+            Row(
+                str(name),
+                **{c: _none(data[c].values[i]) for c in _NUMBERS},
+                verdict=str(data["verdict"].values[i]),
+            )
+            for i, name in enumerate(data["statistic"].values)
+        )
+        prefix = "record_"
+        records = {str(k)[len(prefix) :]: v.values for k, v in data.items() if str(k).startswith(prefix)}
+        meta: dict[str, Any] = {name: data.attrs[name] for name in _META}
+        meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
+        warnings = tuple(str(w) for w in json.loads(data.attrs["warnings"]))
+        return Recovery(
+            rows=rows,
+            spectrum=data["spectrum"].values,
+            pseudo=PseudoData(data["weight"].values, records),
+            warnings=warnings,
+            **{**meta, "gap": bool(meta["gap"])},
+        )
+    except FileNotFoundError:
+        raise BayesreconError(f"no such file: {path}") from None
+    except (KeyError, ValueError, OSError, TypeError, AttributeError) as error:
+        raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
+
+
+def write_whole(path: Path, write: Any) -> None:
+    """Call `write(temporary_path)` and move the file into place, so that no half-written file remains."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise BayesreconError(f"cannot write {path}: the folder {folder} does not exist")
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=folder)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _none(value: Any) -> Any:
+    return None if not np.isfinite(value) else float(value)
+
+
+def _show(value: Any) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

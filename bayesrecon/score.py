@@ -1,0 +1,61 @@
+"""The only code that differentiates a model.
+
+Along a direction v, `l(theta + s v, z)` has the Taylor coefficients `<grad l, v>` and `v' Hess l v`. With the
+columns of a metric factor `Sigma^(1/2)` as directions the first are the whitened scores phi and the second sum
+to the trace `tr(Sigma Hess l)`. Forward sweeps deliver both at once; directions are shared by all atoms, so for
+a linear predictor its tangents are computed once for all draws, and no cancellation is paid twice.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+
+from bayesrecon.types import Model, Records
+
+
+def _along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
+    """Value, first and second derivative of `f` at `theta` along `v`."""
+
+    def first(t: Any) -> Any:
+        return jax.jvp(f, (t,), (v,))
+
+    (value, slope), (_, curvature) = jax.jvp(first, (theta,), (v,))
+    return value, slope, curvature
+
+
+def taylor(model: Model, metric: Any, theta: Any, records: Records) -> tuple[Any, Any, Any]:
+    """Log likelihoods, whitened scores and Laplacians of a block of atoms.
+
+    Args:
+        metric: `(d, k)` factor whose columns are the directions.
+        theta: `(C, d)` atoms.
+        records: `{field: (M, *shape)}`.
+
+    Returns:
+        `l (C, M)`, `phi (C, k, M)` and `lap (C, M) = tr(Sigma Hess l)`.
+    """
+
+    def at(t: Any, v: Any, record: Records) -> tuple[Any, Any, Any]:
+        return _along(lambda s: model.log_lik(s, record), t, v)
+
+    over_records = jax.vmap(at, in_axes=(None, None, 0))
+    over_directions = jax.vmap(over_records, in_axes=(None, 1, None), out_axes=(None, 0, 0))
+    value, phi, curvature = jax.vmap(over_directions, in_axes=(0, None, None))(theta, metric, records)
+    return value, phi, curvature.sum(axis=1)
+
+
+def prior_score(model: Model, metric: Any, theta: Any, temperature: float) -> Any:
+    """`Sigma^(1/2)' grad (log_prior + tau * log_det)` of a block of atoms, `(C, k)`."""
+
+    def log_base(t: Any) -> Any:
+        return model.log_prior(t) + temperature * model.log_det(t)
+
+    return jax.vmap(jax.grad(log_base))(theta) @ metric
+
+
+@partial(jax.jit, static_argnames="model")
+def scores(model: Model, metric: Any, theta: Any, records: Records) -> Any:
+    """Whitened scores phi of a block of atoms, flattened to `(C * k, M)`."""
+    phi = taylor(model, metric, theta, records)[1]
+    return phi.reshape(-1, phi.shape[-1])

@@ -1,0 +1,135 @@
+"""From an embedding to totals: the basis, the weights, and the projection of a statistic on what is seen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.anchors import Reference
+from bayesrecon.embedding import Basis, Embedding, Moments
+from bayesrecon.errors import BayesreconError
+from bayesrecon.spectrum import Spectrum, decompose
+from bayesrecon.types import PseudoData, Records
+
+_SMALLEST_POOL, _LARGEST_POOL = 48, 1024
+_ROWS = 8  # rows of the thinned score matrix per candidate record
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Functions of a record written in the basis: `f ~ e @ beta`.
+
+    Attributes:
+        beta: `(r, P)` coefficients.
+        fitted: `(Q, P)` the functions' projections at the probes.
+    """
+
+    beta: np.ndarray
+    fitted: np.ndarray
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The solved embedding.
+
+    Attributes:
+        y: `(r,)` coordinates of the pseudo-data measure, weights `A y` on the anchors.
+        ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
+            the linear estimator of least mean squared error), None where the spectrum ends in a gap.
+        size: the scale of the data measure that noise is weighed against (an estimate of N).
+    """
+
+    embedding: Embedding
+    spectrum: Spectrum
+    basis: Basis
+    moments: Moments
+    probes: Records
+    y: np.ndarray
+    ridge: np.ndarray | None
+    size: float
+
+    @property
+    def pseudo(self) -> PseudoData:
+        return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
+
+    def project(self, values: np.ndarray) -> Projection:
+        """Coefficients of functions given by their values `(Q, P)` at the probes.
+
+        With a gap, least squares over the probes: exact for functions in the span. Without one, minimise
+        `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`: squared bias plus variance.
+        """
+        e = self.moments.cross
+        if self.ridge is None:
+            q, r = scipy.linalg.qr(e, mode="economic", check_finite=False)
+            beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
+        else:
+            weight = self.size / np.sqrt(len(e))
+            values_, vectors = np.linalg.eigh(self.ridge)
+            root = np.sqrt(np.maximum(values_, 0.0))[:, None] * vectors.T
+            stacked = np.concatenate([weight * e, root])
+            target = np.concatenate([weight * values, np.zeros((len(root), values.shape[1]))])
+            beta = scipy.linalg.lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")[0]
+        return Projection(beta, e @ beta)
+
+
+def find_basis(
+    embedding: Embedding, reference: Reference, rng: np.random.Generator, finite: bool = True
+) -> tuple[Spectrum, Basis]:
+    """Grow a pool of generic records until the spectrum shows its end, and keep independent ones.
+
+    Raises `BayesreconError` when the draws run out before the spectrum does.
+    """
+    available = embedding.release.size * embedding.metric.shape[1]
+    pool = _SMALLEST_POOL
+    while True:
+        records = reference.draw(rng, pool)
+        spectrum, pivots, coefficients = decompose(embedding.scores(records, embedding.thinned(_ROWS * pool)), finite)
+        if not spectrum.full or pool >= _LARGEST_POOL:
+            break
+        if spectrum.rank >= available:
+            raise BayesreconError(
+                f"too few draws: {embedding.release.size} draws of {embedding.metric.shape[1]} parameters give "
+                f"{available} equations, and the model has at least as many features; supply more draws"
+            )
+        pool *= 4
+    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients)
+
+
+def fit(
+    embedding: Embedding,
+    reference: Reference,
+    rng: np.random.Generator,
+    *,
+    finite: bool = True,
+    atoms: np.ndarray | None = None,
+    label: str = "kernel",
+    probes: int = 0,
+) -> Fit:
+    """Solve for the measure that the release determines, on generic records of the reference law.
+
+    Args:
+        finite: False when the kernel is known not to have finite rank, whatever these records show.
+        atoms: indices of the atoms to use; all by default.
+        probes: least number of probe records.
+    """
+    spectrum, basis = find_basis(embedding, reference, rng, finite)
+    sample = reference.draw(rng, max(probes, 64 * -(-(3 * basis.size + 32) // 64)))
+    moments = embedding.moments(basis, sample, atoms, label)
+    y = _solve(moments.gram, moments.target)
+    average = moments.cross.mean(axis=0)
+    size = max(1.0, float(np.linalg.norm(moments.target) / max(np.linalg.norm(average), 1e-300)))
+    if spectrum.gap:
+        return Fit(embedding, spectrum, basis, moments, sample, y, None, size)
+    ridge = embedding.noise(basis, y) / embedding.effective_size
+    shrunk = Fit(embedding, spectrum, basis, moments, sample, y, ridge, size)
+    # The scale itself from a regularised count, then the measure shrunk towards what noise leaves standing.
+    ones = shrunk.project(np.ones((len(moments.cross), 1)))
+    size = max(1.0, float(abs(moments.target @ ones.beta[:, 0])))
+    prior = size**2 * (moments.cross.T @ moments.cross) / len(moments.cross)
+    kept = prior @ np.linalg.lstsq(prior + ridge, moments.target, rcond=1e-14)[0]
+    return Fit(embedding, spectrum, basis, moments, sample, _solve(moments.gram, kept), ridge, size)
+
+
+def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(gram)
+    return vectors @ ((vectors.T @ target) / np.maximum(values, 1e-14 * values[-1]))

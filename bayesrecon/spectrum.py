@@ -1,0 +1,65 @@
+"""How many features of a record the release can tell apart: rank, gap, and independent anchors."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+# A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
+# square in the kernel), onto a flat floor of rounding errors. A decaying spectrum keeps falling instead: QR
+# resolves graded columns far below the largest one.
+_GAP = 1e3
+_ROUNDING = 1e-9
+_FLAT = 30.0
+_SMALLEST = 1e-10
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Spectrum of the score kernel on generic records.
+
+    Attributes:
+        values: `(M,)` eigenvalues of the equilibrated Gram matrix, largest first, largest scaled to one.
+        rank: number of features kept.
+        gap: True when the spectrum ends in a clear gap (finitely many features), False when it decays.
+    """
+
+    values: np.ndarray
+    rank: int
+    gap: bool
+
+    @property
+    def full(self) -> bool:
+        """True when even the last value stands above rounding: more records are needed to see the end."""
+        return self.rank == len(self.values)
+
+
+def decompose(scores: np.ndarray, finite: bool = True) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+    """Spectrum, pivots and basis of a score matrix `(rows, M)`.
+
+    The columns are equilibrated to unit length, so that the scale of a record does not matter, and reduced by
+    QR rather than through the Gram matrix, which would square the condition number. With `finite` False no gap
+    is looked for.
+
+    Returns:
+        the `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
+        `scores[:, pivots] @ A` has orthonormal columns.
+    """
+    length = np.linalg.norm(scores, axis=0)
+    alive = np.flatnonzero(length > 0)
+    if not alive.size:
+        return Spectrum(np.zeros(0), 0, False), alive, np.zeros((0, 0))
+    (triangle,) = scipy.linalg.qr(scores[:, alive] / length[alive], mode="r", check_finite=False)
+    triangle = triangle[: len(alive)]
+    singular = scipy.linalg.svdvals(triangle)
+    singular = singular / singular[0]
+    drop = singular[:-1] / np.maximum(singular[1:], 1e-300)
+    middle = singular[(np.arange(1, len(singular)) + len(singular)) // 2]
+    drop[(singular[1:] > _ROUNDING) | (singular[1:] > _FLAT * middle)] = 1.0
+    gap = bool(finite and drop.size and drop.max() >= _GAP)
+    rank = int(drop.argmax()) + 1 if gap else int((singular > _SMALLEST).sum())
+    reduced, order = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
+    pivots = alive[order[:rank]]
+    basis = scipy.linalg.solve_triangular(reduced[:rank, :rank], np.eye(rank), check_finite=False)
+    spectrum = Spectrum(singular**2, rank, gap)
+    return spectrum, pivots, basis / length[pivots][:, None]

@@ -1,0 +1,240 @@
+"""Statistics of the private data as smooth functions of totals `sum_n f(x_n)`.
+
+A statistic is built from *parts* (1, a field, a product of two fields, a user's function, an indicator of
+a unit); the release determines the parts' totals, and ratios follow by the delta method. Fields are
+standardised by their recovered moments, so that no part is large because a field is far from zero.
+"""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Field, Records
+
+
+@dataclass(frozen=True)
+class Component:
+    """One scalar entry of a field, with the location and scale that standardise it."""
+
+    field: str
+    index: tuple[int, ...] = ()
+    centre: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return self.field if not self.index else f"{self.field}[{','.join(str(i + 1) for i in self.index)}]"
+
+    def values(self, records: Records) -> np.ndarray:
+        """Standardised values `(M,)`."""
+        raw = np.asarray(records[self.field], float)[(slice(None), *self.index)]
+        return (raw - self.centre) / self.scale
+
+
+@dataclass(frozen=True)
+class Part:
+    """A function of one record whose total over the data is sought; `lower` are the simpler ones it builds on."""
+
+    name: str
+    values: Callable[[Records], np.ndarray]
+    lower: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A named function of part totals.
+
+    Attributes:
+        parts: names of the parts it needs.
+        value: `{part: total} -> float`.
+        gradient: `{part: total} -> {part: derivative}`.
+        substitute_for: the statistic in whose place this one is shown, when that is not determined.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    value: Callable[[Mapping[str, float]], float]
+    gradient: Callable[[Mapping[str, float]], dict[str, float]]
+    substitute_for: str | None = None
+
+
+@dataclass(frozen=True)
+class Library:
+    """The parts to recover and the statistics made of them."""
+
+    parts: dict[str, Part] = field(default_factory=dict)
+    statistics: list[Statistic] = field(default_factory=list)
+
+    def evaluate(self, records: Records) -> np.ndarray:
+        """All parts at the records, `(M, P)`."""
+        return np.stack([p.values(records) for p in self.parts.values()], axis=1)
+
+    def visibility(self, values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+        """`1 - |f - P f|^2 / |f - P_low f|^2` for every part, `(P,)`.
+
+        Args:
+            values, fitted: `(Q, P)` the parts and their projections at probe records.
+        """
+        lost = ((values - fitted) ** 2).sum(axis=0)
+        result = np.ones(len(self.parts))
+        for i, part in enumerate(self.parts.values()):
+            f = values[:, i]
+            rest = f
+            if part.lower:
+                low = values[:, self.index(part.lower)]
+                rest = f - low @ np.linalg.lstsq(low, f, rcond=1e-12)[0]
+            size, whole = float(rest @ rest), float(f @ f)
+            # A part that simpler ones explain entirely is seen through them.
+            result[i] = np.clip(1 - lost[i] / size, 0, 1) if size > 1e-16 * whole else 1.0
+        return result
+
+    def index(self, names: Sequence[str]) -> list[int]:
+        order = {name: i for i, name in enumerate(self.parts)}
+        return [order[n] for n in names]
+
+
+def components(
+    fields: Mapping[str, Field],
+    known: Sequence[str],
+    centre: Mapping[str, np.ndarray],
+    scale: Mapping[str, np.ndarray],
+) -> list[Component]:
+    """The scalar entries of all fields that are not known."""
+    found = []
+    for name, spec in fields.items():
+        if name in known:
+            continue
+        for index in np.ndindex(spec.shape):
+            c = np.broadcast_to(centre.get(name, 0.0), spec.shape)[index]
+            s = np.broadcast_to(scale.get(name, 1.0), spec.shape)[index]
+            found.append(Component(name, index, float(c), float(s)))
+    return found
+
+
+def _one(records: Records) -> np.ndarray:
+    return np.ones(len(next(iter(records.values()))))
+
+
+def _count(name: str, part: str) -> Statistic:
+    return Statistic(name, (part,), lambda t: t[part], lambda t: {part: 1.0})
+
+
+def _ratio(name: str, top: str, bottom: str, centre: float, scale: float) -> Statistic:
+    return Statistic(
+        name,
+        (bottom, top),
+        lambda t: centre + scale * t[top] / t[bottom],
+        lambda t: {top: scale / t[bottom], bottom: -scale * t[top] / t[bottom] ** 2},
+    )
+
+
+def _covariance(name: str, a: Component, b: Component, product: str) -> Statistic:
+    def value(t: Mapping[str, float]) -> float:
+        return a.scale * b.scale * (t[product] / t["1"] - t[a.name] * t[b.name] / t["1"] ** 2)
+
+    def gradient(t: Mapping[str, float]) -> dict[str, float]:
+        n, s = t["1"], a.scale * b.scale
+        parts = {product: s / n, "1": s * (2 * t[a.name] * t[b.name] / n - t[product]) / n**2}
+        for this, other in ((a, b), (b, a)):
+            parts[this.name] = parts.get(this.name, 0.0) - s * t[other.name] / n**2
+        return parts
+
+    names = ("1", a.name, product) if a is b else ("1", a.name, b.name, product)
+    return Statistic(name, names, value, gradient)
+
+
+def _product(a: Component, b: Component, product: str, instead_of: str) -> Statistic:
+    """The raw second moment: all that is seen of a field whose mean is not (a regression without intercept)."""
+    # E[ab] for a = centre + scale * standardised; terms with a zero centre need no mean.
+    slope = {product: a.scale * b.scale}
+    for this, other in ((a, b), (b, a)):
+        if other.centre:
+            slope[this.name] = slope.get(this.name, 0.0) + this.scale * other.centre
+
+    def value(t: Mapping[str, float]) -> float:
+        return a.centre * b.centre + sum(s * t[part] for part, s in slope.items()) / t["1"]
+
+    def gradient(t: Mapping[str, float]) -> dict[str, float]:
+        rest = sum(s * t[part] for part, s in slope.items())
+        return {"1": -rest / t["1"] ** 2, **{part: s / t["1"] for part, s in slope.items()}}
+
+    return Statistic(f"mean({a.name}*{b.name})", ("1", *slope), value, gradient, instead_of)
+
+
+def moments(found: Sequence[Component], *, order: int = 2) -> Library:
+    """n, means and (order 2) population variances and covariances of the components."""
+    library = Library()
+    library.parts["1"] = Part("1", _one)
+    library.statistics.append(_count("n", "1"))
+    for c in found:
+        library.parts[c.name] = Part(c.name, c.values, ("1",))
+        library.statistics.append(_ratio(f"mean({c.name})", c.name, "1", c.centre, c.scale))
+    if order < 2:
+        return library
+    lower = ("1", *(c.name for c in found))
+    pairs = list(itertools.combinations_with_replacement(found, 2))
+    for a, b in sorted(pairs, key=lambda pair: pair[0] is not pair[1]):
+        product = f"{a.name}*{b.name}"
+
+        def values(records: Records, a: Component = a, b: Component = b) -> np.ndarray:
+            return a.values(records) * b.values(records)
+
+        library.parts[product] = Part(product, values, lower)
+        name = f"var({a.name})" if a is b else f"cov({a.name},{b.name})"
+        library.statistics.append(_covariance(name, a, b, product))
+        library.statistics.append(_product(a, b, product, name))
+    return library
+
+
+def function_part(name: str, f: Callable[[Records], Any], lower: tuple[str, ...] = ()) -> Part:
+    """A part from a per-record function `{field: array} -> number`."""
+    return Part(name, lambda records: np.asarray(jax.vmap(lambda r: jnp.asarray(f(r), float))(records)), lower)
+
+
+def add_functions(library: Library, functions: Mapping[str, Callable[[Records], Any]], example: Records) -> None:
+    """The user's per-record functions: `total(name)` and `mean(name)` of each.
+
+    Raises `BayesreconError` when a function fails on a record or does not return one number.
+    """
+    one = {k: v[0] for k, v in example.items()}
+    for name, f in functions.items():
+        try:
+            shape = jax.eval_shape(lambda r, f=f: jnp.asarray(f(r), float), one).shape
+        except Exception as error:
+            raise BayesreconError(
+                f"statistic {name!r} cannot be evaluated on a record with fields {', '.join(one)}: "
+                f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            ) from error
+        if shape != ():
+            raise BayesreconError(f"statistic {name!r} must return one number per record, got shape {shape}")
+        part = f"f:{name}"
+        library.parts[part] = function_part(part, f, ("1",))
+        library.statistics.append(_count(f"total({name})", part))
+        library.statistics.append(_ratio(f"mean({name})", part, "1", 0.0, 1.0))
+
+
+def add_units(library: Library, unit: str, levels: Sequence[float], found: Sequence[Component]) -> None:
+    """Per value of the unit field: its number of records and the means of the unknown fields."""
+    for level in levels:
+        label = f"{unit}={level:g}"
+        indicator = f"[{label}]"
+
+        def inside(records: Records, level: float = level) -> np.ndarray:
+            return (np.asarray(records[unit]) == level).astype(float)
+
+        library.parts[indicator] = Part(indicator, inside)
+        library.statistics.append(_count(f"n[{label}]", indicator))
+        for c in found:
+
+            def values(records: Records, c: Component = c, inside: Any = inside) -> np.ndarray:
+                return inside(records) * c.values(records)
+
+            part = f"{c.name}[{label}]"
+            library.parts[part] = Part(part, values, (indicator,))
+            library.statistics.append(_ratio(part, part, indicator, c.centre, c.scale))

@@ -1,0 +1,236 @@
+"""The objects everything else speaks about: `Model`, `Release`, `Deletion` and `PseudoData`.
+
+Shapes follow the notation table in the README: T atoms, d unconstrained coordinates, M pseudo-records.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.domains import REAL, Domain
+from bayesrecon.errors import BayesreconError
+
+Params = dict[str, Any]
+Records = dict[str, Any]
+
+
+class Transform(Protocol):
+    """A bijection from unconstrained to constrained values (NumPyro's transforms satisfy it)."""
+
+    def __call__(self, x: Any) -> Any: ...
+    def _inverse(self, y: Any) -> Any: ...
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any: ...
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]: ...
+
+
+class Identity:
+    """The transform of a parameter that is already unconstrained."""
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+    def _inverse(self, y: Any) -> Any:
+        return y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return jnp.zeros_like(x)
+
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One named parameter: its constrained shape, its transform and its elementwise bounds.
+
+    `bounds` is None when the support is not a box (a simplex, an ordered vector, a correlation matrix).
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    transform: Transform = field(default_factory=Identity)
+    bounds: tuple[float, float] | None = (-math.inf, math.inf)
+
+    @functools.cached_property
+    def free_shape(self) -> tuple[int, ...]:
+        return tuple(self.transform.inverse_shape(self.shape))
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.free_shape)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record: its shape and the domain of its entries."""
+
+    shape: tuple[int, ...] = ()
+    domain: Domain = REAL
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A likelihood per record and a prior, in terms of named parameters.
+
+    Args:
+        name: shown in tables and stored with results.
+        parameters: in the order in which `theta` stacks their unconstrained values.
+        fields: the record's fields.
+        log_lik_at: `(params, record) -> scalar`, log likelihood of one record.
+        log_prior_at: `(params) -> scalar`, log prior density in the coordinates it was written in.
+        prepare: maps published draws to `params` where the two differ (a non-centred latent that has
+            to be rebuilt); takes and returns `{name: (chains, draws, *shape)}`.
+        program: the NumPyro program behind the model, where there is one; `posteriors.nuts` runs it.
+        settings: arguments that rebuild the model through `models.load(name, **settings)`.
+        identities: totals that the program itself fixes whatever the data, `{name: (f, total)}` with
+            `sum_n f(x_n) = total` and `f(record) -> scalar`; a covariate that the program centres by its
+            own mean sums to zero.
+
+    Models compare and hash by identity, so that compiled functions are reused.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    fields: Mapping[str, Field]
+    log_lik_at: Callable[[Params, Records], Any]
+    log_prior_at: Callable[[Params], Any]
+    prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
+    program: Callable[..., Any] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
+
+    @functools.cached_property
+    def dimension(self) -> int:
+        """d, the number of unconstrained coordinates."""
+        return sum(p.size for p in self.parameters)
+
+    @functools.cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the d coordinates, `name` or `name[i,j]` counted from one."""
+        names = []
+        for p in self.parameters:
+            if p.free_shape == ():
+                names.append(p.name)
+            else:
+                names += [f"{p.name}[{','.join(str(i + 1) for i in ix)}]" for ix in np.ndindex(p.free_shape)]
+        return tuple(names)
+
+    def split(self, theta: Any) -> Params:
+        """Unconstrained values by parameter name; `theta` is `(d,)`."""
+        parts, start = {}, 0
+        for p in self.parameters:
+            parts[p.name] = theta[start : start + p.size].reshape(p.free_shape)
+            start += p.size
+        return parts
+
+    def constrain(self, theta: Any) -> Params:
+        """Parameters in their own space from one unconstrained vector `(d,)`."""
+        free = self.split(theta)
+        return {p.name: p.transform(free[p.name]) for p in self.parameters}
+
+    def unconstrain(self, params: Mapping[str, Any]) -> Any:
+        """The unconstrained vector `(d,)` of one set of parameters."""
+        return jnp.concatenate(
+            [jnp.reshape(p.transform._inverse(jnp.asarray(params[p.name])), (-1,)) for p in self.parameters]
+        )
+
+    def log_lik(self, theta: Any, record: Records) -> Any:
+        """l(theta, z): log likelihood of one record at one unconstrained vector."""
+        return self.log_lik_at(self.constrain(theta), record)
+
+    def log_prior(self, theta: Any) -> Any:
+        """log pi0 at one unconstrained vector, without the transform's Jacobian."""
+        return self.log_prior_at(self.constrain(theta))
+
+    def log_det(self, theta: Any) -> Any:
+        """Log absolute determinant of the constraining map at one unconstrained vector."""
+        free = self.split(theta)
+        terms = [
+            jnp.sum(p.transform.log_abs_det_jacobian(free[p.name], p.transform(free[p.name]))) for p in self.parameters
+        ]
+        return jnp.asarray(sum(terms))
+
+    @functools.cached_property
+    def in_constrained_coordinates(self) -> "Model":
+        """The same model with the constrained values themselves as coordinates."""
+        for p in self.parameters:
+            if p.bounds is None:
+                raise BayesreconError(
+                    f"coordinates='constrained' is not available: the support of {p.name} is not a box; "
+                    "use coordinates='unconstrained'"
+                )
+        return replace(self, parameters=tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What was released: weighted atoms in unconstrained coordinates, and the model they belong to.
+
+    Build one with `bayesrecon.posteriors`; the constructor does not validate.
+
+    Args:
+        theta: `(T, d)` atoms.
+        weights: `(T,)`, summing to one.
+        chain: `(T,)` chain number of each atom, draws in order within a chain.
+        log_density: `(T,)` log posterior values when the release carries them, else None.
+        model: the model.
+        temperature: 1 for posterior draws, 0 for a Dirac mass on a trained parameter.
+        name: shown in tables.
+        notes: what happened while reading (dropped draws and the like).
+    """
+
+    theta: Any
+    weights: Any
+    chain: Any
+    log_density: Any
+    model: Model = field(metadata={"static": True})
+    temperature: float = field(default=1.0, metadata={"static": True})
+    name: str = field(default="release", metadata={"static": True})
+    notes: tuple[str, ...] = field(default=(), metadata={"static": True})
+
+    @property
+    def size(self) -> int:
+        """T, the number of atoms."""
+        return self.theta.shape[0]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Deletion:
+    """Two releases around a deletion: `before` was computed with the record, `after` without it."""
+
+    before: Release
+    after: Release
+
+
+def deletion(before: Release, after: Release) -> Deletion:
+    """A checked `Deletion` pair: both releases must share one model and one temperature.
+
+    Raises `BayesreconError` when they do not, or when they are identical.
+    """
+    if before.model is not after.model:
+        raise BayesreconError(
+            f"the two releases belong to different models ({before.model.name} and {after.model.name}); "
+            "read both with the same model object"
+        )
+    if before.temperature != after.temperature:
+        raise BayesreconError("one release holds posterior draws and the other a trained parameter; supply two alike")
+    if before.theta.shape == after.theta.shape and np.array_equal(before.theta, after.theta):
+        raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")
+    return Deletion(before, after)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class PseudoData:
+    """The measure `sum_m w_m delta_{z_m}`: `weights` `(M,)` and `records` `{field: (M, *shape)}`."""
+
+    weights: Any
+    records: Records

@@ -1,0 +1,9 @@
+"""Where releases come from: NUTS, posteriordb, ArviZ, CmdStan, archives of draws, trained parameters."""
+
+from bayesrecon.posteriors.draws import Draws as Draws
+from bayesrecon.posteriors.sources import dirac as dirac
+from bayesrecon.posteriors.sources import from_arviz as from_arviz
+from bayesrecon.posteriors.sources import from_cmdstan as from_cmdstan
+from bayesrecon.posteriors.sources import from_draws as from_draws
+from bayesrecon.posteriors.sources import from_npz as from_npz
+from bayesrecon.posteriors.sources import from_posteriordb as from_posteriordb

@@ -1,0 +1,166 @@
+"""Draws from ArviZ: an InferenceData, an xarray DataTree, or a netCDF or zarr file of either."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon.posteriors.draws import MAX_BYTES, Draws, is_numeric, reading
+
+PREFIX = "bayesrecon_"
+READ = {"posterior", "sample_stats"}
+
+
+def read_arviz(source: Any, *, name: str | None = None) -> Draws:
+    """Draws from the group `posterior`, and the log density from `sample_stats` where it is there.
+
+    Args:
+        source: an InferenceData, a DataTree, or the path of a netCDF-4 file or zarr directory. Variables have
+            the dimensions chain and draw, in any position; those that are not numeric are left out.
+        name: for display; the file's name without its suffix unless given.
+
+    Returns:
+        Draws with arrays `(chains, draws, *shape)`. The log density is `lp`, or minus `potential_energy`.
+        Attributes of the file and of its posterior that start with `bayesrecon_` are kept.
+
+    Raises:
+        BayesreconError: no such file, an unreadable one, no group `posterior`, or no numeric variables with
+            chain and draw in it.
+        MissingExtraError: a zarr directory, and zarr is not installed.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> mu = xr.Dataset({"mu": (("chain", "draw"), np.zeros((4, 100)))})
+        >>> read_arviz(xr.DataTree.from_dict({"posterior": mu})).values["mu"].shape
+        (4, 100)
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.exists():
+            raise BayesreconError(f"{path}: no such file")
+        if path.is_dir():
+            return _read_zarr(path, name or path.stem)
+        return _read_netcdf(path, name or path.stem)
+    posterior = _group(source, "posterior")
+    if posterior is None:
+        raise BayesreconError(f"a {type(source).__name__} without a group 'posterior' holds no draws")
+    root = getattr(source, "attrs", None) or {}
+    return _convert(posterior, _group(source, "sample_stats"), root, name or "draws")
+
+
+def _read_netcdf(path: Path, name: str) -> Draws:
+    import h5py
+
+    with reading(path, "a netCDF-4 file"):
+        # A first look below netCDF: h5netcdf prints a traceback of its own where even this fails.
+        with h5py.File(path, "r") as file:
+            file.attrs.get("_nc3_strict")
+            groups = [str(key) for key in file if file.get(key, getclass=True) is h5py.Group]
+            root = {key: _text(file.attrs[key]) for key in file.attrs if key.startswith(PREFIX)}
+            sizes = [item.size or 0 for key in READ & set(groups) for item in _datasets(file[key])]
+        return _read_groups(path, name, groups, root, sizes, engine="h5netcdf")
+
+
+def _read_zarr(path: Path, name: str) -> Draws:
+    try:
+        import zarr
+    except ImportError as error:
+        raise MissingExtraError("reading a zarr directory", "arviz") from error
+    with reading(path, "a zarr directory"):
+        store: Any = zarr.open_group(str(path), mode="r")
+        groups, root = list(store.group_keys()), dict(store.attrs)
+        sizes = [array.size for key in READ & set(groups) for _, array in store[key].arrays()]
+        # Consolidated metadata may be absent or stale; a directory on disk is quick to walk.
+        return _read_groups(path, name, groups, root, sizes, engine="zarr", consolidated=False)
+
+
+def _read_groups(
+    path: Path, name: str, groups: list[str], root: dict[str, Any], sizes: list[int], **options: Any
+) -> Draws:
+    import xarray as xr
+
+    if "posterior" not in groups:
+        found = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
+        raise BayesreconError(f"{path}: there is no group 'posterior' ({found})")
+    # A compressed file declares any shape at no cost, and xarray loads coordinates as it opens.
+    if (total := 8 * sum(sizes)) > MAX_BYTES:
+        raise BayesreconError(f"{path}: declares {total / 2**30:.1f} GiB of arrays, refused")
+    # Units such as "seconds" must not turn a parameter into a time.
+    options |= {"decode_times": False, "decode_timedelta": False}
+    with xr.open_dataset(path, group="posterior", **options) as posterior:
+        if "sample_stats" not in groups:
+            return _convert(posterior, None, root, name)
+        with xr.open_dataset(path, group="sample_stats", **options) as stats:
+            return _convert(posterior, stats, root, name)
+
+
+def _datasets(group: Any) -> list[Any]:
+    return [item for item in group.values() if hasattr(item, "size")]
+
+
+def _text(value: Any) -> Any:
+    """The netCDF C library stores text as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _group(source: Any, key: str) -> Any:
+    """The named group (a Dataset or a DataTree node: both have `data_vars`), or None."""
+    try:
+        group = source[key]
+    except (KeyError, TypeError):
+        group = getattr(source, key, None)
+    return group if hasattr(group, "data_vars") else None
+
+
+def _convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
+    variables = {str(key): value for key, value in posterior.data_vars.items() if is_numeric(value.dtype)}
+    if not variables:
+        raise BayesreconError(f"{name}: the group 'posterior' has no numeric variables")
+    for key, variable in variables.items():
+        if not {"chain", "draw"} <= set(variable.dims):
+            dims = ", ".join(map(str, variable.dims))
+            raise BayesreconError(f"{name}: {key!r} has the dimensions ({dims}); chain and draw are needed")
+    values = {key: _array(variable) for key, variable in variables.items()}
+    attributes = {
+        str(key): str(value)
+        for attrs in (root, posterior.attrs)
+        for key, value in attrs.items()
+        if str(key).startswith(PREFIX) and isinstance(value, str)
+    }
+    leading = next(iter(values.values())).shape[:2]
+    return Draws(values, _log_density(posterior, stats, leading), name, attributes)
+
+
+def _array(variable: Any) -> np.ndarray:
+    return np.asarray(variable.transpose("chain", "draw", ...).values, np.float64)
+
+
+def _log_density(posterior: Any, stats: Any, leading: tuple[int, ...]) -> np.ndarray | None:
+    """`lp` or minus `potential_energy`, `(chains, draws)`; None when absent or of other draws than these."""
+    if stats is None:
+        return None
+    for key in ("lp", "potential_energy"):
+        variable = stats.data_vars.get(key)
+        if variable is None or set(variable.dims) != {"chain", "draw"} or not is_numeric(variable.dtype):
+            continue
+        if variable.transpose("chain", "draw").shape == leading:
+            negative = key == "potential_energy" or _is_energy({**posterior.attrs, **stats.attrs})
+            return -_array(variable) if negative else _array(variable)
+    return None
+
+
+def _is_energy(attrs: dict[str, Any]) -> bool:
+    """Whether `lp` holds NumPyro's potential energy with its own sign.
+
+    ArviZ before 0.23 and arviz-base before 1.3 renamed it without negating it (arviz issue 2468, arviz-base
+    pull request 207); files keep the name of the sampler and the version of the writer.
+    """
+    if attrs.get("inference_library") != "numpyro":
+        return False
+    for key, fixed in (("arviz_version", (0, 23)), ("creation_library_version", (1, 3))):
+        if match := re.match(r"([0-9]{1,4})\.([0-9]{1,4})", str(attrs.get(key, ""))):
+            return (int(match[1]), int(match[2])) < fixed
+    return False

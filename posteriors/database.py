@@ -1,0 +1,217 @@
+"""posteriordb: named posteriors with data, programs and reference draws, from a local copy or GitHub."""
+
+import contextlib
+import json
+import os
+import re
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, MissingExtraError, near
+from bayesrecon.posteriors.draws import Draws, assemble, reading
+
+MAX_JSON = 2 * 2**30
+"""JSON that unpacks to more than this many bytes is refused."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def open_database(path: str | os.PathLike[str] | None = None, *, download: bool = False) -> Any:
+    """A `posteriordb.PosteriorDatabase`, or a `PosteriorDatabaseGithub` with `download=True`.
+
+    Args:
+        path: the folder `posterior_database` of a copy of posteriordb; POSTERIOR_DB_PATH unless given.
+        download: list the database on GitHub and fetch what is missing into `path`, POSTERIOR_DB_PATH or
+            the package's default folder.
+
+    Raises:
+        BayesreconError: no path is set, the folder is not a posterior database, or GitHub does not answer.
+        MissingExtraError: the package posteriordb is not installed.
+
+    Example:
+        >>> database = open_database()                        # doctest: +SKIP
+        >>> posterior_names(database)[0]                      # doctest: +SKIP
+        'GLMM1_data-GLMM1_model'
+    """
+    try:
+        import posteriordb
+    except ImportError as error:
+        raise MissingExtraError("posteriordb", "posteriordb") from error
+    path = path or os.environ.get("POSTERIOR_DB_PATH") or None
+    if download:
+        # The package prints as it downloads; standard output belongs to the results.
+        options: dict[str, Any] = {} if path is None else {"path": str(path)}
+        with contextlib.redirect_stdout(sys.stderr):
+            try:
+                return posteriordb.PosteriorDatabaseGithub(**options)
+            # Offline, the package trips over a name that it never assigned.
+            except Exception as error:
+                raise BayesreconError(
+                    "posteriordb cannot be listed on GitHub: no network, or its limit for callers without "
+                    "a token in GITHUB_PAT is used up"
+                ) from error
+    remedy = "set POSTERIOR_DB_PATH to its folder posterior_database, pass a path, or use download=True"
+    if path is None:
+        raise BayesreconError(f"no copy of posteriordb is known: {remedy}")
+    if not (Path(path) / "posteriors").is_dir():
+        raise BayesreconError(f"{path} is not a posterior database (no folder 'posteriors' in it): {remedy}")
+    return posteriordb.PosteriorDatabase(str(path))
+
+
+def posterior_names(database: Any) -> list[str]:
+    """The names of all posteriors of the database, sorted."""
+    with reading("posteriordb", "a database"):
+        return sorted(database.posterior_names())
+
+
+def posterior_info(database: Any, name: str) -> dict[str, Any]:
+    """What the database says of one posterior: its model, data, reference draws, dimensions, keywords.
+
+    Raises:
+        BayesreconError: the name is unknown (with suggestions) or malformed, or its description damaged.
+    """
+    _check_name(name)
+    known = posterior_names(database)
+    if name not in known:
+        raise BayesreconError(f"posteriordb has no posterior {name!r}{near(name, known)}")
+    with reading(f"the description of {name}", "JSON"), contextlib.redirect_stdout(sys.stderr):
+        info = database.get_posterior_info(name)
+    if not isinstance(info, dict):
+        raise BayesreconError(f"the description of {name} is not a JSON object")
+    return info
+
+
+def read_reference_draws(database: Any, name: str, *, draws: int | None = None) -> Draws:
+    """The reference draws of one posterior, by parameter.
+
+    Args:
+        database: from `open_database`.
+        name: the posterior's name.
+        draws: keep only the last so many, see `Draws.last`.
+
+    Returns:
+        Draws with arrays `(chains, draws, *shape)`, named after the posterior. JSON's NaN is kept as nan.
+
+    Raises:
+        BayesreconError: unknown name; no reference draws, or not in this copy; a damaged file.
+
+    Example:
+        >>> read_reference_draws(open_database(), "arK-arK").values["beta"].shape    # doctest: +SKIP
+        (10, 1000, 5)
+    """
+    reference = posterior_info(database, name).get("reference_posterior_name")
+    remedy = "the posterior can be built with `bayesrecon fit`"
+    if not reference:
+        raise BayesreconError(f"posteriordb has no reference draws for {name}; {remedy}")
+    _check_name(reference)
+    with reading(f"the description of {name}", "JSON"):
+        path = Path(f"{database.get_reference_draws_path(name)}.zip")
+    if not _present(database, path):
+        raise BayesreconError(f"the reference draws of {name} are not in this copy of posteriordb; {remedy}")
+    result = Draws(_chains(path, _read_json(path)), name=name)
+    return result if draws is None else result.last(draws)
+
+
+def read_data(database: Any, name: str) -> dict[str, Any]:
+    """The data of a posterior, or a data set by its own name, as the JSON object given to Stan.
+
+    Raises:
+        BayesreconError: unknown name; data that are not in this copy; a damaged file.
+    """
+    _check_name(name)
+    with reading("posteriordb", "a database"):
+        sets = sorted(database.dataset_names())
+    known = posterior_names(database)
+    if name not in sets and name not in known:
+        raise BayesreconError(f"posteriordb has no posterior or data {name!r}{near(name, known + sets)}")
+    data = name if name in sets else posterior_info(database, name).get("data_name")
+    _check_name(data)
+    with reading(f"the description of the data {data}", "JSON"), contextlib.redirect_stdout(sys.stderr):
+        try:
+            path = Path(database.get_dataset_path(data))
+        except (FileNotFoundError, KeyError):
+            path = None
+        if path is not None and not _inside(database, path):
+            raise BayesreconError(f"the description of the data {data} points outside the database")
+    if path is None or not _present(database, path):
+        raise BayesreconError(f"the data {data} are not in this copy of posteriordb")
+    content = _read_json(path)
+    if not isinstance(content, dict):
+        raise BayesreconError(f"{path.name}: the data are not a JSON object")
+    return content
+
+
+def _check_name(name: Any) -> None:
+    """Names become file names: refuse what could leave the database before touching the disk."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name or name == ".":
+        raise BayesreconError(f"{str(name)[:80]!r} is not a name (letters, digits, '_', '.' and '-' only)")
+
+
+def _inside(database: Any, path: Path) -> bool:
+    # Without resolving links: copies kept by an archiving tool are trees of them.
+    return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(database.path))
+
+
+def _present(database: Any, path: Path) -> bool:
+    """Whether the file is there, after fetching it where the database is one that downloads."""
+    if path.is_file():
+        return True
+    # posteriordb 0.2 fetches data and programs by itself but not reference draws.
+    link = getattr(database, "_links", {}).get(path)
+    if link is None:
+        return False
+    from posteriordb.posterior_database_github import download_file
+
+    with reading(path.name, "a download"), contextlib.redirect_stdout(sys.stderr):
+        download_file(link["download_url"], path)
+    return path.is_file()
+
+
+def _read_json(path: Path) -> Any:
+    """The one JSON document of a zip archive."""
+    with reading(path.name, "zipped JSON"):
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            if len(members) != 1:
+                raise BayesreconError(f"{path.name}: holds {len(members)} files where one is expected")
+            # The declared size may be anything: what counts is what comes out.
+            with archive.open(members[0]) as stream:
+                content = stream.read(MAX_JSON + 1) if members[0].file_size <= MAX_JSON else None
+        if content is None or len(content) > MAX_JSON:
+            raise BayesreconError(f"{path.name}: unpacks to more than {MAX_JSON / 2**30:g} GiB, refused")
+        return json.loads(content, object_pairs_hook=_no_repeats)
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a key appears twice in one object")
+    return result
+
+
+def _chains(path: Path, content: Any) -> dict[str, np.ndarray]:
+    """posteriordb keeps one object a chain: scalar name, such as `beta[1]`, -> list of draws."""
+    if not isinstance(content, list) or not content or not all(isinstance(c, dict) and c for c in content):
+        raise BayesreconError(f"{path.name}: the draws are not a list of one object a chain")
+    keys = content[0].keys()
+    if any(chain.keys() != keys for chain in content):
+        raise BayesreconError(f"{path.name}: the chains do not hold the same parameters")
+    lists = [chain[key] for chain in content for key in keys]
+    if not all(isinstance(draws, list) and draws for draws in lists):
+        raise BayesreconError(f"{path.name}: a parameter is not a list of draws")
+    if len({len(draws) for draws in lists}) > 1:
+        raise BayesreconError(f"{path.name}: the lists of draws are not all equally long")
+    with reading(path.name, "reference draws"):
+        return assemble({key: np.stack([_numbers(key, chain[key]) for chain in content]) for key in keys})
+
+
+def _numbers(key: str, draws: list[Any]) -> np.ndarray:
+    array = np.asarray(draws)
+    # Text and null would convert to float without a word.
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise BayesreconError(f"the draws of {key[:80]!r} are not all numbers")
+    return array.astype(np.float64)

@@ -1,0 +1,214 @@
+"""`Draws`: what every reader returns, and the rebuilding of arrays from scalar columns."""
+
+import math
+import operator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+MAX_BYTES = 16 * 2**30
+"""Files that declare more than this many bytes of arrays are refused before anything is allocated."""
+
+MAX_DIMENSIONS = 16
+
+# `beta[2,3]` (posteriordb, CmdStanPy) or `beta.2.3` (CmdStan). Nine digits already exceed any real index.
+_BRACKETS = re.compile(r"([^\[\].:,\s]+)\[([0-9]{1,9}(?:,[0-9]{1,9})*)\]")
+_DOTS = re.compile(r"([^\[\].:,\s]+)((?:\.[0-9]{1,9})*)")
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Posterior draws by parameter name, with the log density where the source carries it.
+
+    Args:
+        values: parameter name -> array `(chains, draws, *shape)`; kept as float64.
+        log_density: `(chains, draws)`, log posterior density up to a constant, in the sampler's coordinates.
+        name: for display.
+        attributes: string attributes of the source, such as `{"bayesrecon_model": "kidscore_momiq"}`.
+
+    Raises:
+        BayesreconError: no parameter, no draw, values that are no numbers, or unequal leading dimensions.
+
+    Example:
+        >>> import numpy as np
+        >>> draws = Draws({"beta": np.zeros((4, 100, 3)), "sigma": np.ones((4, 100))})
+        >>> draws.chains, draws.length, draws.last(100).chains
+        (4, 100, 1)
+    """
+
+    values: dict[str, np.ndarray]
+    log_density: np.ndarray | None = None
+    name: str = "draws"
+    attributes: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        values = {str(key): _numbers(str(key), value) for key, value in self.values.items()}
+        if not values:
+            raise BayesreconError(f"{self.name}: there are no parameters")
+        first = next(iter(values))
+        leading = values[first].shape[:2]
+        if len(leading) < 2 or 0 in leading:
+            raise BayesreconError(
+                f"{self.name}: {first!r} has shape {values[first].shape}; "
+                "(chains, draws, ...) with at least one draw is needed"
+            )
+        log_density = None if self.log_density is None else _numbers("log_density", self.log_density)
+        for key, value in values.items():
+            if value.shape[:2] != leading:
+                raise BayesreconError(
+                    f"{self.name}: {key!r} has (chains, draws) {value.shape[:2]} but {first!r} has {leading}"
+                )
+        if log_density is not None and log_density.shape != leading:
+            raise BayesreconError(
+                f"{self.name}: the log density has shape {log_density.shape} but the draws have {leading}"
+            )
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "log_density", log_density)
+
+    @property
+    def chains(self) -> int:
+        """The number of chains."""
+        return next(iter(self.values.values())).shape[0]
+
+    @property
+    def length(self) -> int:
+        """The number of draws in each chain."""
+        return next(iter(self.values.values())).shape[1]
+
+    def last(self, count: int) -> "Draws":
+        """The last `count` draws in chain-major order, as `Draws`.
+
+        Up to one chain's length they come from the last chain; beyond it whole last chains are kept.
+
+        Raises:
+            BayesreconError: `count` is not positive, exceeds what there is, or would cut a chain in two.
+        """
+        try:
+            count = operator.index(count)
+        except TypeError as error:
+            raise BayesreconError(f"draws={count!r} is not a whole number") from error
+        chains, length = self.chains, self.length
+        if not 1 <= count <= chains * length:
+            raise BayesreconError(f"{self.name}: draws={count} is not between 1 and {chains * length}")
+        keep, rest = divmod(count, length)
+        if keep and rest:
+            raise BayesreconError(
+                f"{self.name}: draws={count} would cut a chain of {length} in two; "
+                f"take {keep * length} or {(keep + 1) * length}, or {length} or fewer"
+            )
+        cut = (slice(-keep, None), slice(None)) if keep else (slice(-1, None), slice(-rest, None))
+        # Copies, so that the draws left out can be freed.
+        return replace(
+            self,
+            values={key: value[cut].copy() for key, value in self.values.items()},
+            log_density=None if self.log_density is None else self.log_density[cut].copy(),
+        )
+
+
+def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Rebuild arrays from scalar columns named Stan style.
+
+    Args:
+        columns: `beta[1]`, `beta[2,3]` or `beta.1`, `beta.2.3` (1-based, any order), each `(chains, draws)`.
+
+    Returns:
+        Parameter name -> `(chains, draws, *shape)`, in the order in which the names first appear.
+
+    Raises:
+        BayesreconError: a name that cannot be read, an index that is missing or repeated, or a name that is
+            used both with and without indices.
+
+    Example:
+        >>> import numpy as np
+        >>> one = np.ones((4, 100))
+        >>> assemble({"b[2]": 2 * one, "b[1]": one, "s": one})["b"].shape
+        (4, 100, 2)
+    """
+    groups: dict[str, dict[tuple[int, ...], str]] = {}
+    for column in columns:
+        base, index = _split(column)
+        group = groups.setdefault(base, {})
+        if index in group:
+            raise BayesreconError(f"columns {group[index]!r} and {column!r} are the same entry")
+        group[index] = column
+    if len({np.shape(column) for column in columns.values()}) > 1:
+        raise BayesreconError("the columns do not all hold the same number of draws")
+    return {base: _stack(base, group, columns) for base, group in groups.items()}
+
+
+@contextmanager
+def reading(source: object, kind: str) -> Iterator[None]:
+    """Turn whatever a parser raises on a damaged file into a `BayesreconError` of one line."""
+    try:
+        yield
+    except BayesreconError:
+        raise
+    except UnicodeDecodeError as error:
+        raise BayesreconError(f"{source}: not {kind} (it is not UTF-8 text)") from error
+    # The libraries behind the readers raise nearly every exception type on hostile bytes: OSError, KeyError,
+    # RuntimeError, RecursionError, MemoryError, zlib.error and more.
+    except Exception as error:
+        text = " ".join(str(error).split())[:200] or type(error).__name__
+        raise BayesreconError(f"{source}: cannot be read as {kind} ({text})") from error
+
+
+def is_numeric(dtype: np.dtype) -> bool:
+    """Whether values of this type convert to float64 (booleans, integers, reals)."""
+    return dtype.kind in "biuf"
+
+
+def _numbers(key: str, value: object) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise BayesreconError(f"{key!r} is a ragged array") from error
+    if not is_numeric(array.dtype):
+        raise BayesreconError(f"{key!r} holds {array.dtype} values, not real numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def _split(column: str) -> tuple[str, tuple[int, ...]]:
+    if ":" in column or column.endswith((".real", ".imag")):
+        raise BayesreconError(f"column {column[:80]!r} is part of a tuple or a complex number: not supported")
+    if match := _BRACKETS.fullmatch(column):
+        index = tuple(int(part) for part in match[2].split(","))
+    elif match := _DOTS.fullmatch(column):
+        index = tuple(int(part) for part in match[2].split(".")[1:])
+    else:
+        match, index = None, ()
+    if match is None or not column.isprintable():
+        raise BayesreconError(f"column name {column[:80]!r} is neither a name nor a name with indices")
+    if len(index) > MAX_DIMENSIONS:
+        raise BayesreconError(f"column {column[:80]!r} has {len(index)} indices, more than {MAX_DIMENSIONS}")
+    if 0 in index:
+        raise BayesreconError(f"column {column!r}: indices start at 1")
+    return match[1], index
+
+
+def _stack(base: str, group: dict[tuple[int, ...], str], columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    if len({len(index) for index in group}) > 1:
+        uses = sorted(group.values(), key=len)
+        raise BayesreconError(f"{uses[0]!r} and {uses[-1]!r} do not have the same number of indices")
+    shape = tuple(max(axis) for axis in zip(*group, strict=True))
+    # Repeated entries are excluded, so a full count means that every index is there. The shape comes from the
+    # file: it is compared as a Python integer before any array of that size exists.
+    if math.prod(shape) != len(group):
+        missing = next(index for index in _row_major(shape) if index not in group)
+        raise BayesreconError(f"{base}[{','.join(map(str, missing))}] is missing among the columns")
+    stacked = np.stack([columns[group[index]] for index in sorted(group)], axis=-1)
+    return stacked.reshape(*stacked.shape[:-1], *shape).astype(np.float64, copy=False)
+
+
+def _row_major(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """1-based indices in order; lazy in every axis, unlike itertools.product, as the sizes are untrusted."""
+    for flat in range(math.prod(shape)):
+        index = []
+        for size in reversed(shape):
+            flat, position = divmod(flat, size)
+            index.append(position + 1)
+        yield tuple(reversed(index))

@@ -1,0 +1,126 @@
+"""Draws as plain arrays: a dictionary of them, or a NumPy `.npz` file."""
+
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.draws import MAX_BYTES, Draws, is_numeric, reading
+
+LOG_DENSITY = "__log_density__"
+ATTRIBUTES = "__attributes__"
+
+
+def from_arrays(
+    arrays: Mapping[str, Any], *, name: str = "draws", attributes: Mapping[str, str] | None = None
+) -> Draws:
+    """Draws from named arrays.
+
+    Args:
+        arrays: parameter name -> `(chains, draws, *shape)`. When at least one array has a single dimension
+            and all share the first one, every array is `(draws, *shape)` of a single chain instead. The key
+            `__log_density__` holds the log density, `(chains, draws)` or `(draws,)`. Arrays that are not
+            numeric are left out.
+        name: for display.
+        attributes: string attributes to keep.
+
+    Raises:
+        BayesreconError: no numeric array, or leading dimensions that do not agree.
+
+    Example:
+        >>> import numpy as np
+        >>> from_arrays({"mu": np.zeros(50), "beta": np.zeros((50, 3))}).values["beta"].shape
+        (1, 50, 3)
+    """
+    with reading(name, "named arrays"):
+        given = {str(key): np.asarray(value) for key, value in arrays.items()}
+    numeric = {key: value for key, value in given.items() if is_numeric(value.dtype)}
+    if not numeric.keys() - {LOG_DENSITY}:
+        raise BayesreconError(f"{name}: there are no numeric arrays")
+    if scalars := [key for key, value in numeric.items() if value.ndim == 0]:
+        raise BayesreconError(f"{name}: {scalars[0]!r} is a single number; (chains, draws, ...) is needed")
+    if any(value.ndim == 1 for value in numeric.values()):
+        if len({len(value) for value in numeric.values()}) > 1:
+            shapes = ", ".join(f"{key} {value.shape}" for key, value in list(numeric.items())[:5])
+            raise BayesreconError(f"{name}: with one-dimensional arrays all must share the first dimension ({shapes})")
+        numeric = {key: value[None] for key, value in numeric.items()}
+    log_density = numeric.pop(LOG_DENSITY, None)
+    return Draws(numeric, log_density, name, dict(attributes or {}))
+
+
+def read_npz(path: str | os.PathLike[str], *, name: str | None = None) -> Draws:
+    """Draws from a NumPy `.npz` file of arrays laid out as in `from_arrays`.
+
+    The optional key `__attributes__` holds a JSON object in a zero-dimensional text array; its string values
+    become the attributes. Pickled arrays are never loaded.
+
+    Raises:
+        BayesreconError: no such file, not an `.npz` file, damaged, pickled arrays, more than 16 GiB declared,
+            or arrays that `from_arrays` refuses.
+
+    Example:
+        >>> import numpy as np, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "two.npz"
+        >>> np.savez(path, mu=np.zeros((4, 100)), beta=np.zeros((4, 100, 3)))
+        >>> sorted(read_npz(path).values)
+        ['beta', 'mu']
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise BayesreconError(f"{path}: no such file")
+    with reading(path, "an .npz file"):
+        _check_members(path)
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    attributes = _attributes(path, arrays.pop(ATTRIBUTES, None))
+    return from_arrays(arrays, name=name or path.stem, attributes=attributes)
+
+
+def _check_members(path: Path) -> None:
+    """Refuse what would allocate or unpickle before NumPy touches it: headers alone are read."""
+    if not zipfile.is_zipfile(path):
+        raise BayesreconError(f"{path}: not an .npz file")
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        if total > MAX_BYTES:
+            raise BayesreconError(f"{path}: declares {total / 2**30:.1f} GiB of arrays, refused")
+        for member in members:
+            with archive.open(member) as stream:
+                shape, dtype = _header(stream)
+            if dtype.hasobject:
+                raise BayesreconError(f"{path}: {member.filename!r} is pickled; save plain numeric arrays")
+            # NumPy allocates what the header asks for, which a zip member's size does not bound.
+            if math.prod(shape) * dtype.itemsize > member.file_size:
+                raise BayesreconError(f"{path}: {member.filename!r} is shorter than its header says")
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:  # version 3.0 exists for structured types with non-Latin field names, which no draws have
+        raise BayesreconError(f"an array in format {version} is not a plain numeric array")
+    if any(size < 0 for size in shape):
+        raise BayesreconError(f"an array of shape {shape} cannot be")
+    return shape, dtype
+
+
+def _attributes(path: Path, array: np.ndarray | None) -> dict[str, str]:
+    if array is None:
+        return {}
+    if array.dtype.kind != "U" or array.ndim:
+        raise BayesreconError(f"{path}: {ATTRIBUTES} is not one JSON text")
+    with reading(path, f"JSON in {ATTRIBUTES}"):
+        content = json.loads(str(array))
+    if not isinstance(content, dict):
+        raise BayesreconError(f"{path}: {ATTRIBUTES} is not a JSON object")
+    return {key: value for key, value in content.items() if isinstance(value, str)}

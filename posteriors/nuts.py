@@ -1,0 +1,204 @@
+"""Build a posterior: NumPyro NUTS on a model and its data, on whatever device JAX sees."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size, split_r_hat
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.sources import from_draws
+from bayesrecon.precision import in_float64
+from bayesrecon.types import Model, Records, Release
+
+ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How well a run of NUTS went.
+
+    Attributes:
+        names: `(d,)` coordinates.
+        r_hat, ess: `(d,)` split R-hat and effective sample size of each coordinate.
+        divergences: number of divergent transitions.
+    """
+
+    names: tuple[str, ...]
+    r_hat: np.ndarray
+    ess: np.ndarray
+    divergences: int
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each sign that the run did not converge."""
+        found = []
+        worst = int(self.r_hat.argmax())
+        if not self.r_hat[worst] <= 1.01:
+            found.append(f"NUTS did not converge: R-hat of {self.names[worst]} is {self.r_hat[worst]:.3f} (above 1.01)")
+        least = int(self.ess.argmin())
+        if self.ess[least] < 400:
+            found.append(f"few effective draws: {self.names[least]} has {self.ess[least]:.0f} (below 400)")
+        if self.divergences:
+            found.append(f"{self.divergences} divergent transitions: raise target_accept or reparametrise")
+        return tuple(found)
+
+
+def convergence(release: Release, divergences: int = 0) -> Convergence:
+    """R-hat and effective sample size of every coordinate of a release."""
+    theta, chain = np.asarray(release.theta), np.asarray(release.chain)
+    return Convergence(
+        release.model.coordinates, split_r_hat(theta, chain), effective_sample_size(theta, chain), divergences
+    )
+
+
+def check_records(model: Model, records: Mapping[str, Any]) -> Records:
+    """The model's fields as arrays of one length inside their domains; `BayesreconError` otherwise."""
+    checked: Records = {}
+    for name, field in model.fields.items():
+        if name not in records:
+            raise BayesreconError(
+                f"the data lack field {name!r} of model {model.name} (they hold {', '.join(records)})"
+            )
+        try:
+            values = np.asarray(records[name], float)
+        except (TypeError, ValueError):
+            raise BayesreconError(f"field {name!r} holds values that are not numbers") from None
+        if values.shape[1:] != field.shape or values.ndim != 1 + len(field.shape):
+            raise BayesreconError(f"field {name!r} has shape {values.shape}, expected (N,{str(field.shape)[1:-1]})")
+        if not np.isfinite(values).all():
+            raise BayesreconError(f"field {name!r} holds missing or infinite values")
+        outside = values[~field.domain.contains(values)]
+        if outside.size:
+            raise BayesreconError(f"field {name!r} holds {outside.flat[0]:g}, which is outside its domain")
+        checked[name] = values.astype(field.domain.dtype)
+    lengths = {name: len(v) for name, v in checked.items()}
+    if len(set(lengths.values())) > 1:
+        raise BayesreconError(f"the fields differ in length: {', '.join(f'{k} {n}' for k, n in lengths.items())}")
+    return checked
+
+
+@in_float64
+def nuts(
+    model: Model,
+    data: Mapping[str, Any],
+    *,
+    key: Any = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    warmup: int = 1000,
+    thinning: int = 1,
+    target_accept: float = 0.8,
+    max_tree_depth: int = 10,
+    chain_method: ChainMethod = "auto",
+    progress: bool = False,
+    name: str | None = None,
+) -> Release:
+    """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix).
+
+    Args:
+        model: from `bayesrecon.models`.
+        data: `{field: (N, *shape)}`, the private records.
+        key: integer or JAX key.
+        chains, draws, warmup, thinning: draws kept per chain and warm-up iterations; one iteration in
+            `thinning` is kept.
+        chain_method: "auto" runs chains on separate devices when there are enough, else vectorised.
+        progress: a progress bar on stderr.
+
+    Returns:
+        a `Release` whose notes hold warnings when the run did not converge.
+    """
+    if model.program is None:
+        raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
+    if min(chains, draws, thinning) < 1 or warmup < 0:
+        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup not negative")
+    records = check_records(model, data)
+    from numpyro.infer import MCMC, NUTS, init_to_uniform
+
+    if chain_method == "auto":
+        chain_method = "parallel" if 1 < chains <= jax.local_device_count() else "vectorized"
+    kernel = NUTS(
+        model.program,
+        target_accept_prob=target_accept,
+        max_tree_depth=max_tree_depth,
+        dense_mass=model.dimension <= 200,
+        init_strategy=init_to_uniform(radius=1),
+    )
+    mcmc = MCMC(
+        kernel,
+        num_warmup=warmup,
+        num_samples=draws * thinning,
+        thinning=thinning,
+        num_chains=chains,
+        chain_method=chain_method,
+        progress_bar=progress,
+    )
+    seed = jax.random.key(int(key)) if isinstance(key, (int, np.integer)) else key
+    mcmc.run(seed, extra_fields=("diverging",), **records)
+    wanted = {p.name for p in model.parameters}
+    samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items() if k in wanted}
+    divergences = int(np.asarray(mcmc.get_extra_fields()["diverging"]).sum())
+    # The program's own latents come back: no draw of another parametrisation has to be mapped.
+    plain = _without_prepare(model)
+    release = from_draws(samples, plain, name=name or f"NUTS on {model.name}")
+    warnings = convergence(release, divergences).warnings
+    return Release(
+        release.theta,
+        release.weights,
+        release.chain,
+        None,
+        model,
+        name=release.name,
+        notes=(*release.notes, *warnings),
+    )
+
+
+def _without_prepare(model: Model) -> Model:
+    from dataclasses import replace
+
+    return model if model.prepare is None else replace(model, prepare=None)
+
+
+@in_float64
+def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any] | None = None) -> Path:
+    """Write the draws of a release to a netCDF file that ArviZ opens (group `posterior`).
+
+    Only the draws are written, in the model's own parameters, together with the shipped model's name and
+    settings; chains are cut to the shortest.
+    """
+    import json
+
+    import xarray as xr
+
+    from bayesrecon._version import __version__
+    from bayesrecon.diagnostics import by_chain
+    from bayesrecon.result import write_whole
+
+    model = release.model
+    params = jax.vmap(model.constrain)(release.theta)
+    data = {}
+    for p in model.parameters:
+        flat = np.asarray(params[p.name]).reshape(release.size, -1)
+        values = by_chain(flat, np.asarray(release.chain))
+        dims = ("chain", "draw", *(f"{p.name}_dim_{i}" for i in range(len(p.shape))))
+        data[p.name] = (dims, values.reshape(*values.shape[:2], *p.shape))
+    chains, draws = next(iter(data.values()))[1].shape[:2]
+    described = {
+        "bayesrecon_version": __version__,
+        "bayesrecon_model": model.name,
+        "bayesrecon_model_settings": json.dumps(dict(model.settings)),
+        **{f"bayesrecon_{k}": str(v) for k, v in (attributes or {}).items()},
+    }
+    dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(draws)}, described)
+    path = Path(path)
+    write_whole(path, lambda t: dataset.to_netcdf(t, group="posterior", engine="h5netcdf"))
+    return path
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,231 @@
+"""Releases from draws: one door, `from_draws`, that every source passes through and that checks everything."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.precision import in_float64
+from bayesrecon.types import Model, Parameter, Release
+
+
+@in_float64
+def from_draws(
+    draws: Draws | Mapping[str, Any], model: Model, *, name: str | None = None, ignore_unknown: bool = False
+) -> Release:
+    """A release from posterior draws in the model's own parameters.
+
+    Args:
+        draws: a `Draws`, or `{parameter: (chains, draws, *shape)}`.
+        model: the model the draws belong to.
+        name: for display.
+        ignore_unknown: leave out variables that the model does not have (transformed parameters,
+            generated quantities) and note it, instead of refusing them.
+
+    Raises:
+        BayesreconError: for missing or unknown parameters, wrong shapes, missing values, values outside the
+            support. Draws exactly on a boundary of the support become infinite when unconstrained: they are
+            dropped, and the release notes how many.
+
+    >>> from bayesrecon.models import load
+    >>> rng = np.random.default_rng(0)
+    >>> values = {"beta": rng.normal(size=(2, 50, 2)), "sigma": rng.gamma(5, size=(2, 50))}
+    >>> from_draws(values, load("kidscore_momiq")).theta.shape
+    (100, 3)
+    """
+    if not isinstance(draws, Draws):
+        draws = Draws({k: np.asarray(v) for k, v in draws.items()})
+    values = draws.values if model.prepare is None else model.prepare(dict(draws.values))
+    expected = {p.name: p for p in model.parameters}
+    notes: list[str] = []
+    missing = [k for k in expected if k not in values]
+    unknown = [k for k in values if k not in expected]
+    if missing:
+        raise BayesreconError(
+            f"the draws lack parameter {missing[0]} of model {model.name}{near(missing[0], unknown)} "
+            f"(they hold {_some(values)})"
+        )
+    if unknown and not ignore_unknown:
+        raise BayesreconError(
+            f"the draws hold {unknown[0]}, which model {model.name} does not have{near(unknown[0], expected)} "
+            f"(its parameters: {_some(expected)}); is this the right model?"
+        )
+    columns = {k: _column(p, values[k]) for k, p in expected.items()}
+    shapes = {v.shape[:2] for v in columns.values()}
+    if len(shapes) > 1:
+        raise BayesreconError(f"parameters have different numbers of chains or draws: {sorted(shapes)}")
+    chains, length = shapes.pop()
+    flat = {k: v.reshape(chains * length, *v.shape[2:]) for k, v in columns.items()}
+    edge = np.zeros(chains * length, bool)
+    for p in model.parameters:
+        edge |= _on_boundary(p, flat[p.name])
+    theta = np.array(jax.vmap(model.unconstrain)(flat), float)
+    edge |= ~np.isfinite(theta).all(axis=1)
+    if edge.mean() > 0.5:
+        raise BayesreconError(
+            f"{edge.sum()} of {edge.size} draws lie on or outside the support of model {model.name}; "
+            "is this the right model?"
+        )
+    if edge.any():
+        notes.append(f"{edge.sum()} of {edge.size} draws lie on a boundary of the support and were dropped")
+    if (~edge).sum() < 2:
+        raise BayesreconError(f"{(~edge).sum()} draw is not a sample; for a trained parameter use posteriors.dirac")
+    log_density = None if draws.log_density is None else np.asarray(draws.log_density, float).reshape(-1)[~edge]
+    count = int((~edge).sum())
+    return Release(
+        theta=theta[~edge],
+        weights=np.full(count, 1.0 / count),
+        chain=np.repeat(np.arange(1, chains + 1), length)[~edge],
+        log_density=log_density,
+        model=model,
+        name=name or draws.name,
+        notes=tuple(notes),
+    )
+
+
+def from_posteriordb(
+    name: str,
+    *,
+    draws: int | None = None,
+    path: str | Path | None = None,
+    download: bool = False,
+    model: Model | None = None,
+) -> Release:
+    """Reference draws of a posteriordb posterior.
+
+    Args:
+        name: e.g. "kidiq-kidscore_momiq".
+        draws: keep the last so many draws; all by default.
+        path: a local copy of the database; default POSTERIOR_DB_PATH.
+        download: fetch from the database's public repository instead.
+        model: instead of the shipped one.
+    """
+    from bayesrecon.posteriors.database import open_database, posterior_info, read_data, read_reference_draws
+
+    database = open_database(path, download=download)
+    info = posterior_info(database, name)
+    table = read_reference_draws(database, name, draws=draws)
+    if model is None:
+        model = posteriordb_model(info, lambda: read_data(database, name))
+    return from_draws(table, model, name=name)
+
+
+def posteriordb_model(info: Mapping[str, Any], data: Any) -> Model:
+    """The shipped model of a posteriordb entry; `data()` is read only for models with public constants."""
+    from bayesrecon.models import load, shipped
+
+    name = str(info["model_name"])
+    for entry in shipped().values():
+        if info["name"] in entry.posteriors:
+            return load(entry.name, **(entry.constants(data()) if entry.constants else {}))
+    raise BayesreconError(
+        f"posterior {info['name']}: its model {name} is not shipped (bayesrecon models lists those that are); "
+        "pass model= or --model file.py:function"
+    )
+
+
+def from_arviz(source: Any, model: Model | None = None, *, name: str | None = None) -> Release:
+    """Draws from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
+
+    `model` may be left out for files written by `bayesrecon fit`, which name a shipped model.
+    """
+    from bayesrecon.posteriors.arviz import read_arviz
+
+    draws = read_arviz(source, name=name)
+    return from_draws(draws, model or stored_model(draws), ignore_unknown=True)
+
+
+def from_cmdstan(source: Any, model: Model, *, name: str | None = None) -> Release:
+    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit."""
+    from bayesrecon.posteriors.cmdstan import read_cmdstan
+
+    return from_draws(read_cmdstan(source, name=name), model, ignore_unknown=True)
+
+
+def from_npz(path: str | Path, model: Model | None = None) -> Release:
+    """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters."""
+    from bayesrecon.posteriors.npz import read_npz
+
+    draws = read_npz(path)
+    return from_draws(draws, model or stored_model(draws))
+
+
+def stored_model(draws: Draws) -> Model:
+    """The shipped model that a file's attributes name; its settings are data, checked by the model's family."""
+    from bayesrecon.models import load
+
+    name = draws.attributes.get("bayesrecon_model")
+    if name is None:
+        raise BayesreconError(
+            f"{draws.name} does not say which model it belongs to; pass a model (--model NAME or file.py:function)"
+        )
+    try:
+        settings = json.loads(draws.attributes.get("bayesrecon_model_settings", "{}"))
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise BayesreconError(f"{draws.name}: the stored model settings are damaged; pass the model yourself")
+    return load(name, **settings)
+
+
+@in_float64
+def dirac(model: Model, params: Mapping[str, Any], *, name: str = "trained parameter") -> Release:
+    """A trained parameter: one atom at temperature 0.
+
+    Args:
+        params: `{parameter: value}` in the model's own parameters.
+    """
+    expected = {p.name: p for p in model.parameters}
+    for k in expected:
+        if k not in params:
+            raise BayesreconError(f"parameter {k} of model {model.name} is missing{near(k, params)}")
+    for k in params:
+        if k not in expected:
+            raise BayesreconError(f"model {model.name} has no parameter {k}{near(k, expected)}")
+    values = {k: _column(p, np.asarray(params[k])[None, None])[0, 0] for k, p in expected.items()}
+    theta = np.array(model.unconstrain(values), float)[None]
+    if not np.isfinite(theta).all():
+        raise BayesreconError(f"the parameters lie on or outside the support of model {model.name}")
+    return Release(theta, np.ones(1), np.ones(1, int), None, model, temperature=0.0, name=name)
+
+
+def _column(parameter: Parameter, values: Any) -> np.ndarray:
+    """Checked draws `(chains, draws, *shape)` of one parameter."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiub":
+        raise BayesreconError(f"draws of {parameter.name} are not numbers (dtype {values.dtype})")
+    values = values.astype(float)
+    if values.ndim < 2 or values.shape[2:] != parameter.shape:
+        raise BayesreconError(
+            f"draws of {parameter.name} have shape {values.shape}, expected (chains, draws"
+            f"{''.join(f', {n}' for n in parameter.shape)})"
+        )
+    bad = int((~np.isfinite(values)).sum())
+    if bad:
+        raise BayesreconError(f"draws of {parameter.name} hold {bad} missing or infinite values; remove those draws")
+    if parameter.bounds is not None:
+        low, high = parameter.bounds
+        outside = values[(values < low) | (values > high)]
+        if outside.size:
+            raise BayesreconError(
+                f"{outside.size} draws of {parameter.name} lie outside its support [{low:g}, {high:g}], "
+                f"e.g. {outside[0]:g}; are they on another scale?"
+            )
+    return values
+
+
+def _on_boundary(parameter: Parameter, values: np.ndarray) -> np.ndarray:
+    if parameter.bounds is None:
+        return np.zeros(len(values), bool)
+    edge = (values == parameter.bounds[0]) | (values == parameter.bounds[1])
+    return edge.reshape(len(values), -1).any(axis=1)
+
+
+def _some(names: Sequence[str] | Mapping[str, Any]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
