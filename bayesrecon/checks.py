@@ -8,6 +8,7 @@ these are tested over the draws; convergence and duplicated chains are looked at
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 
@@ -52,7 +53,7 @@ def check_draws(
         error = np.sqrt(weights @ (values - size) ** 2 / ess)
         z = np.divide(np.abs(size), error, out=np.zeros_like(size), where=error > 0)
         worst = max(worst, float(z.max()))
-        threshold = _normal_quantile(_FALSE_ALARMS / len(z))
+        threshold = -ndtri(_FALSE_ALARMS / len(z) / 2)
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             order = broken[np.argsort(-z[broken])][:3]
@@ -66,12 +67,6 @@ def check_draws(
                 + "; is the prior right, and are these converged draws of this very model?"
             )
     return StateOfDraws(tuple(warnings), worst)
-
-
-def _normal_quantile(tail: float) -> float:
-    from scipy.stats import norm
-
-    return float(norm.isf(tail / 2))
 
 
 def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> list[str]:

@@ -27,6 +27,8 @@ from bayesrecon.types import Model, Records, Release
 CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB)."""
 
+_SAMPLE = 64
+
 Progress = Callable[[str, float], None]
 
 
@@ -151,10 +153,10 @@ class Embedding:
         """`1 / sum a_t^2`: T for equal weights."""
         return float(1.0 / np.sum(np.asarray(self.release.weights) ** 2))
 
-    def thinned(self, rows: int) -> np.ndarray:
-        """At most about `rows / k` atoms spread evenly over the release."""
-        count = min(self.release.size, max(8, -(-rows // self.metric.shape[1])))
-        return np.linspace(0, self.release.size - 1, count).astype(int)
+    def thinned(self, count: int) -> np.ndarray:
+        """Evenly spread atoms, enough for eight rows of the score matrix per record."""
+        number = min(self.release.size, max(8, -(-8 * count // self.metric.shape[1])))
+        return np.linspace(0, self.release.size - 1, number).astype(int)
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
@@ -171,7 +173,7 @@ class Embedding:
 
         In the metric of the posterior covariance the private records' values add up to about one.
         """
-        scores = np.clip(self.scores(records, self.thinned(256)), -1e150, 1e150)
+        scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)
         norm = (scores**2).sum(axis=0)
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]

@@ -5,9 +5,9 @@ here shows a figure, chooses a backend or changes a global setting; matplotlib i
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _FORMATS = {".png": "png", ".pdf": "pdf", ".svg": "svg"}
 _ROW_HEIGHT, _PANEL, _PAD = 0.27, 3.6, 0.12  # inches
 _TITLE = 22  # points from the axes to a title, above the columns' heads
 _SIDE_BY_SIDE = 14  # a longer table is taller than the panels next to it
-_MOST_LABELS = 16
+_MOST_LABELS, _MOST_DECIMALS = 16, 8
 
 
 def plot_recovery(
@@ -65,7 +65,7 @@ def plot_recovery(
     rows, more = _chosen(result, statistics)
     labels = [_text((names or {}).get(row.name, row.name)) for row in rows]
     own = ax is None
-    ax = ax or _new_axes()
+    ax = _new_axes() if ax is None else ax
     true = [_true(truth, row.name) for row in rows]
     sampled = any(_seen(row) and _finite(row.se) for row in rows)
     if sampled and truth is not None:
@@ -78,8 +78,8 @@ def plot_recovery(
         _draw_visibility(ax, rows)
     _label_rows(ax, rows, labels, more)
     _write_columns(ax, rows, None if truth is None else true, sampled)
-    _legend_below(ax)
-    ax.set_title(f"Statistics recovered from {_text(result.release)}", loc="left", pad=_TITLE, usetex=False)
+    ax.set_title(f"Statistics recovered from {_text(result.release)}", loc="left", pad=_TITLE)
+    _finish(ax)
     if own:
         _fit(ax.figure, heights=[_table_height(len(rows) + bool(more))])
     return ax
@@ -101,7 +101,7 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
     >>> ax = plot_recovered_against_true(result, truth)  # doctest: +SKIP
     """
     own = ax is None
-    ax = ax or _new_axes()
+    ax = _new_axes() if ax is None else ax
     points = _draw_scatter(ax, result, truth)
     if own:
         _fit(ax.figure)
@@ -126,7 +126,7 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     from matplotlib.ticker import MaxNLocator
 
     own = ax is None
-    ax = ax or _new_axes()
+    ax = _new_axes() if ax is None else ax
     values = np.nan_to_num(np.asarray(result.spectrum, float).ravel(), nan=0.0, posinf=1.0)
     values = np.maximum(values / (values.max() if values.size and values.max() > 0 else 1.0), _SMALLEST_EIGENVALUE)
     index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
@@ -141,7 +141,8 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.grid(axis="y", color=_GREY, alpha=0.2, lw=0.8)
     ax.axvline(kept + 0.5, color=_GREY, lw=1, ls="--", zorder=1)
-    ax.plot(index[:kept], values[:kept], "o", ms=4.5, color=_BLUE, zorder=3, label=f"kept ({kept})")
+    if kept:
+        ax.plot(index[:kept], values[:kept], "o", ms=4.5, color=_BLUE, zorder=3, label=f"kept ({kept})")
     if kept < values.size:
         rest = f"at rounding level ({values.size - kept})"
         ax.plot(index[kept:], values[kept:], "o", ms=3.5, mfc="none", color=_GREY, zorder=2, label=rest)
@@ -149,23 +150,18 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
         note = f"rank {result.rank}: everything\nabove the gap is kept"
     else:
         note = f"rank {result.rank}, no gap:\nregularised at the noise level"
-    # The upper right and the lower left of a decreasing curve are empty.
-    right = kept < 0.55 * values.size
-    ax.annotate(
-        note,
-        xy=(kept + 0.5, 0.95 if right else 0.05),
-        xycoords=ax.get_xaxis_transform(),
-        xytext=(6 if right else -6, 0),
-        textcoords="offset points",
-        ha="left" if right else "right",
-        va="top" if right else "bottom",
-        fontsize="small",
-    )
+    if kept <= 0.55 * values.size:
+        # Beside the line, above the values that follow it.
+        place = {"xy": (kept + 0.5, 0.95), "xycoords": ax.get_xaxis_transform(), "xytext": (6, 0), "va": "top"}
+    else:
+        # Under a curve that decreases.
+        place = {"xy": (0, 0.05), "xycoords": ax.transAxes, "xytext": (8, 0), "va": "bottom"}
+    ax.annotate(note, textcoords="offset points", ha="left", fontsize="small", **place)
     ax.set_xlabel("index")
     ax.set_ylabel("eigenvalue, relative to the largest")
     ax.set_title("Spectrum of the score kernel", loc="left")
     _despine(ax)
-    _legend_below(ax)
+    _finish(ax)
     if own:
         _fit(ax.figure)
     return ax
@@ -217,11 +213,12 @@ def plot_summary(
     plot_spectrum(result, ax=axes[-1])
     for ax, title in zip(axes[::-1], ("Spectrum", "Recovered statistics", "Recovered against true"), strict=False):
         ax.set_title(title, loc="left", pad=_TITLE)
-    figure.suptitle(
+    title = figure.suptitle(
         f"{_text(result.release)}: {_count(result.draws, 'draw')}, rank {result.rank}",
         usetex=False,
         weight="bold",
     )
+    title.set_usetex(False)
     _fit(figure, widths, heights)
     _label_points(axes[0], points)
     if path is not None:
@@ -237,16 +234,16 @@ def _new_axes() -> "Axes":
 
 
 def _new_figure(pyplot: bool = True) -> "Figure":
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD, wspace=0, hspace=0)
     if pyplot:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(12, 9), layout="constrained")
-    else:
-        from matplotlib.figure import Figure
+        return plt.figure(figsize=(12, 9), layout=layout)
+    from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(12, 9), layout="constrained")
-    figure.get_layout_engine().set(w_pad=_PAD, h_pad=_PAD, wspace=0, hspace=0)
-    return figure
+    return Figure(figsize=(12, 9), layout=layout)
 
 
 def _table_height(lines: int) -> float:
@@ -287,17 +284,21 @@ def _chosen(result: Recovery, statistics: Sequence[str] | None) -> tuple[list[Ro
     return [known[name] for name in wanted], 0
 
 
-def _finite(value: Any) -> bool:
-    return value is not None and math.isfinite(value)
+def _finite(value: float | None) -> TypeGuard[float]:
+    return value is not None and abs(value) < 1e290  # beyond, an axis would overflow
 
 
 def _seen(row: Row) -> bool:
     return _finite(row.estimate) and row.verdict != "undetermined"
 
 
+def _value(row: Row) -> float:
+    return float(row.estimate or 0.0)
+
+
 def _true(truth: Mapping[str, float] | None, name: str) -> float | None:
     value = None if truth is None else truth.get(name)
-    return float(value) if value is not None and _finite(value) else None
+    return float(value) if _finite(value) else None
 
 
 def _agrees(a: float, b: float) -> bool:
@@ -306,7 +307,7 @@ def _agrees(a: float, b: float) -> bool:
 
 def _inside(row: Row, true: float) -> bool | None:
     """Whether the truth lies in the 95 % interval; None for a row without a standard error."""
-    if row.estimate is None or row.se is None or not _finite(row.se):
+    if row.estimate is None or not _finite(row.se):
         return None
     return abs(row.estimate - true) <= _Z95 * row.se or _agrees(row.estimate, true)
 
@@ -321,9 +322,9 @@ def _draw_errors(ax: "Axes", rows: Sequence[Row], true: Sequence[float | None]) 
         if not _seen(row) or x is None or not _finite(row.se):
             z.append(None)
         elif row.se:
-            z.append((float(row.estimate or 0.0) - x) / row.se)
+            z.append((_value(row) - x) / row.se)
         else:
-            difference = float(row.estimate or 0.0) - x
+            difference = _value(row) - x
             z.append(0.0 if _inside(row, x) else math.copysign(math.inf, difference))
     largest = max((abs(v) for v in z if v is not None), default=0.0)
     limit = min(max(largest + _Z95 + 0.4, 4.0), _FARTHEST_Z)
@@ -363,8 +364,7 @@ def _draw_precision(ax: "Axes", rows: Sequence[Row]) -> None:
 def _draw_differences(ax: "Axes", rows: Sequence[Row], true: Sequence[float | None]) -> None:
     """Relative differences from the truth, for a release without sampling error."""
     bars = [
-        _ratio(float(row.estimate or 0.0) - x, x) if _seen(row) and x is not None else None
-        for row, x in zip(rows, true, strict=True)
+        _ratio(_value(row) - x, x) if _seen(row) and x is not None else None for row, x in zip(rows, true, strict=True)
     ]
     _draw_bars(ax, rows, bars, [None] * len(rows))
     ax.set_xlabel(_minus("|recovered - true| / |true|"))
@@ -404,7 +404,7 @@ def _draw_bars(
     step = math.ceil((top - bottom) / 5)
     ticks = range(bottom, top + 1, step)
     ax.xaxis.set_major_locator(FixedLocator([10.0**e for e in ticks]))
-    ax.xaxis.set_major_formatter(FixedFormatter([f"{10.0 ** (e + 2):g} %" for e in ticks]))
+    ax.xaxis.set_major_formatter(FixedFormatter([f"{_power(10.0 ** (e + 2))} %" for e in ticks]))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.grid(axis="x", color=_GREY, alpha=0.2, lw=0.8)
     for i, (row, bar, floor) in enumerate(zip(rows, bars, floors, strict=True)):
@@ -422,7 +422,7 @@ def _draw_bars(
 
 
 _INSIDE, _OUTSIDE, _PART, _EXACT = "truth in 95 % interval", "truth outside", "seen in part", "exact"
-_COUNTED = {_INSIDE, _OUTSIDE, _PART, _EXACT, f"{_INSIDE}, {_PART}", f"{_OUTSIDE}, {_PART}"}
+_COUNTED = (_INSIDE, f"{_INSIDE}, {_PART}", _OUTSIDE, f"{_OUTSIDE}, {_PART}", _PART, _EXACT)
 
 
 def _mark(ax: "Axes", x: float, y: float, row: Row, inside: bool | None, size: float = 6) -> None:
@@ -472,12 +472,11 @@ def _arrow(ax: "Axes", x: float, y: float, right: bool, text: str, off: bool = F
 def _draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> list[tuple[Row, float]]:
     """Everything but the names, which need the final layout; returns the rows shown and their true values."""
     shown = [(row, x) for row in result.rows if _seen(row) and (x := _true(truth, row.name)) is not None]
-    ax.set_title(f"{_text(result.release)}: recovered against true", loc="left", usetex=False)
+    ax.set_title(f"{_text(result.release)}: recovered against true", loc="left")
     ax.set_xlabel("true value")
     ax.set_ylabel("recovered value")
     _despine(ax)
-    values = [float(v) for row, x in shown for v in (x, row.estimate, row.lower, row.upper) if _finite(v)]
-    limits = _set_common_scale(ax, values)
+    limits = _set_common_scale(ax, shown)
     if not shown:
         ax.set(xticks=[], yticks=[])
         ax.text(0.5, 0.5, "nothing to compare", transform=ax.transAxes, ha="center", va="center", color=_GREY)
@@ -495,49 +494,54 @@ def _draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> l
                 zorder=2,
                 solid_capstyle="butt",
             )
-        _mark(ax, x, float(row.estimate or 0.0), row, inside, size=5)
+        _mark(ax, x, _value(row), row, inside, size=5)
     hidden = sum(not _seen(row) for row in result.rows)
     if hidden:
         note = f"{hidden} of {len(result.rows)} not determined"
         ax.text(0.98, 0.03, note, transform=ax.transAxes, ha="right", color=_GREY, fontsize="small")
-    _legend_below(ax)
+    _finish(ax)
     return shown
 
 
-def _set_common_scale(ax: "Axes", values: Sequence[float]) -> tuple[float, float]:
+def _set_common_scale(ax: "Axes", shown: Sequence[tuple[Row, float]]) -> tuple[float, float]:
     """One scale for both axes, and its limits."""
-    sizes = [abs(v) for v in values if v]
-    smallest, largest = min(sizes, default=1.0), max(sizes, default=1.0)
+    values = [float(v) for row, x in shown for v in (x, row.estimate, row.lower, row.upper) if _finite(v)]
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if largest / smallest <= 20:
+    largest = max(abs(low), abs(high)) or 1.0
+    widths = [_Z95 * row.se for row, _ in shown if row.se and _finite(row.se)]
+    # Values of both signs: symmetric-logarithmic if even a usual interval would vanish on a linear scale.
+    unit = max(float(np.median(widths)) if widths else 0.0, largest * 1e-6)
+    if low > 0 and high > 20 * low:
+        low = max(low, high * 1e-20)
+        stretch = 1.2 * (high / low) ** 0.06
+        limits = (low / stretch, high * stretch)
+        scale, ticks = {"value": "log"}, _powers(low, high, 6)
+    elif low <= 0 and largest > 100 * unit:
+        threshold = 10.0 ** math.floor(math.log10(unit))
+        stretch = 1.2 * (largest / threshold) ** 0.06
+        limits = (low * stretch - 0.5 * threshold, max(high, 0.0) * stretch + 0.5 * threshold)
+        powers = _powers(10 * threshold, largest, 3)
+        scale, ticks = {"value": "symlog", "linthresh": threshold}, [*(-p for p in powers), 0.0, *powers]
+    else:
         margin = 0.08 * (high - low) or 0.5 * largest
         limits = (low - margin, high + margin)
-    else:
-        # Below the threshold the scale is linear; it spans at most eight decades beyond.
-        threshold = 10.0 ** math.floor(math.log10(max(smallest, largest * 1e-8)))
-        ticks = _decades(low, high, threshold)
-        for axis, name in ((ax.xaxis, "x"), (ax.yaxis, "y")):
-            if low > 0:
-                ax.set(**{f"{name}scale": "log"})
-            else:
-                getattr(ax, f"set_{name}scale")("symlog", linthresh=threshold)
-            _set_ticks(axis, ticks)
-        stretch = (largest / smallest) ** 0.06 * 1.2
-        limits = (low / stretch if low > 0 else low * stretch - 0.3 * threshold, high * stretch)
-        if high <= 0:
-            limits = (limits[0], 0.3 * threshold)
+        scale, ticks = {"value": "linear"}, []
+    ax.set_xscale(**scale)
+    ax.set_yscale(**scale)
+    if ticks:
+        _set_ticks(ax.xaxis, ticks)
+        _set_ticks(ax.yaxis, ticks)
     ax.set_xlim(limits)
     ax.set_ylim(limits)
     ax.set_aspect("equal", adjustable="box", anchor="W")
     return limits
 
 
-def _decades(low: float, high: float, threshold: float) -> list[float]:
-    """At most about seven powers of ten, of either sign, and zero."""
-    first, last = round(math.log10(threshold)), math.floor(math.log10(max(abs(low), abs(high))))
-    step = math.ceil((last - first + 1) / (6 if low > 0 else 3))
-    powers = [10.0**e for e in range(last, first - 1, -step)]
-    return sorted([*powers, *([] if low > 0 else [0.0, *(-p for p in powers)])])
+def _powers(low: float, high: float, most: int) -> list[float]:
+    """Powers of ten from the largest down, evenly spaced, `most` at the utmost."""
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    step = max(math.ceil((last - first + 1) / most), 1)
+    return [10.0**e for e in range(last, first - 1, -step)]
 
 
 def _set_ticks(axis: Any, ticks: Sequence[float]) -> None:
@@ -556,23 +560,26 @@ def _power(value: float) -> str:
 
 def _label_points(ax: "Axes", shown: Sequence[tuple[Row, float]]) -> None:
     """Names beside the points where there is room, those that miss the truth first."""
-    taken = [ax.transData.transform((x, row.estimate)) for row, x in shown]
     pad, frame = 4 * ax.figure.dpi / 72, ax.get_window_extent()
-    boxes = [(p[0] - pad, p[1] - pad, p[0] + pad, p[1] + pad) for p in taken]
+    boxes = []
+    for row, x in shown:
+        ends = [v for v in (row.estimate, row.lower, row.upper) if _finite(v)]
+        across, below = ax.transData.transform((x, min(ends)))
+        boxes.append((across - pad, below - pad, across + pad, ax.transData.transform((x, max(ends)))[1] + pad))
     order = sorted(range(len(shown)), key=lambda i: _inside(*shown[i]) is not False)
     for i in order:
         row, x = shown[i]
         for dx, dy, ha, va in _PLACES if len(shown) <= _MOST_LABELS else _PLACES[:2]:
             label = ax.annotate(
                 _text(row.name),
-                (x, float(row.estimate or 0.0)),
+                (x, _value(row)),
                 xytext=(dx, dy),
                 textcoords="offset points",
                 ha=ha,
                 va=va,
                 fontsize="x-small",
-                usetex=False,
             )
+            label.set_usetex(False)
             box = label.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not any(box.x0 < c and a < box.x1 and box.y0 < d and b < box.y1 for a, b, c, d in boxes):
@@ -597,13 +604,13 @@ _PLACES = (
 def _label_rows(ax: "Axes", rows: Sequence[Row], labels: Sequence[str], more: int) -> None:
     ticks = [*labels, f"and {more} more"] if more else list(labels)
     ax.set_ylim(len(ticks) - 0.4, -0.6)
-    ax.set_yticks(range(len(ticks)), ticks, usetex=False)
-    ax.tick_params(axis="y", length=0)
+    ax.set_yticks(range(len(ticks)), ticks)
+    ax.tick_params(axis="y", length=0, pad=8)
     for i, label in enumerate(ax.get_yticklabels()):
         if i >= len(rows) or not _seen(rows[i]):
             label.set_color(_GREY)
         if i >= len(rows):
-            label.set_style("italic")
+            label.set_fontstyle("italic")
     for i in range(len(rows)):
         ax.axhline(i, color=_GREY, alpha=0.18, lw=0.8, zorder=0)
     _despine(ax, left=True)
@@ -636,27 +643,28 @@ def _write_columns(ax: "Axes", rows: Sequence[Row], true: Sequence[float | None]
         _header(ax, start, start + width, title, "right")
 
 
-def _format_like(row: Row) -> Any:
+def _format_like(row: Row) -> Callable[[float], str]:
     """A function that writes a number to the digits that the row's standard error supports."""
-    estimate, se = float(row.estimate or 0.0), row.se
-    if not se or not _finite(se):
+    if row.estimate is None or not row.se or not _finite(row.se):
         return lambda value: _minus(f"{value:.6g}")
-    size = max(abs(estimate), se)
-    exponent = math.floor(math.log10(size))
-    exponent = exponent if exponent >= 7 or exponent < -3 else 0
-    scale = 10.0**exponent
-    decimals = min(max(1 - math.floor(math.log10(se / scale)), 0), 8)
-    suffix = f"e{exponent}" if exponent else ""
+    exponent = math.floor(math.log10(max(abs(row.estimate), row.se)))
+    exponent = exponent if exponent >= 7 or -300 < exponent < -3 else 0
+    scale, suffix = 10.0**exponent, f"e{exponent}" if exponent else ""
+    decimals = min(max(1 - math.floor(math.log10(row.se / scale)), 0), _MOST_DECIMALS)
     return lambda value: _minus(f"{value / scale:.{decimals}f}{suffix}")
 
 
 def _numbers(row: Row, true: float | None) -> tuple[str, str, str]:
     """Estimate, error and true value as texts."""
     show = _format_like(row)
-    if not _seen(row):
+    if row.estimate is None or not _seen(row):
         return "", "", "" if true is None else _minus(f"{true:.5g}")
-    error = "" if row.se is None else f"± {show(row.se)}" if row.se else "exact"
-    return show(row.estimate), error, "" if true is None else show(true)
+    error = ""
+    if _finite(row.se):
+        text = show(row.se)
+        # An error below the last digit shown is written by itself.
+        error = f"± {text if any(c in '123456789' for c in text.split('e')[0]) else _minus(f'{row.se:.1g}')}"
+    return show(row.estimate), "exact" if row.se == 0 else error, "" if true is None else show(true)
 
 
 def _column(
@@ -681,7 +689,7 @@ def _header(ax: "Axes", start: float, end: float, text: str, align: str) -> floa
 def _beside(ax: "Axes", points: float, y: float, text: str, head: bool = False, **style: Any) -> None:
     where = ax.transAxes if head else ax.get_yaxis_transform()
     offset = (points, 4 if head else 0)
-    ax.annotate(text, (1, y), xycoords=where, xytext=offset, textcoords="offset points", usetex=False, **style)
+    ax.annotate(text, (1, y), xycoords=where, xytext=offset, textcoords="offset points", **style)
 
 
 def _width(ax: "Axes", texts: Iterable[str]) -> list[float]:
@@ -705,6 +713,8 @@ def _legend_below(ax: "Axes") -> None:
         groups.setdefault(word, []).append(handle)
     if not groups:
         return
+    order = [*_COUNTED, *(word for word in groups if word not in _COUNTED)]
+    groups = {word: groups[word] for word in order if word in groups}
     below = ScaledTranslation(0, -38 / 72, ax.figure.dpi_scale_trans)
     ax.legend(
         [min(handles, key=lambda h: getattr(h, "get_marker", str)() in ("<", ">")) for handles in groups.values()],
@@ -725,6 +735,15 @@ def _ink() -> str:
     from matplotlib import rcParams
 
     return rcParams["text.color"]
+
+
+def _finish(ax: "Axes") -> None:
+    """The legend, and no TeX: names come from files."""
+    from matplotlib.text import Text
+
+    _legend_below(ax)
+    for text in ax.findobj(Text):
+        text.set_usetex(False)  # type: ignore[attr-defined]
 
 
 def _minus(text: str) -> str:

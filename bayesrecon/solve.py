@@ -11,8 +11,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.spectrum import Spectrum, decompose
 from bayesrecon.types import PseudoData, Records
 
-_SMALLEST_POOL, _LARGEST_POOL = 48, 1024
-_ROWS = 8  # rows of the thinned score matrix per candidate record
+_SMALLEST_POOL, _LARGEST_POOL = 64, 1024
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def find_basis(
     pool = _SMALLEST_POOL
     while True:
         records = reference.draw(rng, pool)
-        spectrum, pivots, coefficients = decompose(embedding.scores(records, embedding.thinned(_ROWS * pool)), finite)
+        spectrum, pivots, coefficients = decompose(embedding.scores(records, embedding.thinned(pool)), finite)
         if not spectrum.full or pool >= _LARGEST_POOL:
             break
         if spectrum.rank >= available:

@@ -352,7 +352,7 @@ def _diamonds(covariates: int = 24) -> Model:
             "b": (covariates, lambda: dist.Normal(0, 1)),
             "Intercept": (None, lambda: dist.StudentT(3, 8, 10)),
         },
-        scale=lambda: dist.HalfStudentT(3, 10),
+        scale=lambda: dist.FoldedDistribution(dist.StudentT(3, 0, 10)),
         settings={"covariates": covariates},
         identities={f"sum(Xc[{k + 1}])": (lambda z, k=k: z["Xc"][k], 0.0) for k in range(covariates)},
     )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def from_draws(
     edge = np.zeros(chains * length, bool)
     for p in model.parameters:
         edge |= _on_boundary(p, flat[p.name])
-    theta = np.array(jax.vmap(model.unconstrain)(flat), float)
+    theta = np.array(_unconstrain(model, flat), float)
     edge |= ~np.isfinite(theta).all(axis=1)
     if edge.mean() > 0.5:
         raise BayesreconError(
@@ -192,6 +193,11 @@ def dirac(model: Model, params: Mapping[str, Any], *, name: str = "trained param
     if not np.isfinite(theta).all():
         raise BayesreconError(f"the parameters lie on or outside the support of model {model.name}")
     return Release(theta, np.ones(1), np.ones(1, int), None, model, temperature=0.0, name=name)
+
+
+@partial(jax.jit, static_argnames="model")
+def _unconstrain(model: Model, params: dict[str, np.ndarray]) -> jax.Array:
+    return jax.vmap(model.unconstrain)(params)
 
 
 def _column(parameter: Parameter, values: Any) -> np.ndarray:

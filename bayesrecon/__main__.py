@@ -1,0 +1,5 @@
+"""`python -m bayesrecon`."""
+
+from bayesrecon.cli.main import main
+
+main()

@@ -1,0 +1,44 @@
+"""Where output goes: results to stdout, everything else to stderr."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+# Tables written to a file or a pipe must not be squeezed into 80 columns.
+_WIDTH = None if sys.stdout.isatty() else 160
+out = Console(width=_WIDTH)
+err = Console(stderr=True)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """A progress bar on stderr; yields `update(label, fraction)`. Shown on terminals only."""
+    columns = (TextColumn("{task.description:>12}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("preparing", total=None)
+
+        def update(label: str, fraction: float) -> None:
+            bar.update(task, description=escape(label), total=1.0, completed=fraction)
+
+        yield update
+
+
+def say(message: str) -> None:
+    """A line on stderr."""
+    err.print(escape(message), highlight=False)
+
+
+def warn(message: str) -> None:
+    """A warning on stderr."""
+    err.print(f"[yellow]warning:[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
+def emit_json(document: Any) -> None:
+    """One JSON object on stdout; numbers that do not exist are null."""
+    print(json.dumps(document, allow_nan=False))  # noqa: T201

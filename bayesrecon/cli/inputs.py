@@ -1,0 +1,184 @@
+"""From what is typed to a release, a model, or a table of data."""
+
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Model, Records, Release
+
+
+def parse_settings(text: str | None) -> dict[str, Any]:
+    """Model settings given as a JSON object."""
+    if text is None:
+        return {}
+    try:
+        settings = json.loads(text)
+    except ValueError as error:
+        raise BayesreconError(f"--settings is not JSON: {error}") from None
+    if not isinstance(settings, dict):
+        raise BayesreconError('--settings must be a JSON object, e.g. \'{"covariates": ["age", "bmi"]}\'')
+    return settings
+
+
+def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
+    """A shipped model's name, or `file.py:function` for a function that returns a `Model`.
+
+    The file is the user's own program and is executed.
+    """
+    if ":" not in spec and not spec.endswith(".py"):
+        from bayesrecon.models import load
+
+        return load(spec, **(settings or {}))
+    path, _, function = spec.rpartition(":") if ":" in spec else (spec, "", "")
+    if not function or not path:
+        raise BayesreconError(f"--model {spec}: name the function that returns the model, as file.py:function")
+    file = Path(path)
+    if not file.is_file():
+        raise BayesreconError(f"--model {spec}: there is no file {path}")
+    loader = importlib.util.spec_from_file_location(f"_bayesrecon_model_{file.stem}", file)
+    if loader is None or loader.loader is None:
+        raise BayesreconError(f"--model {spec}: {path} is not a Python file")
+    module = importlib.util.module_from_spec(loader)
+    sys.modules[loader.name] = module
+    try:
+        loader.loader.exec_module(module)
+    except Exception as error:
+        raise BayesreconError(f"--model {spec}: {path} does not import: {_first(error)}") from None
+    make = getattr(module, function, None)
+    if not callable(make):
+        raise BayesreconError(f"--model {spec}: {path} has no function {function}")
+    try:
+        model = make(**(settings or {}))
+    except BayesreconError:
+        raise
+    except Exception as error:
+        raise BayesreconError(f"--model {spec}: {function}() failed: {_first(error)}") from None
+    if not isinstance(model, Model):
+        raise BayesreconError(
+            f"--model {spec}: {function}() must return a Model (bayesrecon.models.from_numpyro makes one), "
+            f"got {type(model).__name__}"
+        )
+    return model
+
+
+def open_release(
+    sources: Sequence[str],
+    *,
+    model: str | None = None,
+    settings: str | None = None,
+    draws: int | None = None,
+    download: bool = False,
+) -> Release:
+    """A release from a posteriordb name or from files of draws."""
+    chosen = load_model(model, parse_settings(settings)) if model else None
+    if len(sources) == 1 and not _is_file(sources[0]):
+        from bayesrecon.posteriors import from_posteriordb
+
+        return from_posteriordb(sources[0], draws=draws, download=download, model=chosen)
+    from bayesrecon.posteriors.formats import read_draws
+    from bayesrecon.posteriors.sources import from_draws, stored_model
+
+    table = read_draws(sources[0] if len(sources) == 1 else list(sources))
+    if draws is not None:
+        table = table.last(draws)
+    strict = str(sources[0]).endswith(".npz")
+    return from_draws(table, chosen or stored_model(table), ignore_unknown=not strict)
+
+
+def _is_file(source: str) -> bool:
+    from bayesrecon.posteriors.formats import SUFFIXES
+
+    return Path(source).suffix.lower() in SUFFIXES or Path(source).exists()
+
+
+def read_table(path: str) -> dict[str, Any]:
+    """Columns of a data file: CSV with a header, JSON object of arrays, or a NumPy archive."""
+    file = Path(path)
+    if not file.is_file():
+        raise BayesreconError(f"there is no file {path}")
+    try:
+        if file.suffix.lower() == ".csv":
+            import pandas as pd
+
+            frame = pd.read_csv(file)
+            return {str(c): frame[c].to_numpy() for c in frame.columns}
+        if file.suffix.lower() == ".json":
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(content, dict):
+                raise BayesreconError(f"{path}: expected a JSON object of arrays")
+            return content
+        if file.suffix.lower() == ".npz":
+            with np.load(file, allow_pickle=False) as archive:
+                return {k: archive[k] for k in archive.files}
+    except BayesreconError:
+        raise
+    except Exception as error:
+        raise BayesreconError(f"{path} cannot be read as {file.suffix[1:].upper()}: {_first(error)}") from None
+    raise BayesreconError(f"{path}: data are read from .csv, .json and .npz files")
+
+
+def known_fields(path: str | None, model: Model) -> dict[str, np.ndarray] | None:
+    """The columns of a design file that are fields of the model's record."""
+    if path is None:
+        return None
+    table = read_table(path)
+    known = {f: np.asarray(table[f]) for f in model.fields if f in table}
+    if not known:
+        raise BayesreconError(
+            f"--known {path}: none of its columns ({', '.join(table)}) is a field of {model.name} "
+            f"({', '.join(model.fields)})"
+        )
+    return known
+
+
+def open_data(
+    model_name: str,
+    data: str,
+    *,
+    response: str | None = None,
+    covariates: str | None = None,
+    settings: str | None = None,
+) -> tuple[Model, Records]:
+    """A model and the records to fit it to, from a data file or a posteriordb data name."""
+    from bayesrecon.models import find
+
+    if Path(data).suffix.lower() in (".csv", ".json", ".npz") or Path(data).exists():
+        table = read_table(data)
+    else:
+        from bayesrecon.posteriors.database import open_database, read_data
+
+        table = read_data(open_database(), data)
+    given = parse_settings(settings)
+    if ":" in model_name or model_name.endswith(".py"):
+        model = load_model(model_name, given)
+        return model, {f: table[f] for f in model.fields if f in table}
+    entry = find(model_name)
+    if entry.records is None:
+        names = covariates.split(",") if covariates else [c for c in table if c != (response or "y")]
+        given = {"covariates": names, "response": response or "y", **given}
+        for column in (given["response"], *given["covariates"]):
+            if column not in table:
+                raise BayesreconError(
+                    f"{data} has no column {column!r} (it has {', '.join(table)}); "
+                    "name the response with --response and the covariates with --covariates a,b"
+                )
+    try:
+        if entry.constants is not None:
+            given = {**entry.constants(table), **given}
+        model = load_model(model_name, given)
+        if entry.records is None or all(f in table for f in model.fields):
+            return model, {f: table[f] for f in model.fields}
+        return model, entry.records(table)
+    except KeyError as error:
+        raise BayesreconError(f"{data} lacks {error.args[0]!r}, which model {model_name} needs") from None
+
+
+def _first(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}{': ' + text.splitlines()[0] if text else ''}"

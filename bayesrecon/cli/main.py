@@ -1,0 +1,281 @@
+"""`bayesrecon`: demo, fit, recover, models, posteriors."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bayesrecon import __version__
+from bayesrecon.errors import BayesreconError
+
+app = typer.Typer(
+    help="What a published posterior or trained parameter gives away about its private training data.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
+ModelOption = Annotated[str | None, typer.Option("--model", help="Shipped model's name, or file.py:function.")]
+Settings = Annotated[str | None, typer.Option(help="Settings of the model, as a JSON object.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"bayesrecon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show version.")] = False,
+) -> None:
+    del version
+
+
+@app.command()
+def recover(
+    release: Annotated[
+        list[str],
+        typer.Argument(help="posteriordb name, or a file of draws (.nc, .zarr, .npz, CmdStan .csv: one per chain)."),
+    ],
+    model: ModelOption = None,
+    settings: Settings = None,
+    draws: Annotated[int | None, typer.Option(help="Use only the last so many draws.")] = None,
+    metric: Annotated[str, typer.Option(help="covariance or identity.")] = "covariance",
+    coordinates: Annotated[str, typer.Option(help="unconstrained or constrained.")] = "unconstrained",
+    known: Annotated[str | None, typer.Option(help="Table (.csv, .json, .npz) of fields known row by row.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Known field that names the unit: one record each.")] = None,
+    total: Annotated[float | None, typer.Option(help="Known number of records.")] = None,
+    seed: Seed = 0,
+    download: Annotated[bool, typer.Option(help="Fetch posteriordb from its public repository.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the result (.nc, .json or .csv).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")] = None,
+    json: Json = False,
+) -> None:
+    """Recover statistics of the private data behind a release, with errors."""
+    from bayesrecon.cli import console, inputs, tables
+    from bayesrecon.recovery import recover as run
+
+    _check_suffix(out, (".nc", ".json", ".csv"), "--out")
+    _check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
+    opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
+    with console.progress_bar() as progress:
+        result = run(
+            opened,
+            known=inputs.known_fields(known, opened.model),
+            unit=unit,
+            total=total,
+            metric=metric,
+            coordinates=coordinates,
+            key=seed,
+            progress=progress,
+        )
+    for warning in result.warnings:
+        console.warn(warning)
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        from bayesrecon.plots import plot_summary
+
+        plot_summary(result, path=plot)
+    if json:
+        console.emit_json(result.to_dict())
+    else:
+        console.out.print(tables.recovery_table(result))
+
+
+@app.command()
+def fit(
+    model: Annotated[str, typer.Argument(help="Shipped model's name, or file.py:function.")],
+    data: Annotated[str, typer.Argument(help="Data: .csv, .json or .npz file, or a posteriordb data name.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="netCDF file to write the draws to.")],
+    response: Annotated[str | None, typer.Option(help="Response column of a generic regression.")] = None,
+    covariates: Annotated[str | None, typer.Option(help="Covariate columns, a,b,c; default all others.")] = None,
+    settings: Settings = None,
+    chains: Annotated[int, typer.Option(help="Number of chains.")] = 4,
+    draws: Annotated[int, typer.Option(help="Draws kept per chain.")] = 1000,
+    warmup: Annotated[int, typer.Option(help="Warm-up iterations per chain.")] = 1000,
+    thin: Annotated[int, typer.Option(help="Keep one draw in so many.")] = 1,
+    target_accept: Annotated[float, typer.Option(help="Target acceptance rate.")] = 0.8,
+    chain_method: Annotated[str, typer.Option(help="auto, vectorized, parallel or sequential.")] = "auto",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Fit a model with NumPyro NUTS and write the draws, and only the draws, to a netCDF file."""
+    from bayesrecon.cli import console, inputs
+    from bayesrecon.posteriors.nuts import convergence, nuts, save_draws
+
+    _check_suffix(out, (".nc",), "--out")
+    if not out.parent.is_dir():
+        raise BayesreconError(f"cannot write {out}: the folder {out.parent} does not exist")
+    if chain_method not in ("auto", "vectorized", "parallel", "sequential"):
+        raise BayesreconError(f"--chain-method {chain_method}: expected auto, vectorized, parallel or sequential")
+    target, records = inputs.open_data(model, data, response=response, covariates=covariates, settings=settings)
+    count = len(next(iter(records.values())))
+    console.say(f"NUTS on {target.name}: {count} records, {target.dimension} parameters, {chains} chains, {_device()}")
+    release = nuts(
+        target,
+        records,
+        key=seed,
+        chains=chains,
+        draws=draws,
+        warmup=warmup,
+        thinning=thin,
+        target_accept=target_accept,
+        chain_method=chain_method,  # type: ignore[arg-type]
+        progress=console.err.is_terminal,
+    )
+    save_draws(release, out, {"seed": seed, "chains": chains, "draws": draws, "warmup": warmup, "thin": thin})
+    for warning in release.notes:
+        console.warn(warning)
+    state = convergence(release)
+    if json:
+        rows = [
+            {"name": n, "r_hat": float(r), "ess": float(e)}
+            for n, r, e in zip(state.names, state.r_hat, state.ess, strict=True)
+        ]
+        document = {"version": __version__, "model": target.name, "draws": release.size, "out": str(out)}
+        console.emit_json({**document, "parameters": rows, "warnings": list(release.notes)})
+        return
+    console.out.print(_convergence_table(release, state))
+    console.say(f"wrote {out}; next: bayesrecon recover {out}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the plot and the JSON file.")] = Path("."),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Fit a regression to 442 patients, keep only the draws, and recover the patients' statistics from them."""
+    from bayesrecon.demo import run_demo
+
+    run_demo(out, seed=seed, json=json)
+
+
+@app.command()
+def models(json: Json = False) -> None:
+    """The models that are shipped."""
+    from rich.table import Table
+
+    from bayesrecon.cli import console
+    from bayesrecon.models import shipped
+
+    entries = list(shipped().values())
+    if json:
+        console.emit_json([{"name": e.name, "summary": e.summary, "posteriors": list(e.posteriors)} for e in entries])
+        return
+    table = Table(title=f"{len(entries)} models", title_justify="left")
+    for heading in ("model", "what it is", "posteriordb posteriors"):
+        table.add_column(heading, overflow="fold")
+    for entry in entries:
+        table.add_row(entry.name, entry.summary, ", ".join(entry.posteriors))
+    console.out.print(table)
+
+
+@app.command()
+def posteriors(
+    download: Annotated[bool, typer.Option(help="Ask posteriordb's public repository.")] = False,
+    json: Json = False,
+) -> None:
+    """The posteriors of posteriordb, which have reference draws, and which have a shipped model."""
+    from rich.table import Table
+
+    from bayesrecon.cli import console
+    from bayesrecon.models import shipped
+    from bayesrecon.posteriors.database import open_database, posterior_info, posterior_names
+
+    database = open_database(download=download)
+    covered = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
+    rows = []
+    for name in sorted(posterior_names(database)):
+        info = posterior_info(database, name)
+        rows.append(
+            {
+                "name": name,
+                "reference_draws": bool(info.get("reference_posterior_name")),
+                "model": covered.get(name),
+            }
+        )
+    if json:
+        console.emit_json(rows)
+        return
+    ready = sum(r["reference_draws"] and r["model"] is not None for r in rows)
+    table = Table(
+        title=f"{len(rows)} posteriors, {ready} with reference draws and a shipped model", title_justify="left"
+    )
+    for heading in ("posterior", "reference draws", "shipped model"):
+        table.add_column(heading)
+    for r in rows:
+        table.add_row(r["name"], "yes" if r["reference_draws"] else "", r["model"] or "")
+    console.out.print(table)
+
+
+def save_result(result: Any, path: Path) -> None:
+    """Write a recovery by its suffix, whole or not at all."""
+    import json
+
+    from bayesrecon.result import write_whole
+
+    if path.suffix == ".nc":
+        result.save(path)
+    elif path.suffix == ".json":
+        text = json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
+        write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    else:
+        write_whole(path, lambda temporary: result.to_dataframe().to_csv(temporary))
+
+
+def _check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:
+    if path is None:
+        return
+    if path.suffix not in allowed:
+        raise BayesreconError(f"{option} {path}: the name must end in {' or '.join(allowed)}")
+    if not path.parent.is_dir():
+        raise BayesreconError(f"{option} {path}: the folder {path.parent} does not exist")
+
+
+def _device() -> str:
+    import jax
+
+    device = jax.devices()[0]
+    return f"on {device.platform.upper()}" + (f" ({device.device_kind})" if device.platform != "cpu" else "")
+
+
+def _convergence_table(release: Any, state: Any) -> Any:
+    import numpy as np
+    from rich.markup import escape
+    from rich.table import Table
+
+    theta = np.asarray(release.theta)
+    table = Table(title=f"{release.size} draws (unconstrained coordinates)", title_justify="left")
+    table.add_column("coordinate")
+    for heading in ("mean", "sd", "R-hat", "ESS"):
+        table.add_column(heading, justify="right")
+    for j, name in enumerate(state.names[:40]):
+        mean, sd = theta[:, j].mean(), theta[:, j].std()
+        table.add_row(escape(name), f"{mean:.5g}", f"{sd:.3g}", f"{state.r_hat[j]:.3f}", f"{state.ess[j]:.0f}")
+    if len(state.names) > 40:
+        table.add_row(f"and {len(state.names) - 40} more", "", "", "", "")
+    return table
+
+
+def main() -> None:
+    """Entry point: bad input is one line on stderr and exit code 2."""
+    try:
+        app()
+    except BayesreconError as error:
+        print(f"bayesrecon: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except OSError as error:
+        print(f"bayesrecon: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Rich tables of results."""
+
+from collections.abc import Mapping
+
+from rich.markup import escape
+from rich.table import Table
+
+from bayesrecon.result import Recovery
+
+_STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
+
+
+def number(value: float | None, digits: int = 5) -> str:
+    """A number to so many significant digits, without an exponent where that is readable."""
+    return "–" if value is None else f"{value:.{digits}g}"
+
+
+def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None) -> Table:
+    """The rows of a recovery; with the truth, also the z-scores."""
+    title = f"{result.release}: what {result.draws} draws tell about the data behind them"
+    if not result.temperature:
+        title = f"{result.release}: what a trained parameter tells about the data behind it"
+    table = Table(title=escape(title), title_justify="left", caption=escape(_caption(result)), caption_justify="left")
+    table.add_column("statistic", no_wrap=True)
+    headings = ["recovered", "std. error", "95 % interval", "floor", "visibility"]
+    for heading in (*headings, *(["true", "z"] if truth else [])):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in result:
+        interval = f"{number(row.lower)} … {number(row.upper)}" if row.lower is not None else "–"
+        # Shown shares must not round up to one.
+        seen = f"{min(row.visibility, 0.9999) if row.visibility < 1 - 5e-5 else 1.0:.4f}"
+        cells = [row.name, number(row.estimate), number(row.se, 3), interval, number(row.floor, 3), seen]
+        if truth:
+            true = truth.get(row.name)
+            known = true is not None and row.estimate is not None and row.se
+            z = f"{(row.estimate - true) / row.se:+.2f}" if known else "–"  # type: ignore[operator]
+            cells += [number(true), z]
+        table.add_row(*map(escape, cells), f"[{_STYLE[row.verdict]}]{row.verdict}[/]")
+    return table
+
+
+def _caption(result: Recovery) -> str:
+    kind = (
+        f"kernel of finite rank: {result.rank} features of the data are determined"
+        if result.gap
+        else f"kernel without finite rank: {result.rank} directions, regularised at the noise level"
+    )
+    return f"{kind} · metric {result.metric}, {result.coordinates} coordinates · {result.seconds:.1f} s"

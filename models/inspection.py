@@ -1,0 +1,172 @@
+"""A NumPyro program's sites, seen without running it on data: shapes, supports, and what is refused."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Parameter
+
+Program = Callable[..., Any]
+
+
+class Site(NamedTuple):
+    """What is known of a site before any data are seen."""
+
+    kind: str  # "latent", "observed", "factor", "plate", "param" or another NumPyro type
+    shape: tuple[int, ...] = ()
+    terms: tuple[int, ...] = ()  # shape of its log probability
+    support: Any = None
+    subsampled: bool = False
+
+
+def trace(
+    program: Program,
+    batch: Mapping[str, Any],
+    constants: Mapping[str, Any],
+    title: str,
+    params: Mapping[str, Any] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """The program's trace on a batch of records; without `params` latents stand at a point of their support."""
+    from numpyro import handlers
+
+    seeded = handlers.seed(program, rng_seed=0)
+    if params is None:
+        seeded = handlers.substitute(seeded, substitute_fn=_start)
+    else:
+        seeded = handlers.substitute(seeded, data=dict(params))
+    try:
+        return dict(handlers.trace(seeded).get_trace(**batch, **constants))
+    except BayesreconError:
+        raise
+    except (
+        jax.errors.ConcretizationTypeError,
+        jax.errors.NonConcreteBooleanIndexError,
+        jax.errors.TracerArrayConversionError,
+        jax.errors.TracerIntegerConversionError,
+    ) as error:
+        raise BayesreconError(
+            f"{title}: a size, a branch or a plain NumPy call depends on the data's values; fix the number of "
+            "units as a constant, index it by a field, and use jax.numpy on the fields"
+        ) from error
+    except Exception as error:
+        text = str(error).strip().splitlines()
+        raise BayesreconError(
+            f"{title} fails on records of the declared shapes and domains: {type(error).__name__}"
+            f"{': ' + text[0] if text else ''}"
+        ) from error
+
+
+def log_prob(site: Mapping[str, Any]) -> Any:
+    """Log probability of a sample site, with its scale."""
+    value = site["fn"].log_prob(site["value"])
+    return value if site["scale"] is None else site["scale"] * value
+
+
+def inspect_sites(
+    program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, Any], title: str
+) -> dict[str, Site]:
+    """All sites of the program, from shapes alone: nothing is computed."""
+    found: dict[str, Site] = {}
+
+    def abstract(values: dict[str, Any]) -> int:
+        for name, site in trace(program, values, constants, title).items():
+            if site["type"] == "plate":
+                size, subsample = site["args"]
+                found[name] = Site("plate", subsampled=subsample not in (None, size))
+            elif site["type"] != "sample":
+                found[name] = Site(site["type"])
+            else:
+                factor = type(site["fn"]).__name__ == "Unit"
+                kind = "factor" if factor else "observed" if site["is_observed"] else "latent"
+                shape, terms = jnp.shape(site["value"]), jnp.shape(log_prob(site))
+                found[name] = Site(kind, tuple(shape), tuple(terms), site["fn"].support)
+        return 0
+
+    jax.eval_shape(abstract, dict(batch))
+    return found
+
+
+def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) -> None:
+    """Refuse what cannot be a target, comparing the sites for two and for three records."""
+    if set(two) != set(three):
+        odd = ", ".join(sorted(set(two) ^ set(three)))
+        raise BayesreconError(f"{title}: the sites {odd} appear for some numbers of records only")
+    for name, site in three.items():
+        if site.subsampled:
+            raise BayesreconError(f"{title}: plate {name!r} subsamples; give it all records (no subsample_size)")
+        if site.kind == "param":
+            raise BayesreconError(
+                f"{title}: {name!r} is a numpyro.param, which has no prior; make it a numpyro.sample site"
+            )
+        if site.kind == "factor" and two[name].terms == site.terms:
+            raise BayesreconError(
+                f"{title}: factor {name!r} is one number for all records; give it one term per record inside "
+                "the plate, or write it as a sample site"
+            )
+        if site.kind != "latent":
+            continue
+        if two[name].shape != site.shape:
+            raise BayesreconError(
+                f"{title}: latent {name!r} has one value per record; declare a fixed number of units as a constant "
+                "and index them by a known field of the record (values[unit])"
+            )
+        if site.support.is_discrete:
+            raise BayesreconError(f"{title}: latent {name!r} is discrete; sum it out of the likelihood")
+
+
+def parameter(name: str, site: Site, title: str) -> Parameter:
+    """The `Parameter` of a latent site."""
+    from numpyro.distributions import biject_to, constraints
+
+    base = getattr(site.support, "base_constraint", site.support)
+    if any(isinstance(getattr(base, b, None), jax.core.Tracer) for b in ("lower_bound", "upper_bound")):
+        raise BayesreconError(f"{title}: the bounds of {name!r} must be plain numbers, not computed in the program")
+    transform = biject_to(site.support)
+    bounds: tuple[float, float] | None = None
+    if base is constraints.real or base is constraints.real_vector:
+        bounds = (-math.inf, math.inf)
+    elif tuple(transform.inverse_shape(site.shape)) == site.shape:
+        low, high = _bound(base, "lower_bound"), _bound(base, "upper_bound")
+        bounds = (low, high) if math.isfinite(low) or math.isfinite(high) else None
+    return Parameter(name, site.shape, transform, bounds)
+
+
+def domain_of(support: Any) -> Domain:
+    """The domain of a field observed under a distribution with this support."""
+    from numpyro.distributions import constraints
+
+    base = getattr(support, "base_constraint", support)
+    if base is constraints.boolean:
+        return BINARY
+    if base is constraints.nonnegative_integer:
+        return COUNT
+    if base in (constraints.positive, constraints.nonnegative):
+        return POSITIVE
+    low, high = _bound(base, "lower_bound"), _bound(base, "upper_bound")
+    if base.is_discrete:
+        few = math.isfinite(low) and math.isfinite(high) and high - low < 32
+        return Domain("levels", levels=tuple(np.arange(low, high + 1))) if few else Domain("integer", low, high)
+    return Domain("interval", low, high) if low < high and math.isfinite(low + high) else REAL
+
+
+def _bound(constraint: Any, which: str) -> float:
+    value = getattr(constraint, which, None)
+    if value is None or isinstance(value, jax.core.Tracer) or np.ndim(value):
+        return -math.inf if which == "lower_bound" else math.inf
+    return float(value)
+
+
+def _start(site: dict[str, Any]) -> Any:
+    """A point of the support, for latents: improper priors cannot be sampled, and others need not be."""
+    from numpyro.distributions import biject_to
+
+    if site["type"] != "sample" or site["is_observed"] or site["fn"].support.is_discrete:
+        return None
+    transform = biject_to(site["fn"].support)
+    return transform(jnp.full(transform.inverse_shape(site["fn"].shape()), 0.3))
