@@ -18,12 +18,13 @@ _LAZY = {
     "PseudoData": "bayesrecon.types",
     "Recovery": "bayesrecon.result",
     "Release": "bayesrecon.types",
+    "deletion": "bayesrecon.types",
     "load_result": "bayesrecon.result",
     "recover": "bayesrecon.recovery",
 }
 _MODULES = ("models", "posteriors", "evaluate", "plots")
 
-__all__ = [*_LAZY, *_MODULES, "__version__"]
+__all__ = [*_LAZY, *_MODULES, "__version__"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

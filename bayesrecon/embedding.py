@@ -51,13 +51,11 @@ class Moments:
     Attributes:
         gram: `(r, r)` kernel of the basis.
         target: `(r,)` embedding of the private data in the basis, `sum_n e_k(x_n)`.
-        cross: `(Q, r)` the basis functions at the probe records, `e_k(z) = sum_m A_mk k(z_m, z)`.
         value: `(r, r)` value kernel of the basis.
     """
 
     gram: np.ndarray
     target: np.ndarray
-    cross: np.ndarray
     value: np.ndarray
 
 
@@ -70,22 +68,16 @@ def _moments(
     weights: Any,
     anchors: Records,
     coefficients: Any,
-    probes: Records,
     shift: Any,
 ) -> tuple[Any, ...]:
-    size = coefficients.shape[0]
-    both = {k: jnp.concatenate([anchors[k], probes[k]]) for k in anchors}
-    value, phi, lap = taylor(model, metric, theta, both)
-    value, lap = value[:, :size] @ coefficients, lap[:, :size] @ coefficients
-    psi = phi[..., :size] @ coefficients  # (C, k, r)
+    value, phi, lap = taylor(model, metric, theta, anchors)
+    value, lap = value @ coefficients - shift, lap @ coefficients
+    psi = phi @ coefficients  # (C, k, r)
     heavy = psi * weights[:, None, None]
-    flat, heavy_flat = psi.reshape(-1, psi.shape[-1]), heavy.reshape(-1, psi.shape[-1])
     base = prior_score(model, metric, theta, temperature)
-    gram = heavy_flat.T @ flat
+    gram = heavy.reshape(-1, psi.shape[-1]).T @ psi.reshape(-1, psi.shape[-1])
     target = -(temperature * (weights @ lap) + jnp.einsum("ckr,ck->r", heavy, base))
-    cross = phi[..., size:].reshape(-1, phi.shape[-1] - size).T @ heavy_flat
-    centred = value - shift
-    return gram, target, cross, weights @ centred, (centred * weights[:, None]).T @ centred
+    return gram, target, weights @ value, (value * weights[:, None]).T @ value
 
 
 @partial(jax.jit, static_argnames="model")
@@ -94,29 +86,22 @@ def _values(model: Model, theta: Any, anchors: Records, coefficients: Any) -> An
     return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
 
 
+@partial(jax.jit, static_argnames="model")
+def _cross(
+    model: Model, metric: Any, theta: Any, weights: Any, anchors: Records, coefficients: Any, probes: Records
+) -> Any:
+    psi = taylor(model, metric, theta, anchors)[1] @ coefficients * weights[:, None, None]
+    phi = taylor(model, metric, theta, probes)[1]
+    return phi.reshape(-1, phi.shape[-1]).T @ psi.reshape(-1, psi.shape[-1])
+
+
 @partial(jax.jit, static_argnames=("model", "temperature"))
 def _residuals(
-    model: Model, temperature: float, metric: Any, theta: Any, anchors: Records, coefficients: Any, y: Any
+    model: Model, temperature: float, metric: Any, theta: Any, anchors: Records, pseudo_weights: Any, directions: Any
 ) -> tuple[Any, Any]:
     _, phi, lap = taylor(model, metric, theta, anchors)
-    psi = phi @ coefficients
-    score = psi @ y + prior_score(model, metric, theta, temperature)
-    return jnp.einsum("ckr,ck->cr", psi, score) + temperature * (lap @ coefficients), score
-
-
-@partial(jax.jit, static_argnames=("model", "temperature"))
-def _influence(
-    model: Model,
-    temperature: float,
-    metric: Any,
-    theta: Any,
-    anchors: Records,
-    coefficients: Any,
-    y: Any,
-    b: Any,
-) -> tuple[Any, Any]:
-    residual, score = _residuals(model, temperature, metric, theta, anchors, coefficients, y)
-    return residual @ b, score
+    score = phi @ pseudo_weights + prior_score(model, metric, theta, temperature)
+    return (jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap) @ directions, score
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
@@ -127,10 +112,10 @@ def _noise(
     theta: Any,
     weights: Any,
     anchors: Records,
+    pseudo_weights: Any,
     coefficients: Any,
-    y: Any,
 ) -> tuple[Any, Any]:
-    residual, _ = _residuals(model, temperature, metric, theta, anchors, coefficients, y)
+    residual, _ = _residuals(model, temperature, metric, theta, anchors, pseudo_weights, coefficients)
     return weights @ residual, (residual * weights[:, None]).T @ residual
 
 
@@ -178,41 +163,52 @@ class Embedding:
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
 
-    def moments(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None, label: str = "kernel") -> Moments:
-        """Gram matrix, target, value kernel and probe values of the basis in one pass."""
-        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
-        if atoms is not None:
-            theta, weights = theta[atoms], weights[atoms] / weights[atoms].sum()
-        model, tau = self.release.model, self.release.temperature
+    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel") -> Moments:
+        """Gram matrix, target and value kernel of the basis; `atoms` are indices, all by default."""
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-        shift = _values(model, theta[:1], basis.records, basis.coefficients)[0]
-        chunk = self._chunk(basis.records, probes)
-        total = None
-        for block, a, _ in self._progress(_blocks(theta, weights, chunk), len(theta), chunk, label):
-            part = _moments(model, tau, self.metric, block, a, basis.records, basis.coefficients, probes, shift)
-            total = part if total is None else tuple(s + p for s, p in zip(total, part, strict=True))
-        assert total is not None
-        gram, target, cross, mean, square = (np.asarray(x) for x in total)
-        return Moments(gram, target, cross, square - np.outer(mean, mean))
+        first = np.asarray(self.release.theta)[:1]
+        shift = _values(self.release.model, first, basis.records, basis.coefficients)[0]
+        gram, target, mean, square = self._sum(
+            lambda t, a: _moments(*self._static, self.metric, t, a, basis.records, basis.coefficients, shift),
+            self._atoms(self._chunk(basis.records), label, atoms),
+        )
+        return Moments(gram, target, square - np.outer(mean, mean))
+
+    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+        """The basis functions at probe records, `e_k(z) = sum_m A_mk k(z_m, z)`, `(Q, r)`."""
+        model = self.release.model
+        (total,) = self._sum(
+            lambda t, a: (_cross(model, self.metric, t, a, basis.records, basis.coefficients, probes),),
+            self._atoms(self._chunk(basis.records, probes), "probes", atoms),
+        )
+        return total
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
         """`Cov(r_t)` `(r, r)` of the residuals at the solution `y (r,)`."""
-        chunk = self._chunk(basis.records)
-        mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
-        for block, a, _ in self._atoms(chunk, "noise"):
-            m, s = _noise(*self._static, self.metric, block, a, basis.records, basis.coefficients, y)
-            mean, square = mean + np.asarray(m), square + np.asarray(s)
+        weights = basis.coefficients @ y
+        mean, square = self._sum(
+            lambda t, a: _noise(*self._static, self.metric, t, a, basis.records, weights, basis.coefficients),
+            self._atoms(self._chunk(basis.records), "noise"),
+        )
         return square - np.outer(mean, mean)
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, k)`."""
-        chunk = self._chunk(basis.records)
+        weights, directions = basis.coefficients @ y, basis.coefficients @ b
         rows, fitted = [], []
-        for block, _, n in self._atoms(chunk, "errors"):
-            r, s = _influence(*self._static, self.metric, block, basis.records, basis.coefficients, y, b)
+        for block, _, n in self._atoms(self._chunk(basis.records), "errors"):
+            r, s = _residuals(*self._static, self.metric, block, basis.records, weights, directions)
             rows.append(np.asarray(r)[:n])
             fitted.append(np.asarray(s)[:n])
         return np.concatenate(rows), np.concatenate(fitted)
+
+    @staticmethod
+    def _sum(part: Callable[[Any, Any], tuple[Any, ...]], blocks: Iterator[Any]) -> tuple[np.ndarray, ...]:
+        total: list[np.ndarray] = []
+        for theta, weights, _ in blocks:
+            terms = [np.asarray(x) for x in part(theta, weights)]
+            total = terms if not total else [s + x for s, x in zip(total, terms, strict=True)]
+        return tuple(total)
 
     @property
     def _static(self) -> tuple[Model, float]:
@@ -223,8 +219,12 @@ class Embedding:
         width = sum(len(next(iter(r.values()))) for r in records) * self.metric.shape[1]
         return 2 ** int(np.clip(np.log2(CHUNK / width), 0, 11))
 
-    def _atoms(self, chunk: int, label: str) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+    def _atoms(
+        self, chunk: int, label: str, atoms: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
         theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
+        if atoms is not None:
+            theta, weights = theta[atoms], weights[atoms] / weights[atoms].sum()
         return self._progress(_blocks(theta, weights, chunk), len(theta), chunk, label)
 
     def _progress(self, blocks: Iterator[Any], size: int, chunk: int, label: str) -> Iterator[Any]:

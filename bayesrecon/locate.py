@@ -128,7 +128,7 @@ def _nonnegative_weights(solved: Fit, size: float) -> np.ndarray:
     assert solved.ridge is not None
     values, vectors = np.linalg.eigh(solved.ridge)
     root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
-    matrix, target = root.T @ solved.moments.cross.T, root.T @ solved.moments.target
+    matrix, target = root.T @ solved.cross.T, root.T @ solved.moments.target
     count = matrix.shape[1]
     for _ in range(2):
         ridge = np.eye(count) * count / (3 * max(size, 1.0))

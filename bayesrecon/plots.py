@@ -67,7 +67,7 @@ def plot_recovery(
     own = ax is None
     ax = _new_axes() if ax is None else ax
     true = [_true(truth, row.name) for row in rows]
-    sampled = any(_seen(row) and _finite(row.se) for row in rows)
+    sampled = any(_seen(row) and _se(row) is not None for row in rows)
     if sampled and truth is not None:
         _draw_errors(ax, rows, true)
     elif sampled:
@@ -88,8 +88,8 @@ def plot_recovery(
 def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax: "Axes | None" = None) -> "Axes":
     """Recovered values against true ones, with 95 % intervals and the identity line.
 
-    Both axes share one scale: logarithmic, symmetric-logarithmic when values of both signs occur, linear when
-    they are close together. Statistics that are not determined are counted in a corner.
+    Both axes share one scale: linear, or (symmetric-)logarithmic when the values span orders of magnitude.
+    Statistics that are not determined are counted in a corner; points are named where there is room.
 
     Args:
         truth: true values by name, from `bayesrecon.evaluate.true_statistics`.
@@ -129,15 +129,13 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     ax = _new_axes() if ax is None else ax
     values = np.nan_to_num(np.asarray(result.spectrum, float).ravel(), nan=0.0, posinf=1.0)
     values = np.maximum(values / (values.max() if values.size and values.max() > 0 else 1.0), _SMALLEST_EIGENVALUE)
-    index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
+    index, kept = np.arange(1, values.size + 1), int(np.clip(result.rank, 0, values.size))
     ax.set_yscale("log")
     bottom = min(values.min(initial=1.0), 1e-3) / 10
     ax.set_ylim(bottom, 10)
     ax.set_xlim(0, max(values.size, 1) + 1)
-    _set_ticks(
-        ax.yaxis,
-        [10.0**e for e in range(0, math.floor(math.log10(bottom)), math.floor(math.log10(bottom) / 7))],
-    )
+    last = math.floor(math.log10(bottom))
+    _set_ticks(ax.yaxis, [10.0**e for e in range(0, last, last // 7)])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.grid(axis="y", color=_GREY, alpha=0.2, lw=0.8)
     ax.axvline(kept + 0.5, color=_GREY, lw=1, ls="--", zorder=1)
@@ -213,12 +211,8 @@ def plot_summary(
     plot_spectrum(result, ax=axes[-1])
     for ax, title in zip(axes[::-1], ("Spectrum", "Recovered statistics", "Recovered against true"), strict=False):
         ax.set_title(title, loc="left", pad=_TITLE)
-    title = figure.suptitle(
-        f"{_text(result.release)}: {_count(result.draws, 'draw')}, rank {result.rank}",
-        usetex=False,
-        weight="bold",
-    )
-    title.set_usetex(False)
+    heading = f"{_text(result.release)}: {_count(result.draws, 'draw')}, rank {result.rank}"
+    figure.suptitle(heading, weight="bold").set_usetex(False)
     _fit(figure, widths, heights)
     _label_points(axes[0], points)
     if path is not None:
@@ -253,7 +247,7 @@ def _table_height(lines: int) -> float:
 def _fit(figure: Any, widths: Sequence[float] = (_PANEL,), heights: Sequence[float] = (_PANEL,)) -> None:
     """Give the figure the size at which its panels have these widths and heights, and lay it out."""
     dots = figure.dpi
-    for _ in range(2):  # a title wider than its panel shows in the second pass
+    for lay_out in (lambda: figure.get_layout_engine().execute(figure), figure.draw_without_rendering):
         sides, ends, tallest = np.zeros((len(widths), 2)), np.zeros((len(heights), 2)), 0.0
         for ax in figure.axes:
             box, whole, place = ax.bbox, ax.get_tightbbox(), ax.get_subplotspec()
@@ -266,7 +260,7 @@ def _fit(figure: Any, widths: Sequence[float] = (_PANEL,), heights: Sequence[flo
         width = sum(widths) + sides.sum() / dots + 2 * _PAD * len(widths)
         height = max(tallest, sum(heights) + ends.sum() / dots) + 2 * _PAD * len(heights)
         figure.set_size_inches(width, height + (0.35 if figure.get_suptitle() else 0))
-        figure.draw_without_rendering()
+        lay_out()  # only then does a title wider than its panel show, so measure twice
 
 
 # What a row says
@@ -293,7 +287,11 @@ def _seen(row: Row) -> bool:
 
 
 def _value(row: Row) -> float:
-    return float(row.estimate or 0.0)
+    return float(row.estimate) if _finite(row.estimate) else 0.0
+
+
+def _se(row: Row) -> float | None:
+    return float(row.se) if _finite(row.se) and row.se >= 0 else None
 
 
 def _true(truth: Mapping[str, float] | None, name: str) -> float | None:
@@ -307,9 +305,8 @@ def _agrees(a: float, b: float) -> bool:
 
 def _inside(row: Row, true: float) -> bool | None:
     """Whether the truth lies in the 95 % interval; None for a row without a standard error."""
-    if row.estimate is None or not _finite(row.se):
-        return None
-    return abs(row.estimate - true) <= _Z95 * row.se or _agrees(row.estimate, true)
+    se = _se(row)
+    return None if se is None else abs(_value(row) - true) <= _Z95 * se or _agrees(_value(row), true)
 
 
 # The four kinds of forest plot
@@ -319,13 +316,13 @@ def _draw_errors(ax: "Axes", rows: Sequence[Row], true: Sequence[float | None]) 
     """Errors in units of the standard error; those beyond the axis as arrows at its end."""
     z: list[float | None] = []
     for row, x in zip(rows, true, strict=True):
-        if not _seen(row) or x is None or not _finite(row.se):
+        se = _se(row)
+        if not _seen(row) or x is None or se is None:
             z.append(None)
-        elif row.se:
-            z.append((_value(row) - x) / row.se)
+        elif se:
+            z.append((_value(row) - x) / se)
         else:
-            difference = _value(row) - x
-            z.append(0.0 if _inside(row, x) else math.copysign(math.inf, difference))
+            z.append(0.0 if _inside(row, x) else math.copysign(math.inf, _value(row) - x))
     largest = max((abs(v) for v in z if v is not None), default=0.0)
     limit = min(max(largest + _Z95 + 0.4, 4.0), _FARTHEST_Z)
     ax.set_xlim(-limit, limit)
@@ -335,11 +332,11 @@ def _draw_errors(ax: "Axes", rows: Sequence[Row], true: Sequence[float | None]) 
         if value is None:
             continue
         if abs(value) > limit - 0.4:
-            text = f"z = {value:.3g}" if math.isfinite(value) else "exact, yet off"
+            text = _minus(f"z = {value:.3g}") if _se(row) else "exact, yet off"
             _arrow(ax, math.copysign(limit - 0.4, value), i, value > 0, text, off=True)
             continue
         inside = abs(value) <= _Z95
-        if row.se:
+        if _se(row):
             ends = [max(value - _Z95, -limit), min(value + _Z95, limit)]
             ax.plot(ends, [i, i], color=_BLUE if inside else _RED, lw=1.4, zorder=2, solid_capstyle="butt")
         _mark(ax, value, i, row, inside)
@@ -348,13 +345,13 @@ def _draw_errors(ax: "Axes", rows: Sequence[Row], true: Sequence[float | None]) 
 
 def _draw_precision(ax: "Axes", rows: Sequence[Row]) -> None:
     """Standard errors relative to the estimates, and the Cramer-Rao floor."""
-    bars = [_ratio(row.se, row.estimate) if _seen(row) and row.se else None for row in rows]
+    bars = [_ratio(_se(row), row.estimate) if _seen(row) and _se(row) else None for row in rows]
     floors = [_ratio(row.floor, row.estimate) if bar is not None else None for row, bar in zip(rows, bars, strict=True)]
     low, high = _draw_bars(ax, rows, bars, floors)
     if high > 1 / _Z95:
         ax.axvspan(1 / _Z95, high, color=_GREY, alpha=0.16, lw=0, zorder=0, label="95 % interval includes zero")
     for i, row in enumerate(rows):
-        if _seen(row) and row.se == 0:
+        if _seen(row) and _se(row) == 0:
             _mark(ax, low, i, row, None)
     if any(floor is not None for floor in floors):
         ax.plot([], [], "|", color=_ink(), ms=8, mew=1.2, label="Cramér-Rao floor")
@@ -425,12 +422,12 @@ _INSIDE, _OUTSIDE, _PART, _EXACT = "truth in 95 % interval", "truth outside", "s
 _COUNTED = (_INSIDE, f"{_INSIDE}, {_PART}", _OUTSIDE, f"{_OUTSIDE}, {_PART}", _PART, _EXACT)
 
 
-def _mark(ax: "Axes", x: float, y: float, row: Row, inside: bool | None, size: float = 6) -> None:
+def _mark(ax: "Axes", x: float, y: float, row: Row, inside: bool | None, within: bool = False) -> None:
     """A point: hollow when seen in part, a diamond when exact, a red square when the truth lies outside.
 
-    `inside` is None where nothing is compared with the truth.
+    `inside` is None where nothing is compared with the truth; `within` keeps the mark inside the axes.
     """
-    exact, off, partly = row.se == 0 and inside is not False, inside is False, row.verdict == "partly"
+    exact, off, partly = _se(row) == 0 and inside is not False, inside is False, row.verdict == "partly"
     words = [] if inside is None else [_OUTSIDE if off else _INSIDE]
     words = [_EXACT] if exact else words + [_PART] * partly
     colour = _RED if off else _ink() if exact else _BLUE
@@ -438,13 +435,13 @@ def _mark(ax: "Axes", x: float, y: float, row: Row, inside: bool | None, size: f
         x,
         y,
         marker="s" if off else "D" if exact else "o",
-        ms=size - 1 if off or exact else size,
+        ms=(5 if off or exact else 6) - within,
         mfc=ax.get_facecolor() if partly else colour,
         mec=colour,
         mew=1.4,
         ls="none",
         zorder=3,
-        clip_on=False,
+        clip_on=within,
         label=", ".join(words) or None,
     )
 
@@ -484,7 +481,7 @@ def _draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> l
         ax.plot(limits, limits, color=_GREY, lw=1, zorder=1, label="recovered = true")
     for row, x in shown:
         inside = _inside(row, x)
-        if row.se and _finite(row.lower) and _finite(row.upper):
+        if _se(row) and _finite(row.lower) and _finite(row.upper):
             ends = [row.lower, row.upper]
             ax.plot(
                 [x, x],
@@ -494,7 +491,7 @@ def _draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> l
                 zorder=2,
                 solid_capstyle="butt",
             )
-        _mark(ax, x, _value(row), row, inside, size=5)
+        _mark(ax, x, _value(row), row, inside, within=True)
     hidden = sum(not _seen(row) for row in result.rows)
     if hidden:
         note = f"{hidden} of {len(result.rows)} not determined"
@@ -508,15 +505,19 @@ def _set_common_scale(ax: "Axes", shown: Sequence[tuple[Row, float]]) -> tuple[f
     values = [float(v) for row, x in shown for v in (x, row.estimate, row.lower, row.upper) if _finite(v)]
     low, high = min(values, default=0.0), max(values, default=1.0)
     largest = max(abs(low), abs(high)) or 1.0
-    widths = [_Z95 * row.se for row, _ in shown if row.se and _finite(row.se)]
+    widths = [_Z95 * se for row, _ in shown if (se := _se(row))]
     # Values of both signs: symmetric-logarithmic if even a usual interval would vanish on a linear scale.
-    unit = max(float(np.median(widths)) if widths else 0.0, largest * 1e-6)
+    unit = max(float(np.median(widths)) if widths else 0.0, largest * 1e-9)
     if low > 0 and high > 20 * low:
         low = max(low, high * 1e-20)
         stretch = 1.2 * (high / low) ** 0.06
         limits = (low / stretch, high * stretch)
         scale, ticks = {"value": "log"}, _powers(low, high, 6)
-    elif low <= 0 and largest > 100 * unit:
+        if len(ticks) < 3:
+            first = math.floor(math.log10(low))
+            ticks = [m * 10.0 ** (first + e) for e in range(4) for m in (1, 2, 5)]
+            ticks = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
+    elif low <= 0 and high - low > 100 * unit:
         threshold = 10.0 ** math.floor(math.log10(unit))
         stretch = 1.2 * (largest / threshold) ** 0.06
         limits = (low * stretch - 0.5 * threshold, max(high, 0.0) * stretch + 0.5 * threshold)
@@ -538,7 +539,7 @@ def _set_common_scale(ax: "Axes", shown: Sequence[tuple[Row, float]]) -> tuple[f
 
 
 def _powers(low: float, high: float, most: int) -> list[float]:
-    """Powers of ten from the largest down, evenly spaced, `most` at the utmost."""
+    """Powers of ten from the largest down, evenly spaced, at most `most`."""
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
     step = max(math.ceil((last - first + 1) / most), 1)
     return [10.0**e for e in range(last, first - 1, -step)]
@@ -555,7 +556,10 @@ def _set_ticks(axis: Any, ticks: Sequence[float]) -> None:
 def _power(value: float) -> str:
     if value == 0 or 1e-4 < abs(value) < 1e6:
         return _minus(f"{value:g}")
-    return f"${'-' if value < 0 else ''}10^{{{round(math.log10(abs(value)))}}}$"
+    exponent = math.floor(math.log10(abs(value)) + 1e-9)
+    digit = round(abs(value) / 10.0**exponent)
+    factor = "" if digit == 1 else rf"{digit}\cdot "
+    return f"${'-' if value < 0 else ''}{factor}10^{{{exponent}}}$"
 
 
 def _label_points(ax: "Axes", shown: Sequence[tuple[Row, float]]) -> None:
@@ -645,26 +649,28 @@ def _write_columns(ax: "Axes", rows: Sequence[Row], true: Sequence[float | None]
 
 def _format_like(row: Row) -> Callable[[float], str]:
     """A function that writes a number to the digits that the row's standard error supports."""
-    if row.estimate is None or not row.se or not _finite(row.se):
+    se = _se(row)
+    if not se:
         return lambda value: _minus(f"{value:.6g}")
-    exponent = math.floor(math.log10(max(abs(row.estimate), row.se)))
+    exponent = math.floor(math.log10(max(abs(_value(row)), se)))
     exponent = exponent if exponent >= 7 or -300 < exponent < -3 else 0
     scale, suffix = 10.0**exponent, f"e{exponent}" if exponent else ""
-    decimals = min(max(1 - math.floor(math.log10(row.se / scale)), 0), _MOST_DECIMALS)
+    decimals = min(max(1 - math.floor(math.log10(max(se / scale, 1e-99))), 0), _MOST_DECIMALS)
     return lambda value: _minus(f"{value / scale:.{decimals}f}{suffix}")
 
 
 def _numbers(row: Row, true: float | None) -> tuple[str, str, str]:
     """Estimate, error and true value as texts."""
-    show = _format_like(row)
-    if row.estimate is None or not _seen(row):
+    show, se = _format_like(row), _se(row)
+    if not _seen(row):
         return "", "", "" if true is None else _minus(f"{true:.5g}")
-    error = ""
-    if _finite(row.se):
-        text = show(row.se)
-        # An error below the last digit shown is written by itself.
-        error = f"± {text if any(c in '123456789' for c in text.split('e')[0]) else _minus(f'{row.se:.1g}')}"
-    return show(row.estimate), "exact" if row.se == 0 else error, "" if true is None else show(true)
+    error = "exact" if se == 0 else ""
+    if se:
+        error = show(se)
+        if not any(c in "123456789" for c in error.split("e")[0]):
+            error = _minus(f"{se:.1g}")  # below the last digit shown
+        error = f"± {error}"
+    return show(_value(row)), error, "" if true is None else show(true)
 
 
 def _column(

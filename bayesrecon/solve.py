@@ -35,6 +35,7 @@ class Fit:
         y: `(r,)` coordinates of the pseudo-data measure, weights `A y` on the anchors.
         ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
             the linear estimator of least mean squared error), None where the spectrum ends in a gap.
+        cross: `(Q, r)` the basis functions at the probes.
         size: the scale of the data measure that noise is weighed against (an estimate of N).
     """
 
@@ -43,6 +44,7 @@ class Fit:
     basis: Basis
     moments: Moments
     probes: Records
+    cross: np.ndarray
     y: np.ndarray
     ridge: np.ndarray | None
     size: float
@@ -57,7 +59,7 @@ class Fit:
         With a gap, least squares over the probes: exact for functions in the span. Without one, minimise
         `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`: squared bias plus variance.
         """
-        e = self.moments.cross
+        e = self.cross
         if self.ridge is None:
             q, r = scipy.linalg.qr(e, mode="economic", check_finite=False)
             beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
@@ -73,8 +75,10 @@ class Fit:
 
 def find_basis(
     embedding: Embedding, reference: Reference, rng: np.random.Generator, finite: bool = True
-) -> tuple[Spectrum, Basis]:
+) -> tuple[Spectrum, Basis, np.ndarray]:
     """Grow a pool of generic records until the spectrum shows its end, and keep independent ones.
+
+    Returns the spectrum, the basis, and the atoms on which the basis is orthonormal.
 
     Raises `BayesreconError` when the draws run out before the spectrum does.
     """
@@ -82,7 +86,8 @@ def find_basis(
     pool = _SMALLEST_POOL
     while True:
         records = reference.draw(rng, pool)
-        spectrum, pivots, coefficients = decompose(embedding.scores(records, embedding.thinned(pool)), finite)
+        few = embedding.thinned(pool)
+        spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite)
         if not spectrum.full or pool >= _LARGEST_POOL:
             break
         if spectrum.rank >= available:
@@ -91,7 +96,7 @@ def find_basis(
                 f"{available} equations, and the model has at least as many features; supply more draws"
             )
         pool *= 4
-    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients)
+    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few
 
 
 def fit(
@@ -111,22 +116,24 @@ def fit(
         atoms: indices of the atoms to use; all by default.
         probes: least number of probe records.
     """
-    spectrum, basis = find_basis(embedding, reference, rng, finite)
+    spectrum, basis, few = find_basis(embedding, reference, rng, finite)
     sample = reference.draw(rng, max(probes, 64 * -(-(3 * basis.size + 32) // 64)))
-    moments = embedding.moments(basis, sample, atoms, label)
+    moments = embedding.moments(basis, atoms, label)
     y = _solve(moments.gram, moments.target)
-    average = moments.cross.mean(axis=0)
-    size = max(1.0, float(np.linalg.norm(moments.target) / max(np.linalg.norm(average), 1e-300)))
     if spectrum.gap:
-        return Fit(embedding, spectrum, basis, moments, sample, y, None, size)
+        # Functions in the span are fixed by their inner products with the basis, so a few atoms will do.
+        cross = embedding.cross(basis, sample, few) @ moments.gram
+        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)
+    cross = embedding.cross(basis, sample, atoms)
     ridge = embedding.noise(basis, y) / embedding.effective_size
-    shrunk = Fit(embedding, spectrum, basis, moments, sample, y, ridge, size)
+    size = max(1.0, float(np.linalg.norm(moments.target) / np.linalg.norm(cross.mean(axis=0))))
+    shrunk = Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size)
     # The scale itself from a regularised count, then the measure shrunk towards what noise leaves standing.
-    ones = shrunk.project(np.ones((len(moments.cross), 1)))
+    ones = shrunk.project(np.ones((len(cross), 1)))
     size = max(1.0, float(abs(moments.target @ ones.beta[:, 0])))
-    prior = size**2 * (moments.cross.T @ moments.cross) / len(moments.cross)
+    prior = size**2 * (cross.T @ cross) / len(cross)
     kept = prior @ np.linalg.lstsq(prior + ridge, moments.target, rcond=1e-14)[0]
-    return Fit(embedding, spectrum, basis, moments, sample, _solve(moments.gram, kept), ridge, size)
+    return Fit(embedding, spectrum, basis, moments, sample, cross, _solve(moments.gram, kept), ridge, size)
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -81,18 +81,20 @@ class Library:
         Args:
             values, fitted: `(Q, P)` the parts and their projections at probe records.
         """
-        lost = ((values - fitted) ** 2).sum(axis=0)
-        result = np.ones(len(self.parts))
+        lost, whole = ((values - fitted) ** 2).sum(axis=0), (values**2).sum(axis=0)
+        rest = values.copy()
+        # Parts that share their lower ones are cleared of them in one solve.
+        groups: dict[tuple[str, ...], list[int]] = {}
         for i, part in enumerate(self.parts.values()):
-            f = values[:, i]
-            rest = f
-            if part.lower:
-                low = values[:, self.index(part.lower)]
-                rest = f - low @ np.linalg.lstsq(low, f, rcond=1e-12)[0]
-            size, whole = float(rest @ rest), float(f @ f)
-            # A part that simpler ones explain entirely is seen through them.
-            result[i] = np.clip(1 - lost[i] / size, 0, 1) if size > 1e-16 * whole else 1.0
-        return result
+            groups.setdefault(part.lower, []).append(i)
+        for lower, members in groups.items():
+            if lower:
+                low = values[:, self.index(lower)]
+                rest[:, members] -= low @ np.linalg.lstsq(low, values[:, members], rcond=1e-12)[0]
+        size = (rest**2).sum(axis=0)
+        # A part that simpler ones explain entirely is seen through them.
+        explained = size <= 1e-16 * whole
+        return np.where(explained, 1.0, np.clip(1 - lost / np.where(explained, 1.0, size), 0, 1))
 
     def index(self, names: Sequence[str]) -> list[int]:
         order = {name: i for i, name in enumerate(self.parts)}

@@ -1,0 +1,15 @@
+from bayesrecon import evaluate as evaluate
+from bayesrecon import models as models
+from bayesrecon import plots as plots
+from bayesrecon import posteriors as posteriors
+from bayesrecon.errors import BayesreconError as BayesreconError
+from bayesrecon.recovery import recover as recover
+from bayesrecon.result import Recovery as Recovery
+from bayesrecon.result import load_result as load_result
+from bayesrecon.types import Deletion as Deletion
+from bayesrecon.types import Model as Model
+from bayesrecon.types import PseudoData as PseudoData
+from bayesrecon.types import Release as Release
+from bayesrecon.types import deletion as deletion
+
+__version__: str
