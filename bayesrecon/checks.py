@@ -83,8 +83,9 @@ def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> lis
         found.append(f"only {distinct} of {len(theta)} draws are distinct: were draws duplicated?")
     r_hat = split_r_hat(theta, chain)
     worst = int(r_hat.argmax())
-    # With few draws the statistic itself is noisy.
-    limit = max(_R_HAT, 1 + 10 / max(np.bincount(np.unique(chain, return_inverse=True)[1]).min(), 1))
+    # Over independent draws the excess of R-hat is a chi-squared over the draws of half a chain.
+    shortest = np.unique(chain, return_counts=True)[1].min()
+    limit = max(_R_HAT, float(np.sqrt(1 + 40 / shortest)))
     if r_hat[worst] > limit:
         found.append(
             f"the chains have not converged: split R-hat of {names[worst]} is {r_hat[worst]:.3f} "

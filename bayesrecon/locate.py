@@ -19,7 +19,6 @@ from bayesrecon.types import Records
 
 _PASSES = 8
 _ATOMS = 2000
-_POOL = 384
 _MOST, _LEAST = 3.0, 1e-9  # information of a plausible record, in units of the whole data's
 _FARTHEST = 1e6  # largest move of a field's centre in one pass, in units of its present scale
 _SEEN = 0.9  # visibility from which a moment is trusted to move the records
@@ -101,7 +100,7 @@ def _follow_measure(
     """No finite rank: the non-negative measure that matches the target within its noise, on a pool that
     closes in on it."""
     for _ in range(_PASSES):
-        solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating", probes=_POOL)
+        solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating")
         size = 1 / np.median(embedding.information(solved.probes))
         weights = _nonnegative_weights(solved, size)
         if not weights.sum() > 0:

@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.spectrum import Spectrum, decompose
 from bayesrecon.types import PseudoData, Records
 
-_SMALLEST_POOL, _LARGEST_POOL = 64, 1024
+_SMALLEST_POOL, _LARGEST_POOL, _PROBES = 64, 1024, 512
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ def find_basis(
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)
         spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite)
-        if not spectrum.full or pool >= _LARGEST_POOL:
-            break
-        if spectrum.rank >= available:
+        if embedding.release.temperature and spectrum.rank >= available:
             raise BayesreconError(
                 f"too few draws: {embedding.release.size} draws of {embedding.metric.shape[1]} parameters give "
                 f"{available} equations, and the model has at least as many features; supply more draws"
             )
+        if not spectrum.full or pool >= _LARGEST_POOL:
+            break
         pool *= 4
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few
 
@@ -107,17 +107,15 @@ def fit(
     finite: bool = True,
     atoms: np.ndarray | None = None,
     label: str = "kernel",
-    probes: int = 0,
 ) -> Fit:
     """Solve for the measure that the release determines, on generic records of the reference law.
 
     Args:
         finite: False when the kernel is known not to have finite rank, whatever these records show.
         atoms: indices of the atoms to use; all by default.
-        probes: least number of probe records.
     """
     spectrum, basis, few = find_basis(embedding, reference, rng, finite)
-    sample = reference.draw(rng, max(probes, 64 * -(-(3 * basis.size + 32) // 64)))
+    sample = reference.draw(rng, max(_PROBES, 4 * basis.size))
     moments = embedding.moments(basis, atoms, label)
     y = _solve(moments.gram, moments.target)
     if spectrum.gap:

@@ -52,7 +52,8 @@ def decompose(scores: np.ndarray, finite: bool = True) -> tuple[Spectrum, np.nda
     (triangle,) = scipy.linalg.qr(scores[:, alive] / length[alive], mode="r", check_finite=False)
     triangle = triangle[: len(alive)]
     singular = scipy.linalg.svdvals(triangle)
-    singular = singular / singular[0]
+    # Fewer rows than records bound the rank as well.
+    singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]
     drop = singular[:-1] / np.maximum(singular[1:], 1e-300)
     middle = singular[(np.arange(1, len(singular)) + len(singular)) // 2]
     drop[(singular[1:] > _ROUNDING) | (singular[1:] > _FLAT * middle)] = 1.0

@@ -1,0 +1,116 @@
+"""What the plots share: colours, figures and their sizes, marks, ticks, legends."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrecon.plots.points import EXACT, INSIDE, OUTSIDE, Point
+from bayesrecon.plots.text import power
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# From the Okabe-Ito palette; the two also differ in lightness, and marks differ in shape wherever colours do.
+BLUE, RED, GREY = "#0072B2", "#D55E00", "#8C8C8C"
+PANEL = 3.6  # inches
+TITLE_PAD = 22  # points from the axes to a title, above the columns' heads
+_PAD = 0.12  # inches around a panel
+_LEGEND_PAD = 38 / 8.33  # font sizes from the axes to a legend, below the axis label
+
+
+def new_figure(pyplot: bool = True) -> "Figure":
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD, wspace=0, hspace=0)
+    if pyplot:
+        import matplotlib.pyplot as plt
+
+        return plt.figure(figsize=(12, 9), layout=layout)
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(12, 9), layout=layout)
+
+
+def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float] = (PANEL,)) -> None:
+    """Give the figure the size at which its panels have these widths and heights, and lay it out."""
+    dots = figure.dpi
+    for lay_out in (lambda: figure.get_layout_engine().execute(figure), figure.draw_without_rendering):
+        sides, ends, tallest = np.zeros((len(widths), 2)), np.zeros((len(heights), 2)), 0.0
+        for ax in figure.axes:
+            box, whole, place = ax.bbox, ax.get_tightbbox(), ax.get_subplotspec()
+            column, row = place.colspan.start, place.rowspan
+            sides[column] = np.maximum(sides[column], [box.x0 - whole.x0, whole.x1 - box.x1])
+            if len(row) == len(heights):
+                tallest = max(tallest, sum(heights) + (whole.height - box.height) / dots)
+            else:
+                ends[row.start] = np.maximum(ends[row.start], [box.y0 - whole.y0, whole.y1 - box.y1])
+        width = sum(widths) + sides.sum() / dots + 2 * _PAD * len(widths)
+        height = max(tallest, sum(heights) + ends.sum() / dots) + 2 * _PAD * len(heights)
+        figure.set_size_inches(width, height + (0.35 if figure.get_suptitle() else 0))
+        lay_out()  # only then does a title wider than its panel show, so measure twice
+
+
+def draw_marks(ax: "Axes", points: Sequence[Point], x: Iterable[float | None], y: Iterable[float], clip: bool) -> None:
+    """A mark per point, hollow when it is seen in part, and the number of each kind in the legend.
+
+    Points at None are left out; those at NaN are counted, but not drawn.
+    """
+    at = [(point, x, y) for point, x, y in zip(points, x, y, strict=True) if x is not None]
+    ink = ax.title.get_color()
+    for kind, marker, size, colour in (
+        (INSIDE, "o", 6, BLUE),
+        (OUTSIDE, "s", 5, RED),
+        ("", "o", 6, BLUE),
+        (EXACT, "D", 5, ink),
+    ):
+        for part in (False, True):
+            group = [(x, y) for point, x, y in at if (point.kind, point.part) == (kind, part)]
+            words = ", ".join(filter(None, [kind, "seen in part" if part else ""]))
+            if group:
+                ax.plot(
+                    *zip(*group, strict=True),
+                    marker=marker,
+                    ms=size - clip,
+                    mfc=ax.get_facecolor() if part else colour,
+                    mec=colour,
+                    mew=1.4,
+                    ls="none",
+                    zorder=3,
+                    clip_on=clip,
+                    label=f"{words} ({len(group)})" if words else None,
+                )
+
+
+def powers(low: float, high: float, most: int) -> list[float]:
+    """Powers of ten from the largest down, evenly spaced, at most `most`."""
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    return [10.0**e for e in range(last, first - 1, -max(math.ceil((last - first + 1) / most), 1))]
+
+
+def set_ticks(axis: Any, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
+    """These ticks alone, also on a logarithmic axis."""
+    axis.set_ticks(ticks, labels=labels or [power(tick) for tick in ticks])
+    axis.set_ticks([], minor=True)
+
+
+def finish(ax: "Axes", left: bool = True) -> None:
+    """A legend under the axis label, no frame but the axes, and no TeX: names come from files."""
+    from matplotlib.text import Text
+
+    ax.spines[["top", "right"] if left else ["top", "right", "left"]].set_visible(False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0),
+            borderaxespad=_LEGEND_PAD,
+            ncols=2,
+            frameon=False,
+            fontsize="small",
+            handletextpad=0.5,
+            columnspacing=1.2,
+        )
+    for text in ax.findobj(Text):
+        text.set_usetex(False)  # type: ignore[attr-defined]

@@ -1,0 +1,68 @@
+"""The spectrum of the score kernel."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesrecon.plots.frame import BLUE, GREY, finish, fit, new_figure, set_ticks
+from bayesrecon.result import Recovery
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SMALLEST = 1e-33
+
+
+def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
+    """Eigenvalues of the score kernel on generic records, largest first, and the rank that was kept.
+
+    A clear gap after the rank means that the release determines finitely many features of the data and that
+    all of them were used. Values at rounding level are grey; zeros are drawn at 1e-33.
+
+    Args:
+        ax: where to draw.
+
+    Returns:
+        The Axes.
+
+    >>> ax = plot_spectrum(result)  # doctest: +SKIP
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    own = ax is None
+    ax = new_figure().add_subplot() if ax is None else ax
+    values = np.nan_to_num(np.asarray(result.spectrum, float), nan=0.0, posinf=1.0)
+    values = np.maximum(values / (values.max(initial=0.0) or 1.0), _SMALLEST)
+    index, kept = np.arange(1, values.size + 1), min(result.rank, values.size)
+    bottom = min(values.min(initial=1.0), 1e-3) / 10
+    last = math.floor(math.log10(bottom))
+    ax.set_yscale("log")
+    set_ticks(ax.yaxis, [10.0**e for e in range(0, last, last // 7)])
+    ax.set(xlim=(0, max(values.size, 1) + 1), ylim=(bottom, 10))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
+    ax.axvline(kept + 0.5, color=GREY, lw=1, ls="--", zorder=1)
+    if kept:
+        ax.plot(index[:kept], values[:kept], "o", ms=4.5, color=BLUE, zorder=3, label=f"kept ({kept})")
+    if kept < values.size:
+        rest = f"at rounding level ({values.size - kept})"
+        ax.plot(index[kept:], values[kept:], "o", ms=3.5, mfc="none", color=GREY, zorder=2, label=rest)
+    if result.gap:
+        note = f"rank {result.rank}: everything\nabove the gap is kept"
+    else:
+        note = f"rank {result.rank}, no gap:\nregularised at the noise level"
+    if kept <= 0.55 * values.size:
+        # Beside the line, above the values that follow it.
+        place = {"xy": (kept + 0.5, 0.95), "xycoords": ax.get_xaxis_transform(), "xytext": (6, 0), "va": "top"}
+    else:
+        # Under a curve that decreases.
+        place = {"xy": (0, 0.05), "xycoords": ax.transAxes, "xytext": (8, 0), "va": "bottom"}
+    ax.annotate(note, textcoords="offset points", ha="left", fontsize="small", **place)
+    ax.set_xlabel("index")
+    ax.set_ylabel("eigenvalue, relative to the largest")
+    ax.set_title("Spectrum of the score kernel", loc="left")
+    finish(ax)
+    if own:
+        fit(ax.figure)
+    return ax

@@ -1,0 +1,67 @@
+"""One figure of the whole result."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.plots.forest import MOST_ROWS, plot_recovery, table_height
+from bayesrecon.plots.frame import PANEL, TITLE_PAD, fit, new_figure
+from bayesrecon.plots.scatter import draw_scatter, label_points
+from bayesrecon.plots.spectrum import plot_spectrum
+from bayesrecon.plots.text import label
+from bayesrecon.result import Recovery, write_whole
+
+_SUFFIXES = (".png", ".pdf", ".svg")
+_TITLES = {"scatter": "Recovered against true", "table": "Recovered statistics", "spectrum": "Spectrum"}
+_SIDE_BY_SIDE = 14  # a longer table is taller than the panels next to it
+
+
+def plot_summary(
+    result: Recovery, truth: Mapping[str, float] | None = None, path: str | Path | None = None
+) -> np.ndarray:
+    """One figure of the whole result: the recovered statistics and the spectrum.
+
+    With `truth`, a scatter of recovered against true values is added and the statistics are shown by their
+    error in standard errors.
+
+    Args:
+        truth: true values by name, from `bayesrecon.evaluate.true_statistics`.
+        path: where to save the figure, a .png, .pdf or .svg file that appears only once it is complete. The
+            figure then stays outside pyplot, so that nothing is left to close or to be shown.
+
+    Returns:
+        The Axes in an array: recovered against true (with `truth`), statistics, spectrum.
+
+    Raises:
+        BayesreconError: for a path with another suffix or in a folder that does not exist.
+
+    >>> axes = plot_summary(result, truth, "summary.pdf")  # doctest: +SKIP
+    """
+    if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
+        raise BayesreconError(f"cannot write {path}: the name must end in {', '.join(_SUFFIXES)}")
+    lines = min(len(result.rows), MOST_ROWS + 1)
+    panels = [panel for panel in _TITLES if panel != "scatter" or truth is not None]
+    if lines <= _SIDE_BY_SIDE:
+        mosaic = [panels]
+        widths, heights = [PANEL] * len(panels), [max(PANEL, table_height(lines))]
+    else:
+        mosaic = [["table", panel] for panel in [*panels, "."] if panel != "table"]
+        widths, heights = [PANEL, PANEL], [PANEL] * (len(panels) - 1)
+        heights.append(max(table_height(lines) - sum(heights), 0.3))
+    figure = new_figure(pyplot=path is None)
+    axes = figure.subplot_mosaic(mosaic, width_ratios=widths, height_ratios=heights)
+    points = [] if truth is None else draw_scatter(axes["scatter"], result, truth)
+    plot_recovery(result, truth=truth, ax=axes["table"])
+    plot_spectrum(result, ax=axes["spectrum"])
+    for panel in panels:
+        axes[panel].set_title(_TITLES[panel], loc="left", pad=TITLE_PAD)
+    heading = f"{label(result.release)}: {result.draws} draw{'' if result.draws == 1 else 's'}, rank {result.rank}"
+    figure.suptitle(heading, weight="bold").set_usetex(False)
+    fit(figure, widths, heights)
+    if truth is not None:
+        label_points(axes["scatter"], points)
+    if path is not None:
+        write_whole(Path(path), lambda temporary: figure.savefig(temporary, dpi=150))
+    return np.array([axes[panel] for panel in panels], dtype=object)

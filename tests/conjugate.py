@@ -1,0 +1,51 @@
+"""Posteriors that can be sampled exactly: the oracle of the statistical tests."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bayesrecon.models import from_numpyro
+
+PRIOR_SCALE, SHAPE, RATE = 10.0, 2.0, 1.5
+
+
+def normal_mean_model():
+    """`y ~ Normal(theta, 1)`, `theta ~ Normal(0, PRIOR_SCALE)`: N and the sum are determined, nothing else."""
+
+    def normal_mean(y):
+        theta = numpyro.sample("theta", dist.Normal(0, PRIOR_SCALE))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(theta, 1.0), obs=y)
+
+    return from_numpyro(normal_mean, {"y": ()})
+
+
+def sample_normal_mean(y, draws, rng):
+    precision = len(y) + PRIOR_SCALE**-2
+    return {"theta": rng.normal(y.sum() / precision, precision**-0.5, (1, draws))}
+
+
+def regression_model(covariates=1):
+    """`y ~ Normal(X b, sqrt(v))` with the conjugate prior `b | v ~ Normal(0, PRIOR_SCALE sqrt(v))`, `v` inverse gamma."""
+
+    def regression(x, y):
+        variance = numpyro.sample("variance", dist.InverseGamma(SHAPE, RATE))
+        scale = PRIOR_SCALE * jnp.sqrt(variance)
+        beta = numpyro.sample("beta", dist.Normal(0, scale).expand((covariates + 1,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(beta[0] + x @ beta[1:], jnp.sqrt(variance)), obs=y)
+
+    return from_numpyro(regression, {"x": (covariates,), "y": ()})
+
+
+def sample_regression(x, y, draws, rng):
+    design = np.column_stack([np.ones(len(y)), x])
+    precision = design.T @ design + np.eye(design.shape[1]) / PRIOR_SCALE**2
+    mean = np.linalg.solve(precision, design.T @ y)
+    shape = SHAPE + len(y) / 2
+    rate = RATE + 0.5 * (y @ y - mean @ precision @ mean)
+    variance = rate / rng.gamma(shape, size=draws)
+    root = np.linalg.inv(np.linalg.cholesky(precision))
+    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, len(mean))) @ root)
+    return {"variance": variance[None], "beta": beta[None]}

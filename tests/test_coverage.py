@@ -1,0 +1,72 @@
+"""Slow statistical checks: coverage of intervals, and z-scores over every linear posterior with draws."""
+
+import numpy as np
+import pytest
+from conjugate import normal_mean_model, regression_model, sample_normal_mean, sample_regression
+
+import bayesrecon
+from bayesrecon.evaluate import compare, true_statistics
+from bayesrecon.models import shipped
+from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.posteriors.database import posterior_info, read_data
+
+pytestmark = pytest.mark.slow
+
+REPETITIONS = 1000
+DRAWS = 1000
+
+
+def normal_mean(rng):
+    y = rng.normal(2, 1, 60)
+    return {"y": y}, sample_normal_mean(y, DRAWS, rng)
+
+
+def linear_regression(rng):
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    return {"x": x, "y": y}, sample_regression(x, y, DRAWS, rng)
+
+
+@pytest.mark.parametrize(
+    "model, simulate", [(normal_mean_model, normal_mean), (regression_model, linear_regression)]
+)
+def test_intervals_cover(model, simulate):
+    """95 % intervals hold the truth in 93 to 97 % of repetitions (three binomial standard errors: 2.1 %)."""
+    target, rng = model(), np.random.default_rng(20)
+    inside: dict[str, list[bool]] = {}
+    false_alarms = 0
+    for i in range(REPETITIONS):
+        data, draws = simulate(rng)
+        result = bayesrecon.recover(from_draws(draws, target), key=i)
+        truth = true_statistics(target, data)
+        false_alarms += bool(result.warnings)
+        for row in result:
+            if row.verdict == "determined":
+                inside.setdefault(row.name, []).append(row.lower <= truth[row.name] <= row.upper)
+    assert len(inside) >= 2
+    for name, hits in inside.items():
+        assert len(hits) == REPETITIONS
+        assert 0.93 <= np.mean(hits) <= 0.97, (name, np.mean(hits))
+    assert false_alarms <= 0.01 * REPETITIONS
+
+
+def test_z_scores_over_every_linear_posterior(database):
+    """Recovered against true over the posteriors of posteriordb with reference draws."""
+    z, error = [], []
+    for entry in shipped().values():
+        for name in entry.posteriors:
+            if "gaussian_linear" not in entry.build.__module__ and "gaussian_linear" not in type(entry.build).__module__:
+                continue
+            try:
+                release = from_posteriordb(name)
+            except bayesrecon.BayesreconError as missing:
+                assert "not in this copy" in str(missing)
+                continue
+            data = read_data(database, posterior_info(database, name)["data_name"])
+            table = compare(bayesrecon.recover(release), true_statistics(release.model, entry.records(data)))
+            z += table["z"].dropna().tolist()
+            error.append(abs(table["estimate"]["n"] / table["truth"]["n"] - 1))
+    assert len(error) >= 30
+    assert 0.8 <= np.std(z) <= 1.2
+    assert np.max(np.abs(z)) <= 4.5
+    assert np.median(error) <= 0.006
