@@ -3,11 +3,12 @@
 import json as json_module
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.cli import console, tables
-from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import compare, true_statistics
 from bayesrecon.models import load
 from bayesrecon.plots import plot_summary
@@ -22,11 +23,9 @@ RESPONSE = "progression"
 
 def diabetes_records() -> Records:
     """The diabetes table that scikit-learn carries: 442 patients, unscaled columns."""
-    try:
-        from sklearn.datasets import load_diabetes
-    except ModuleNotFoundError:
-        raise MissingExtraError("the demonstration's table of patients", "sklearn") from None
-    table = load_diabetes(scaled=False)
+    from sklearn.datasets import load_diabetes
+
+    table: Any = load_diabetes(scaled=False)
     columns = dict(zip(table.feature_names, table.data.T, strict=True))
     return {**{c: np.asarray(columns[c]) for c in COVARIATES}, RESPONSE: np.asarray(table.target, float)}
 

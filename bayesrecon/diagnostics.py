@@ -38,8 +38,8 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     m, n, _ = chains.shape
     centred = chains - chains.mean(axis=1, keepdims=True)
     size = scipy.fft.next_fast_len(2 * n, real=True)
-    spectrum = np.abs(scipy.fft.rfft(centred, size, axis=1)) ** 2
-    covariance = scipy.fft.irfft(spectrum, size, axis=1)[:, :n].mean(axis=0) / n  # (n, S), biased
+    spectrum = np.abs(np.asarray(scipy.fft.rfft(centred, size, axis=1))) ** 2
+    covariance = np.asarray(scipy.fft.irfft(spectrum, size, axis=1))[:, :n].mean(axis=0) / n  # (n, S), biased
     within = covariance[0] * n / (n - 1)
     total = within * (n - 1) / n + chains.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -83,10 +83,11 @@ class Domain:
             v = np.clip((scale / (high - low)) ** 2, 1e-8, 0.3 * m * (1 - m))
             strength = m * (1 - m) / v - 1
             return low + (high - low) * rng.beta(m * strength, (1 - m) * strength, size=shape)
+        # A gamma law with the wanted moments: no heavy tail that would rule every average over the records.
         sign, end = (1.0, low) if math.isfinite(low) else (-1.0, high)
         m = np.maximum(sign * (centre - end), 0.3 * np.abs(scale) + 1e-12)
-        spread = np.log1p((scale / m) ** 2)  # log-normal with mean m and standard deviation scale
-        return end + sign * np.exp(np.log(m) - spread / 2 + np.sqrt(spread) * rng.standard_normal(shape))
+        strength = np.clip((m / np.maximum(scale, 1e-12)) ** 2, 0.1, 1e6)
+        return end + sign * rng.gamma(strength, m / strength, size=shape)
 
 
 REAL = Domain()

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.optimize
 
 from bayesrecon.anchors import Reference
+from bayesrecon.coordinates import metric_factor
 from bayesrecon.embedding import Embedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.solve import Fit, find_basis, fit
@@ -37,8 +38,14 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
         return reference, finite
     if finite:
         return _follow_moments(embedding, reference, attacker, rng, atoms), True
-    reference = replace(reference, accept=lambda z: _plausible(embedding.information(z)))
-    return _follow_measure(embedding, reference, attacker, rng, atoms), False
+    judge = _in_posterior_metric(embedding)
+    reference = replace(reference, accept=lambda z: _plausible(judge.information(z)))
+    return _follow_measure(embedding, judge, reference, attacker, rng, atoms), False
+
+
+def _in_posterior_metric(embedding: Embedding) -> Embedding:
+    """The embedding whose information has a scale of its own, whatever metric the solve uses."""
+    return replace(embedding, metric=metric_factor(embedding.release, "covariance"), progress=None)
 
 
 def _plausible(information: np.ndarray) -> np.ndarray:
@@ -92,6 +99,7 @@ def _follow_moments(
 
 def _follow_measure(
     embedding: Embedding,
+    judge: Embedding,
     reference: Reference,
     attacker: Knowledge,
     rng: np.random.Generator,
@@ -99,9 +107,10 @@ def _follow_measure(
 ) -> Reference:
     """No finite rank: the non-negative measure that matches the target within its noise, on a pool that
     closes in on it."""
+    sd: dict[str, np.ndarray] = {}
     for _ in range(_PASSES):
         solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating")
-        size = 1 / np.median(embedding.information(solved.probes))
+        size = 1 / np.median(judge.information(solved.probes))
         weights = _nonnegative_weights(solved, size)
         if not weights.sum() > 0:
             break
@@ -115,7 +124,7 @@ def _follow_measure(
             for f in mean
         ):
             break
-    return reference
+    return reference.recentred(reference.centre, sd) if sd else reference
 
 
 def _nonnegative_weights(solved: Fit, size: float) -> np.ndarray:

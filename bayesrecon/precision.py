@@ -14,7 +14,7 @@ def x64() -> Any:
     """Context manager that turns on 64-bit JAX types inside the block only."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    from jax.experimental import enable_x64
+    from jax.experimental import enable_x64  # type: ignore[attr-defined]
 
     return enable_x64()
 

@@ -61,7 +61,7 @@ class Fit:
         """
         e = self.cross
         if self.ridge is None:
-            q, r = scipy.linalg.qr(e, mode="economic", check_finite=False)
+            q, r = np.linalg.qr(e)
             beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
         else:
             weight = self.size / np.sqrt(len(e))
@@ -69,7 +69,7 @@ class Fit:
             root = np.sqrt(np.maximum(values_, 0.0))[:, None] * vectors.T
             stacked = np.concatenate([weight * e, root])
             target = np.concatenate([weight * values, np.zeros((len(root), values.shape[1]))])
-            beta = scipy.linalg.lstsq(stacked, target, check_finite=False, lapack_driver="gelsy")[0]
+            beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
         return Projection(beta, e @ beta)
 
 

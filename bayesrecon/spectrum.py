@@ -1,6 +1,7 @@
 """How many features of a record the release can tell apart: rank, gap, and independent anchors."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -49,8 +50,7 @@ def decompose(scores: np.ndarray, finite: bool = True) -> tuple[Spectrum, np.nda
     alive = np.flatnonzero(length > 0)
     if not alive.size:
         return Spectrum(np.zeros(0), 0, False), alive, np.zeros((0, 0))
-    (triangle,) = scipy.linalg.qr(scores[:, alive] / length[alive], mode="r", check_finite=False)
-    triangle = triangle[: len(alive)]
+    triangle = np.linalg.qr(scores[:, alive] / length[alive], mode="r")
     singular = scipy.linalg.svdvals(triangle)
     # Fewer rows than records bound the rank as well.
     singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]
@@ -59,7 +59,8 @@ def decompose(scores: np.ndarray, finite: bool = True) -> tuple[Spectrum, np.nda
     drop[(singular[1:] > _ROUNDING) | (singular[1:] > _FLAT * middle)] = 1.0
     gap = bool(finite and drop.size and drop.max() >= _GAP)
     rank = int(drop.argmax()) + 1 if gap else int((singular > _SMALLEST).sum())
-    reduced, order = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
+    pivoted: Any = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
+    reduced, order = pivoted
     pivots = alive[order[:rank]]
     basis = scipy.linalg.solve_triangular(reduced[:rank, :rank], np.eye(rank), check_finite=False)
     spectrum = Spectrum(singular**2, rank, gap)

@@ -19,7 +19,17 @@ def main() -> None:
     release = from_posteriordb("kidiq-kidscore_momiq")
     truth = true_statistics(release.model, find("kidscore_momiq").records(read_data(open_database(), "kidiq")))
     table = Table(title="kidiq-kidscore_momiq, 10,000 draws")
-    for heading in ("metric", "coordinates", "statistic", "true", "recovered", "std. error", "floor", "efficiency", "z"):
+    for heading in (
+        "metric",
+        "coordinates",
+        "statistic",
+        "true",
+        "recovered",
+        "std. error",
+        "floor",
+        "efficiency",
+        "z",
+    ):
         table.add_column(heading, justify="left" if heading in ("metric", "coordinates", "statistic") else "right")
     for metric, coordinates in (
         ("covariance", "unconstrained"),

@@ -1,6 +1,6 @@
 """Time and memory of `recover`, and the kernel accumulation beside a NumPy matrix product of the same flops.
 
-    python benchmarks/speed.py            # needs POSTERIOR_DB_PATH for the first two rows
+python benchmarks/speed.py            # needs POSTERIOR_DB_PATH for the first two rows
 """
 
 import resource
@@ -51,7 +51,7 @@ def wide_release():
             variance = (1.0 + squares / 2) / rng.gamma(2.0 + RECORDS / 2)
         if t >= 0:
             betas[t], variances[t] = beta, variance
-    return from_draws({"variance": variances[None], "beta": betas[None]}, model, name="26 parameters"), x, y
+    return from_draws({"variance": variances[None], "beta": betas[None]}, model, name="26 parameters")
 
 
 def timed(work):
@@ -76,7 +76,9 @@ def accumulation(release):
         ours, theirs = [], []
         for _ in range(3):
             ours.append(timed(lambda: embedding.moments(basis))[0])
-            theirs.append(timed(lambda: [(p := phi @ basis.coefficients).T @ p for _ in range(release.size // chunk)])[0])
+            theirs.append(
+                timed(lambda: [(p := phi @ basis.coefficients).T @ p for _ in range(release.size // chunk)])[0]
+            )
     return min(ours), min(theirs), r, 4 * release.size * d * r**2
 
 
@@ -91,7 +93,7 @@ def main() -> None:
     bayesrecon.recover(release)
     seconds, _ = timed(lambda: bayesrecon.recover(release))
     table.add_row("second call in one session", f"{seconds:.3f}", "0.15")
-    wide, x, y = wide_release()
+    wide = wide_release()
     seconds, result = timed(lambda: bayesrecon.recover(wide))
     table.add_row(f"26 parameters, 10,000 draws, {result.rank} features, first call", f"{seconds:.1f}", "60")
     table.add_row("  n recovered (true 5000)", f"{result['n'].estimate:.0f} ± {result['n'].se:.0f}", "")

@@ -1,6 +1,6 @@
 """A model of your own as a target: which statistics of the data would its posterior draws give away?
 
-    python examples/own_model.py [--draws 1000]
+python examples/own_model.py [--draws 1000]
 """
 
 import argparse
@@ -29,7 +29,11 @@ def main() -> None:
 
     rng = np.random.default_rng(0)
     dose, group = rng.gamma(2.0, 0.5, 300), rng.choice(3, 300, p=[0.5, 0.3, 0.2])
-    private = {"dose": dose, "group": group, "events": rng.poisson(np.exp(np.array([0.2, 0.6, 1.0])[group] + 0.3 * dose))}
+    private = {
+        "dose": dose,
+        "group": group,
+        "events": rng.poisson(np.exp(np.array([0.2, 0.6, 1.0])[group] + 0.3 * dose)),
+    }
 
     model = bayesrecon.models.from_numpyro(
         program, record={"dose": (), "group": (), "events": ()}, domain={"dose": "positive", "group": [0, 1, 2]}

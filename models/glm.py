@@ -18,11 +18,12 @@ from bayesrecon.types import Model, Records
 def _wells_dist(dist_unit: float = 1.0, name: str = "wells_dist") -> Model:
     def program(**record: Any) -> None:
         if name == "wells_dist":
-            beta = numpyro.sample("beta", flat().expand((2,)).to_event(1))
+            beta: Any = numpyro.sample("beta", flat().expand((2,)).to_event(1))
             intercept, slope = beta[0], beta[1]
         else:
             intercept = numpyro.sample("alpha", flat())
-            slope = numpyro.sample("beta", flat().expand((1,)).to_event(1))[0]
+            slopes: Any = numpyro.sample("beta", flat().expand((1,)).to_event(1))
+            slope = slopes[0]
         eta = intercept + slope * record["dist"] / dist_unit
         with numpyro.plate("records", eta.shape[0]):
             numpyro.sample("switched", dist.Bernoulli(logits=eta), obs=record["switched"])

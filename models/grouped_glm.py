@@ -17,7 +17,7 @@ def eight_schools_noncentered(schools: int = 8) -> Model:
     """Effects of coaching in schools: `y_j ~ Normal(mu + tau * theta_trans_j, sigma_j)`; school counts from 1."""
 
     def program(school: Any, sigma: Any, y: Any = None) -> None:
-        theta_trans = numpyro.sample("theta_trans", dist.Normal(0, 1).expand((schools,)).to_event(1))
+        theta_trans: Any = numpyro.sample("theta_trans", dist.Normal(0, 1).expand((schools,)).to_event(1))
         mu = numpyro.sample("mu", dist.Normal(0, 5))
         tau = numpyro.sample("tau", dist.HalfCauchy(5))
         with numpyro.plate("records", school.shape[0]):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
@@ -125,7 +126,7 @@ def parameter(name: str, site: Site, title: str) -> Parameter:
     from numpyro.distributions import biject_to, constraints
 
     base = getattr(site.support, "base_constraint", site.support)
-    if any(isinstance(getattr(base, b, None), jax.core.Tracer) for b in ("lower_bound", "upper_bound")):
+    if any(isinstance(getattr(base, b, None), Tracer) for b in ("lower_bound", "upper_bound")):
         raise BayesreconError(f"{title}: the bounds of {name!r} must be plain numbers, not computed in the program")
     transform = biject_to(site.support)
     bounds: tuple[float, float] | None = None
@@ -157,7 +158,7 @@ def domain_of(support: Any) -> Domain:
 
 def _bound(constraint: Any, which: str) -> float:
     value = getattr(constraint, which, None)
-    if value is None or isinstance(value, jax.core.Tracer) or np.ndim(value):
+    if value is None or isinstance(value, Tracer) or np.ndim(value):
         return -math.inf if which == "lower_bound" else math.inf
     return float(value)
 

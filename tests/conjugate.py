@@ -27,7 +27,7 @@ def sample_normal_mean(y, draws, rng):
 
 
 def regression_model(covariates=1):
-    """`y ~ Normal(X b, sqrt(v))` with the conjugate prior `b | v ~ Normal(0, PRIOR_SCALE sqrt(v))`, `v` inverse gamma."""
+    """`y ~ Normal(X b, sqrt(v))`, `b | v ~ Normal(0, PRIOR_SCALE sqrt(v))`, `v` inverse gamma: conjugate."""
 
     def regression(x, y):
         variance = numpyro.sample("variance", dist.InverseGamma(SHAPE, RATE))

@@ -404,3 +404,38 @@ def test_too_few_draws_for_the_rank():
         bayesrecon.recover(release)
     with pytest.raises(bayesrecon.BayesreconError, match="too few draws"):
         bayesrecon.recover(release, metric="identity")
+
+
+# --- kernels without finite rank -----------------------------------------------------------------------------------
+
+
+def logistic_release(rng, records=1500, draws=4000):
+    """Draws of a two-parameter logistic regression, sampled on a fine grid of its posterior."""
+    dose = rng.gamma(2.0, 20.0, records)
+    answer = rng.random(records) < 1 / (1 + np.exp(-(0.6 - 0.012 * dose)))
+    a, b = np.linspace(0.1, 1.2, 400), np.linspace(-0.022, -0.003, 400)
+    eta = a[:, None, None] + b[:, None] * dose
+    log_density = (answer * eta - np.logaddexp(0, eta)).sum(axis=-1)
+    weights = np.exp(log_density - log_density.max()).ravel()
+    cells = rng.choice(weights.size, draws, p=weights / weights.sum())
+    jitter = rng.uniform(-0.5, 0.5, (2, draws))
+    first = a[cells // 400] + jitter[0] * (a[1] - a[0])
+    second = b[cells % 400] + jitter[1] * (b[1] - b[0])
+    release = from_draws({"beta": np.stack([first, second], axis=-1)[None]}, load("wells_dist"))
+    return {"dist": dose, "switched": answer.astype(int)}, release
+
+
+def test_logistic_regression_is_regularised_and_says_so():
+    """No gap: the count and the mean are found, the interval holds the truth, and the variance is not vouched for."""
+    data, release = logistic_release(np.random.default_rng(11))
+    result = bayesrecon.recover(release)
+    assert not result.gap
+    truth = true_statistics(release.model, data)
+    for row in result:
+        if row.verdict != "undetermined":
+            half = (row.upper - row.lower) / 2
+            assert half >= 1.9599 * row.se
+            assert abs(row.estimate - truth[row.name]) < 2 * half, row.name
+    assert abs(result["n"].estimate / truth["n"] - 1) < 0.15
+    assert result["n"].verdict == "determined"
+    assert result.warnings == ()

@@ -1,43 +1,45 @@
 """The numbers right of a forest plot."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from bayesrecon.plots.frame import GREY
-from bayesrecon.plots.points import Point
 from bayesrecon.plots.text import numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_START, _BETWEEN, _SPACE = 10.0, 14.0, 3.0  # points right of the axes, between the columns, around the sign ±
+_START, _BETWEEN, _SPACE = 10, 14, 3  # points: right of the axes, between columns, before the sign ±
 
 
-def write_columns(ax: "Axes", points: Sequence[Point], compared: bool, sampled: bool) -> None:
+def write_columns(ax: "Axes", table: Any, compared: bool, sampled: bool) -> None:
     """Recovered values with their errors, and true values (or intervals), row by row under a head."""
-    values, errors, intervals, true = zip(*map(numbers, points), strict=True)
-    absent = ["not determined" if point.value is None else "" for point in points]
+    shown = table[["estimate", "se", "lower", "upper", "true"]].to_numpy()
+    values, errors, intervals, true = zip(*(numbers(*row) for row in shown), strict=True)
+    absent = ["" if value else "not determined" for value in values]
     others, head = (true, "true") if compared else (intervals, "95 % interval")
     first = "recovered ± s.e." if sampled else "recovered"
     middle = _START + _width(ax, values)
-    edge = middle + (_SPACE + _width(ax, errors) if any(errors) else 0)
-    edge = max(edge, _START + _width(ax, [*absent, first])) + _BETWEEN
-    edge += _width(ax, [*others, head])
+    edge = max(middle + any(errors) * _SPACE + _width(ax, errors), _START + _width(ax, [*absent, first]))
+    edge += _BETWEEN + _width(ax, [*others, head])
 
-    def write(at: float, y: float, text: str, align: Any, **style: Any) -> None:
-        if text:
-            where = {"xycoords": ax.get_yaxis_transform(), "xytext": (at, 0), "va": "center", **style}
-            ax.annotate(text, (1, y), textcoords="offset points", ha=align, fontsize="small", **where)
+    def write(text: str, x: float, y: float, ha: Any, va: Any, up: float = 0, colour: str | None = None) -> None:
+        place = {"xycoords": ax.get_yaxis_transform(), "xytext": (x, up), "textcoords": "offset points"}
+        ax.annotate(text, (1, y), ha=ha, va=va, color=colour, fontsize="small", **place)
 
-    top = {"xycoords": ax.transAxes, "va": "bottom"}
-    write(_START, 1, first, "left", **top | {"xytext": (_START, 4)})
+    top = ax.get_ylim()[1]
+    write(first, _START, top, "left", "bottom", up=4)
     if any(others):
-        write(edge, 1, head, "right", **top | {"xytext": (edge, 4)})
-    for i, point in enumerate(points):
-        write(_START, i, absent[i], "left", color=GREY)
-        write(middle, i, values[i], "right")
-        write(middle + _SPACE, i, errors[i], "left")
-        write(edge, i, others[i], "right", **{"color": GREY} if point.value is None else {})
+        write(head, edge, top, "right", "bottom", up=4)
+    for column, x, ha in (
+        (absent, _START, "left"),
+        (values, middle, "right"),
+        (errors, middle + _SPACE, "left"),
+        (others, edge, "right"),
+    ):
+        for i, text in enumerate(column):
+            if text:
+                write(text, x, i, ha, "center", colour=None if values[i] else GREY)
 
 
 def _width(ax: "Axes", texts: Iterable[str]) -> float:

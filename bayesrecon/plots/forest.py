@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.plots.columns import write_columns
 from bayesrecon.plots.frame import BLUE, GREY, RED, TITLE_PAD, draw_marks, finish, fit, new_figure, set_ticks
-from bayesrecon.plots.points import OUTSIDE, Z95, Point, to_point
+from bayesrecon.plots.table import Z95, tabulate
 from bayesrecon.plots.text import label, minus, power
 from bayesrecon.result import Recovery
 
@@ -51,36 +52,35 @@ def plot_recovery(
 
     >>> ax = plot_recovery(result, statistics=["n", "mean(mom_iq)"])  # doctest: +SKIP
     """
-    rows, more = list(result.rows[:MOST_ROWS]), len(result.rows) - MOST_ROWS
-    if statistics is not None:
-        known = {row.name: row for row in reversed(result.rows)}
-        wanted = [statistics] if isinstance(statistics, str) else statistics
-        for name in wanted:
-            if name not in known:
-                raise BayesreconError(f"no statistic {name!r}{near(str(name), known)}")
-        rows, more = [known[name] for name in wanted], 0
-    points = [to_point(row, truth) for row in rows]
+    known = {row.name: row for row in reversed(result.rows)}
+    wanted = [statistics] if isinstance(statistics, str) else statistics
+    for name in wanted or ():
+        if name not in known:
+            raise BayesreconError(f"no statistic {name!r}{near(str(name), known)}")
+    rows = result.rows[:MOST_ROWS] if wanted is None else [known[name] for name in wanted]
+    table = tabulate(replace(result, rows=tuple(rows)), truth)
     labels = [label((names or {}).get(row.name, row.name)) for row in rows]
+    if wanted is None and len(result.rows) > MOST_ROWS:
+        labels.append(f"and {len(result.rows) - MOST_ROWS} more")
     own = ax is None
     ax = new_figure().add_subplot() if ax is None else ax
-    sampled = any(point.se is not None for point in points)
+    sampled = bool(table["se"].notna().any())
     if sampled and truth is not None:
-        _draw_errors(ax, points)
+        _draw_errors(ax, table)
     elif sampled:
-        _draw_precision(ax, points)
-    elif truth is not None and any(point.value is not None for point in points):
-        differences = [_share(p.true, None if p.true is None or p.value is None else p.value - p.true) for p in points]
-        _draw_bars(ax, points, differences)
+        _draw_precision(ax, table)
+    elif truth is not None and table["estimate"].notna().any():
+        _draw_bars(ax, table, _share(table["estimate"] - table["true"], table["true"]))
         ax.set_xlabel(minus("|recovered - true| / |true|"))
     else:
-        _draw_visibility(ax, points)
-    _label_rows(ax, points, [*labels, f"and {more} more"] if more > 0 else labels)
-    if points:
-        write_columns(ax, points, truth is not None, sampled)
+        _draw_visibility(ax, table)
+    _label_rows(ax, table, labels)
+    if rows:
+        write_columns(ax, table, truth is not None, sampled)
     ax.set_title(f"Statistics recovered from {label(result.release)}", loc="left", pad=TITLE_PAD)
-    finish(ax, left=False)
+    finish(ax)
     if own:
-        fit(ax.figure, heights=[table_height(len(ax.get_yticks()))])
+        fit(ax.figure, heights=[table_height(len(labels))])
     return ax
 
 
@@ -88,98 +88,89 @@ def table_height(lines: int) -> float:
     return 0.27 * max(lines, 4)  # inches
 
 
-def _draw_errors(ax: "Axes", points: Sequence[Point]) -> None:
+def _draw_errors(ax: "Axes", table: Any) -> None:
     """Errors in units of the standard error; those beyond the axis as arrows at its end."""
-    z = [point.z for point in points]
-    limit = min(max([4.0, *(abs(v) + Z95 + _ARROW for v in z if v is not None)]), _FARTHEST_Z)
+    z, rows = table["z"].to_numpy(), np.arange(len(table))
+    limit = float(np.clip(np.abs(np.nan_to_num(z)).max() + Z95 + _ARROW, 4.0, _FARTHEST_Z))
+    far = np.abs(z) > limit - _ARROW
+    near = (np.abs(z) <= limit - _ARROW) & (table["se"] > 0).to_numpy()
     ax.set_xlim(-limit, limit)
     ax.axvspan(-Z95, Z95, color=GREY, alpha=0.16, lw=0, zorder=0)
     ax.axvline(0, color=GREY, lw=1, zorder=1)
-    for i, (point, value) in enumerate(zip(points, z, strict=True)):
-        if value is None:
-            continue
-        if abs(value) > limit - _ARROW:
-            text = minus(f"z = {value:.3g}") if point.se else "exact, yet off"
-            _draw_arrow(ax, math.copysign(limit - _ARROW, value), i, value > 0, text, RED)
-            z[i] = math.nan
-        elif point.se:
-            ends = [max(value - Z95, -limit), min(value + Z95, limit)]
-            ax.hlines(i, *ends, color=RED if point.kind == OUTSIDE else BLUE, lw=1.4, zorder=2)
-    draw_marks(ax, points, z, range(len(points)), clip=False)
+    ends = np.clip([z - Z95, z + Z95], -limit, limit)[:, near]
+    ax.hlines(rows[near], *ends, colors=np.where(table["off"], RED, BLUE)[near], lw=1.4, zorder=2)
+    for i in rows[far]:
+        text = minus(f"z = {z[i]:.3g}") if table["se"][i] else "exact, yet off"
+        _draw_arrow(ax, math.copysign(limit - _ARROW, z[i]), i, text, RED)
+    draw_marks(ax, table, np.where(far, np.inf, z), rows)
     ax.set_xlabel(minus("(recovered - true) / standard error"))
 
 
-def _draw_precision(ax: "Axes", points: Sequence[Point]) -> None:
+def _draw_precision(ax: "Axes", table: Any) -> None:
     """Standard errors relative to the estimates, and the Cramer-Rao floor."""
-    floors = [_share(point.value, point.floor) for point in points]
-    _draw_bars(ax, points, [_share(point.value, point.se) for point in points], floors)
+    floors = _share(table["floor"], table["estimate"])
+    _draw_bars(ax, table, _share(table["se"], table["estimate"]), floors)
     low, high = ax.get_xlim()
     if high > 1 / Z95:
         ax.axvspan(1 / Z95, high, color=GREY, alpha=0.16, lw=0, zorder=0, label="95 % interval includes zero")
-    at = [(max(floor, low), i) for i, floor in enumerate(floors) if floor is not None and floor <= high]
-    if at:
-        style = {"ls": "none", "color": ax.title.get_color(), "ms": 8, "mew": 1.2, "zorder": 4}
-        ax.plot(*zip(*at, strict=True), marker="|", label="Cramér-Rao floor", **style)
+    (at,) = np.nonzero(floors <= high)
+    if at.size:
+        style = {"color": ax.title.get_color(), "ms": 8, "mew": 1.2, "label": "Cramér-Rao floor"}
+        ax.plot(np.maximum(floors[at], low), at, "|", zorder=4, **style)
     ax.set_xlabel("standard error / |estimate|")
 
 
-def _share(whole: float | None, part: float | None) -> float | None:
-    if part is None or whole is None:
-        return None
-    return abs(part / whole) if whole else math.inf if part else 0.0
+def _share(part: Any, whole: Any) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.where(part == 0, 0 * whole, np.abs(part / whole))
 
 
-def _draw_bars(
-    ax: "Axes", points: Sequence[Point], bars: Sequence[float | None], others: Sequence[float | None] = ()
-) -> None:
+def _draw_bars(ax: "Axes", table: Any, bars: np.ndarray, others: np.ndarray | None = None) -> None:
     """Bars on a logarithmic axis of shares, with ticks in per cent, that has room for the `others`."""
-    inner = [float(np.clip(v, 1e-12, 10)) for v in [*bars, *others] if v]
-    bottom = math.floor(math.log10(min(inner, default=1e-3)) - 0.3)
-    top = max(math.ceil(math.log10(max(inner, default=1e-1))), bottom + 2, -1)
-    low, high = 10.0**bottom, 10.0 ** (top + 0.15)
-    ax.set_xscale("log")
+    inner = bars if others is None else np.concatenate([bars, others])
+    inner = np.log10(np.clip(inner[inner > 0], 1e-12, 10))
+    bottom = math.floor(inner.min(initial=0 if inner.size else -3) - 0.3)
+    top = max(math.ceil(inner.max(initial=-12 if inner.size else -1)), bottom + 2, -1)
+    low, high, rows = 10.0**bottom, 10.0 ** (top + 0.15), np.arange(len(table))
     exponents = range(bottom, top + 1, math.ceil((top - bottom) / 5))
+    ax.set_xscale("log")
     set_ticks(ax.xaxis, [10.0**e for e in exponents], [f"{power(10.0 ** (e + 2))} %" for e in exponents])
     ax.set_xlim(low, high)
     ax.grid(axis="x", color=GREY, alpha=0.2, lw=0.8)
-    ends = [None if bar is None else max(bar, low) for bar in bars]
-    for i, end in enumerate(ends):
-        if end is not None and end > high:
-            _draw_arrow(ax, high, i, True, "over 1000 %" if math.isfinite(end) else "relative to 0", BLUE)
-            ends[i] = math.nan
-        elif end is not None:
-            ax.hlines(i, low, end, color=BLUE, lw=1.6, zorder=2)
-    draw_marks(ax, points, ends, range(len(points)), clip=False)
+    ends = np.where(bars > high, np.inf, np.maximum(bars, low))
+    ax.hlines(rows[bars <= high], low, ends[bars <= high], color=BLUE, lw=1.6, zorder=2)
+    for i in rows[bars > high]:
+        _draw_arrow(ax, high, i, "over 1000 %" if math.isfinite(bars[i]) else "relative to 0", BLUE)
+    draw_marks(ax, table, ends, rows)
 
 
-def _draw_visibility(ax: "Axes", points: Sequence[Point]) -> None:
-    for i, point in enumerate(points):
-        colour = GREY if point.value is None else BLUE
-        ax.hlines(i, 0, point.visibility, color=colour, lw=1.6, zorder=2)
-        if point.value is None:
-            ax.plot(point.visibility, i, "o", ms=5, color=GREY, zorder=3, clip_on=False)
-    shares = [None if point.value is None else point.visibility for point in points]
-    draw_marks(ax, points, shares, range(len(points)), clip=False)
+def _draw_visibility(ax: "Axes", table: Any) -> None:
+    seen, share, rows = table["estimate"].notna(), table["visibility"].fillna(0), np.arange(len(table))
+    ax.hlines(rows, 0, share, colors=np.where(seen, BLUE, GREY), lw=1.6, zorder=2)
+    ax.plot(share[~seen], rows[~seen], "o", ms=5, color=GREY, zorder=3, clip_on=False)
+    draw_marks(ax, table, np.where(seen, share, np.nan), rows)
     ax.set_xlim(0, 1.02)
     ax.set_xlabel("share of the statistic that the release determines")
 
 
-def _draw_arrow(ax: "Axes", x: float, y: float, right: bool, text: str, colour: str) -> None:
+def _draw_arrow(ax: "Axes", x: float, y: float, text: str, colour: str) -> None:
     """A value beyond the end of the axis."""
-    ax.plot(x, y, ">" if right else "<", ms=6, color=colour, zorder=3, clip_on=False)
-    place = {"xytext": (-8 if right else 8, 0), "ha": "right" if right else "left", "va": "center"}
-    ax.annotate(text, (x, y), textcoords="offset points", fontsize="small", color=colour, **place)
+    marker, aside, ha = (">", -8, "right") if x > 0 else ("<", 8, "left")
+    ax.plot(x, y, marker, ms=6, color=colour, zorder=3, clip_on=False)
+    place: Any = {"xytext": (aside, 0), "textcoords": "offset points", "ha": ha, "va": "center"}
+    ax.annotate(text, (x, y), fontsize="small", color=colour, **place)
 
 
-def _label_rows(ax: "Axes", points: Sequence[Point], labels: Sequence[str]) -> None:
+def _label_rows(ax: "Axes", table: Any, labels: Sequence[str]) -> None:
     """A label and a faint line for each row; a label more says how many rows are left out."""
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.set_yticks(range(len(labels)), labels)
     ax.tick_params(axis="y", length=0, pad=8)
-    for i, text in enumerate(ax.get_yticklabels()):
-        if i >= len(points) or points[i].value is None:
-            text.set_color(GREY)
-        if i >= len(points):
-            text.set_fontstyle("italic")
-    for i in range(len(points)):
+    ax.spines["left"].set_visible(False)
+    texts = ax.get_yticklabels()
+    for i in np.flatnonzero(table["estimate"].isna()):
+        texts[i].set_color(GREY)
+    for text in texts[len(table) :]:
+        text.set(color=GREY, fontstyle="italic")
+    for i in range(len(table)):
         ax.axhline(i, color=GREY, alpha=0.18, lw=0.8, zorder=0)

@@ -1,12 +1,10 @@
-"""What the plots share: colours, figures and their sizes, marks, ticks, legends."""
+"""What the plots share: colours, marks and their legend, ticks, and the size of a figure."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesrecon.plots.points import EXACT, INSIDE, OUTSIDE, Point
 from bayesrecon.plots.text import power
 
 if TYPE_CHECKING:
@@ -22,16 +20,12 @@ _LEGEND_PAD = 38 / 8.33  # font sizes from the axes to a legend, below the axis 
 
 
 def new_figure(pyplot: bool = True) -> "Figure":
+    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD, wspace=0, hspace=0)
-    if pyplot:
-        import matplotlib.pyplot as plt
-
-        return plt.figure(figsize=(12, 9), layout=layout)
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(12, 9), layout=layout)
+    return (plt.figure if pyplot else Figure)(figsize=(12, 9), layout=layout)
 
 
 def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float] = (PANEL,)) -> None:
@@ -44,50 +38,35 @@ def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float
             column, row = place.colspan.start, place.rowspan
             sides[column] = np.maximum(sides[column], [box.x0 - whole.x0, whole.x1 - box.x1])
             if len(row) == len(heights):
-                tallest = max(tallest, sum(heights) + (whole.height - box.height) / dots)
+                tallest = max(tallest, whole.height - box.height)
             else:
                 ends[row.start] = np.maximum(ends[row.start], [box.y0 - whole.y0, whole.y1 - box.y1])
         width = sum(widths) + sides.sum() / dots + 2 * _PAD * len(widths)
-        height = max(tallest, sum(heights) + ends.sum() / dots) + 2 * _PAD * len(heights)
+        height = sum(heights) + max(tallest, ends.sum()) / dots + 2 * _PAD * len(heights)
         figure.set_size_inches(width, height + (0.35 if figure.get_suptitle() else 0))
         lay_out()  # only then does a title wider than its panel show, so measure twice
 
 
-def draw_marks(ax: "Axes", points: Sequence[Point], x: Iterable[float | None], y: Iterable[float], clip: bool) -> None:
-    """A mark per point, hollow when it is seen in part, and the number of each kind in the legend.
+def draw_marks(ax: "Axes", table: Any, x: Any, y: Any, clip: bool = False) -> None:
+    """A mark per statistic, hollow when it is seen in part, and the number of each kind in the legend.
 
-    Points at None are left out; those at NaN are counted, but not drawn.
+    Statistics at NaN are left out; those at infinity are counted, but not drawn.
     """
-    at = [(point, x, y) for point, x, y in zip(points, x, y, strict=True) if x is not None]
-    ink = ax.title.get_color()
-    for kind, marker, size, colour in (
-        (INSIDE, "o", 6, BLUE),
-        (OUTSIDE, "s", 5, RED),
-        ("", "o", 6, BLUE),
-        (EXACT, "D", 5, ink),
+    compared, off, exact, partly = table["z"].notna(), table["off"], table["se"] == 0, table["verdict"] == "partly"
+    for kind, which, marker, size, colour in (
+        ("truth in 95 % interval", compared & ~off & ~exact, "o", 6, BLUE),
+        ("truth outside", off, "s", 5, RED),
+        ("", ~compared & ~exact, "o", 6, BLUE),
+        ("exact", exact & ~off, "D", 5, ax.title.get_color()),
     ):
         for part in (False, True):
-            group = [(x, y) for point, x, y in at if (point.kind, point.part) == (kind, part)]
-            words = ", ".join(filter(None, [kind, "seen in part" if part else ""]))
-            if group:
-                ax.plot(
-                    *zip(*group, strict=True),
-                    marker=marker,
-                    ms=size - clip,
-                    mfc=ax.get_facecolor() if part else colour,
-                    mec=colour,
-                    mew=1.4,
-                    ls="none",
-                    zorder=3,
-                    clip_on=clip,
-                    label=f"{words} ({len(group)})" if words else None,
-                )
-
-
-def powers(low: float, high: float, most: int) -> list[float]:
-    """Powers of ten from the largest down, evenly spaced, at most `most`."""
-    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
-    return [10.0**e for e in range(last, first - 1, -max(math.ceil((last - first + 1) / most), 1))]
+            at = which & (partly == part) & ~np.isnan(x)
+            if at.any():
+                words = ", ".join(filter(None, [kind, "seen in part" if part else ""]))
+                words = f"{words} ({at.sum()})" if words else None
+                fill = ax.get_facecolor() if part else colour
+                style = {"marker": marker, "ms": size - clip, "mfc": fill, "mec": colour, "mew": 1.4, "ls": "none"}
+                ax.plot(x[at], y[at], zorder=3, clip_on=clip, label=words, **style)
 
 
 def set_ticks(axis: Any, ticks: Sequence[float], labels: Sequence[str] | None = None) -> None:
@@ -96,21 +75,13 @@ def set_ticks(axis: Any, ticks: Sequence[float], labels: Sequence[str] | None = 
     axis.set_ticks([], minor=True)
 
 
-def finish(ax: "Axes", left: bool = True) -> None:
+def finish(ax: "Axes") -> None:
     """A legend under the axis label, no frame but the axes, and no TeX: names come from files."""
     from matplotlib.text import Text
 
-    ax.spines[["top", "right"] if left else ["top", "right", "left"]].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0),
-            borderaxespad=_LEGEND_PAD,
-            ncols=2,
-            frameon=False,
-            fontsize="small",
-            handletextpad=0.5,
-            columnspacing=1.2,
-        )
+        style = {"frameon": False, "fontsize": "small", "handletextpad": 0.5, "columnspacing": 1.2}
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=_LEGEND_PAD, ncols=2, **style)
     for text in ax.findobj(Text):
         text.set_usetex(False)  # type: ignore[attr-defined]

@@ -1,13 +1,13 @@
 """Recovered values against true ones."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesrecon.plots.frame import BLUE, GREY, RED, draw_marks, finish, fit, new_figure, powers, set_ticks
-from bayesrecon.plots.points import OUTSIDE, Z95, Point, to_point
+from bayesrecon.plots.frame import BLUE, GREY, RED, draw_marks, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.table import Z95, tabulate
 from bayesrecon.plots.text import label
 from bayesrecon.result import Recovery
 
@@ -43,62 +43,58 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
     """
     own = ax is None
     ax = new_figure().add_subplot() if ax is None else ax
-    points = draw_scatter(ax, result, truth)
+    table = draw_scatter(ax, result, truth)
     if own:
         fit(ax.figure)
-    label_points(ax, points)
+    label_points(ax, table)
     return ax
 
 
-def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> list[Point]:
-    """Everything but the names, which need the final layout; returns the points shown."""
-    points = [to_point(row, truth) for row in result.rows]
-    hidden = sum(point.value is None for point in points)
-    points = [point for point in points if point.value is not None and point.true is not None]
-    _set_common_scale(ax, points)
-    for point in points:
-        if point.interval:
-            ax.vlines(point.true, *point.interval, color=RED if point.kind == OUTSIDE else BLUE, lw=1.4, zorder=2)
-    draw_marks(ax, points, [point.true for point in points], [point.value for point in points], clip=True)
-    if points:
-        ax.plot(ax.get_xlim(), ax.get_xlim(), color=GREY, lw=1, zorder=1, label="recovered = true")
+def draw_scatter(ax: "Axes", result: Recovery, truth: Mapping[str, float]) -> Any:
+    """Everything but the names, which need the final layout; returns the table of those shown."""
+    table = tabulate(result, truth)
+    hidden = int(table["estimate"].isna().sum())
+    table = table.dropna(subset=["estimate", "true"])
+    limits = _set_common_scale(ax, table)
+    bars = table.dropna(subset=["lower", "upper"])
+    colours: Any = np.where(bars["off"], RED, BLUE)
+    ax.vlines(bars["true"], bars["lower"], bars["upper"], colors=colours, lw=1.4, zorder=2)
+    draw_marks(ax, table, table["true"], table["estimate"], clip=True)
+    if len(table):
+        ax.plot(limits, limits, color=GREY, lw=1, zorder=1, label="recovered = true")
     else:
         ax.set(xticks=[], yticks=[])
         ax.text(0.5, 0.5, "nothing to compare", transform=ax.transAxes, ha="center", va="center", color=GREY)
     if hidden:
         note = f"{hidden} of {len(result.rows)} not determined"
         ax.text(0.98, 0.03, note, transform=ax.transAxes, ha="right", color=GREY, fontsize="small")
-    ax.set_xlabel("true value")
-    ax.set_ylabel("recovered value")
+    ax.set(xlabel="true value", ylabel="recovered value")
     ax.set_title(f"{label(result.release)}: recovered against true", loc="left")
     finish(ax)
-    return points
+    return table
 
 
-def _extent(point: Point) -> list[float]:
-    return [v for v in (point.value, *(point.interval or ())) if v is not None]
-
-
-def _set_common_scale(ax: "Axes", points: Sequence[Point]) -> None:
-    values = [v for point in points for v in [point.true, *_extent(point)] if v is not None]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    largest = max(abs(low), abs(high)) or 1.0
+def _set_common_scale(ax: "Axes", table: Any) -> tuple[float, float]:
+    """One scale for both axes, and its limits."""
+    values = table[["true", "estimate", "lower", "upper"]].to_numpy()
+    values = values[np.isfinite(values)] if len(table) else np.array([0.0, 1.0])
+    low, high, largest = values.min(), values.max(), np.abs(values).max() or 1.0
     # Values of both signs: symmetric-logarithmic if even a usual interval would vanish on a linear scale.
-    unit = max(float(np.median([Z95 * point.se for point in points if point.se] or [0.0])), largest * 1e-9)
+    usual = Z95 * table["se"][table["se"] > 0]
+    unit = max(np.median(usual if usual.size else np.abs(values)), largest * 1e-9)
     if low > 0 and high > 20 * low:
         low = max(low, high * 1e-20)
         stretch = 1.2 * (high / low) ** 0.06
         limits = (low / stretch, high * stretch)
-        scale, ticks = {"value": "log"}, powers(low, high, 6)
+        scale, ticks = {"value": "log"}, _powers(low, high, 6)
         if len(ticks) < 3:
-            first = math.floor(math.log10(low))
-            ticks = [m * 10.0 ** (first + e) for e in range(4) for m in (1, 2, 5)]
-            ticks = [tick for tick in ticks if limits[0] <= tick <= limits[1]]
+            decade = 10.0 ** math.floor(math.log10(low))
+            ticks = [m * decade for m in (1, 2, 5, 10, 20, 50, 100, 200, 500) if limits[0] <= m * decade <= limits[1]]
     elif low <= 0 and high - low > 100 * unit:
         threshold = 10.0 ** math.floor(math.log10(unit))
         stretch = 1.2 * (largest / threshold) ** 0.06
         limits = (low * stretch - 0.5 * threshold, max(high, 0.0) * stretch + 0.5 * threshold)
-        ticks = powers(10 * threshold, largest, 3)
+        ticks = _powers(10 * threshold, largest, 3)
         scale, ticks = {"value": "symlog", "linthresh": threshold}, [*(-tick for tick in ticks), 0.0, *ticks]
     else:
         margin = 0.08 * (high - low) or 0.5 * largest
@@ -111,20 +107,28 @@ def _set_common_scale(ax: "Axes", points: Sequence[Point]) -> None:
         set_ticks(ax.yaxis, ticks)
     ax.set(xlim=limits, ylim=limits)
     ax.set_aspect("equal", adjustable="box", anchor="W")
+    return limits
 
 
-def label_points(ax: "Axes", points: Sequence[Point]) -> None:
+def _powers(low: float, high: float, most: int) -> list[float]:
+    """Powers of ten from the largest down, evenly spaced, at most `most`."""
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    return [10.0**e for e in range(last, first - 1, -max(math.ceil((last - first + 1) / most), 1))]
+
+
+def label_points(ax: "Axes", table: Any) -> None:
     """Names beside the points where there is room, those that miss the truth first."""
     from matplotlib.transforms import Bbox
 
     frame, taken = ax.get_window_extent(), []
-    for point in points:
-        ends = [(point.true, min(_extent(point))), (point.true, max(_extent(point)))]
-        taken.append(Bbox(ax.transData.transform(ends)).padded(4 * ax.figure.dpi / 72))
-    for point in sorted(points, key=lambda point: point.kind != OUTSIDE):
-        style = {"textcoords": "offset points", "fontsize": "x-small", "usetex": False}
-        name = ax.annotate(label(point.name), (point.true, point.value), xytext=(0, 0), **style)
-        for x, y, ha, va in _PLACES if len(points) <= _CROWD else _PLACES[:2]:
+    for ends in (table[["lower", "estimate", "upper"]].min(axis=1), table[["lower", "estimate", "upper"]].max(axis=1)):
+        taken.append(ax.transData.transform(np.column_stack([table["true"], ends])))
+    taken = [Bbox(corners).padded(4 * ax.figure.dpi / 72) for corners in zip(*taken, strict=True)]
+    places = _PLACES if len(table) <= _CROWD else _PLACES[:2]
+    for row in table.sort_values("off", ascending=False, kind="stable").itertuples():
+        style: Any = {"textcoords": "offset points", "fontsize": "x-small", "usetex": False}
+        name = ax.annotate(label(row.name), (row.true, row.estimate), xytext=(0, 0), **style)
+        for x, y, ha, va in places:
             name.set(position=(x, y), ha=ha, va=va)
             box = name.get_window_extent()
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1

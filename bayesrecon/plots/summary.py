@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,24 +45,24 @@ def plot_summary(
     lines = min(len(result.rows), MOST_ROWS + 1)
     panels = [panel for panel in _TITLES if panel != "scatter" or truth is not None]
     if lines <= _SIDE_BY_SIDE:
-        mosaic = [panels]
-        widths, heights = [PANEL] * len(panels), [max(PANEL, table_height(lines))]
+        mosaic: list[Any] = [panels]
+        heights = [max(PANEL, table_height(lines))]
     else:
         mosaic = [["table", panel] for panel in [*panels, "."] if panel != "table"]
-        widths, heights = [PANEL, PANEL], [PANEL] * (len(panels) - 1)
+        heights = [PANEL] * (len(panels) - 1)
         heights.append(max(table_height(lines) - sum(heights), 0.3))
     figure = new_figure(pyplot=path is None)
-    axes = figure.subplot_mosaic(mosaic, width_ratios=widths, height_ratios=heights)
-    points = [] if truth is None else draw_scatter(axes["scatter"], result, truth)
+    axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
+    table = None if truth is None else draw_scatter(axes["scatter"], result, truth)
     plot_recovery(result, truth=truth, ax=axes["table"])
     plot_spectrum(result, ax=axes["spectrum"])
     for panel in panels:
         axes[panel].set_title(_TITLES[panel], loc="left", pad=TITLE_PAD)
-    heading = f"{label(result.release)}: {result.draws} draw{'' if result.draws == 1 else 's'}, rank {result.rank}"
+    heading = f"{label(result.release)}: {result.draws} draw{'s' * (result.draws != 1)}, rank {result.rank}"
     figure.suptitle(heading, weight="bold").set_usetex(False)
-    fit(figure, widths, heights)
-    if truth is not None:
-        label_points(axes["scatter"], points)
+    fit(figure, [PANEL] * len(mosaic[0]), heights)
+    if table is not None:
+        label_points(axes["scatter"], table)
     if path is not None:
         write_whole(Path(path), lambda temporary: figure.savefig(temporary, dpi=150))
     return np.array([axes[panel] for panel in panels], dtype=object)

@@ -2,8 +2,6 @@
 
 import math
 
-from bayesrecon.plots.points import Point
-
 _LONGEST_NAME = 48
 _MOST_DECIMALS = 8
 
@@ -30,29 +28,27 @@ def power(value: float) -> str:
     if value == 0 or 1e-4 < abs(value) < 1e6:
         return minus(f"{value:g}")
     exponent = math.floor(math.log10(abs(value)) + 1e-9)
-    digit = round(abs(value) / 10.0**exponent)
-    factor = "" if digit == 1 else rf"{digit}\cdot "
-    return f"${'-' if value < 0 else ''}{factor}10^{{{exponent}}}$"
+    digit = round(value / 10.0**exponent)
+    factor = {1: "", -1: "-"}.get(digit, rf"{digit}\cdot ")
+    return f"${factor}10^{{{exponent}}}$"
 
 
-def numbers(point: Point) -> tuple[str, str, str, str]:
-    """Value, error, interval and true value, to the digits that the standard error supports."""
-    spec, scale, suffix = ".5g" if point.value is None else ".6g", 1.0, ""
-    if point.value is not None and point.se:
-        exponent = math.floor(math.log10(max(abs(point.value), point.se)))
+def numbers(value: float, se: float, lower: float, upper: float, true: float) -> tuple[str, str, str, str]:
+    """Value, error, interval and true value, to the digits that the standard error supports; NaN is left out."""
+    spec, scale, suffix = ".5g" if math.isnan(value) else ".6g", 1.0, ""
+    if se > 0:
+        exponent = math.floor(math.log10(max(abs(value), se)))
         if exponent >= 7 or -300 < exponent < -3:
             scale, suffix = 10.0**exponent, f"e{exponent}"
-        decimals = 1 - math.floor(math.log10(max(point.se / scale, 1e-99)))
+        decimals = 1 - math.floor(math.log10(max(se / scale, 1e-99)))
         spec = f".{min(max(decimals, 0), _MOST_DECIMALS)}f"
 
-    def show(value: float | None) -> str:
-        return "" if value is None else minus(f"{value / scale:{spec}}{suffix}")
+    def show(number: float) -> str:
+        return "" if math.isnan(number) else minus(f"{number / scale:{spec}}{suffix}")
 
-    error = "exact" if point.se == 0 else ""
-    if point.se:
-        error = show(point.se)
-        if not any(c in "123456789" for c in error.split("e")[0]):
-            error = minus(f"{point.se:.1g}")  # below the last digit shown
-        error = f"± {error}"
-    interval = " to ".join(map(show, point.interval or ()))
-    return show(point.value), error, interval, show(point.true)
+    error = "exact" if se == 0 else ""
+    if se > 0:
+        beneath = float(f"{se / scale:{spec}}") == 0  # the last digit shown
+        error = f"± {minus(f'{se:.1g}') if beneath else show(se)}"
+    interval = "" if math.isnan(lower + upper) else f"{show(lower)} to {show(upper)}"
+    return show(value), error, interval, show(true)

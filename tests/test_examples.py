@@ -1,0 +1,32 @@
+"""The examples and the README's Python run as they stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TINY = {"own_model.py": ["--draws", "100"]}
+NEEDS_DATABASE = {"eight_schools.py"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_example(path, request, tmp_path):
+    if path.name in NEEDS_DATABASE:
+        request.getfixturevalue("database")
+    run([str(path), *TINY.get(path.name, [])], tmp_path)
+
+
+def test_readme(tmp_path):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        assert "determined" in run(["-c", block], tmp_path)
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout

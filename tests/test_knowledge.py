@@ -1,0 +1,292 @@
+"""What an attacker knows beforehand, and the domains of fields: checked at the door, with a remedy."""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain, parse
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.types import Field, Model
+
+IDENTITIES = {"sum(x)": (lambda z: z["x"], 0.0)}
+MODEL = Model(
+    name="toy",
+    parameters=(),
+    fields={
+        "x": Field(),
+        "age": Field((), Domain("interval", 0.0, 120.0)),
+        "visits": Field((), COUNT),
+        "group": Field((), Domain("levels", levels=(1.0, 2.0, 3.0))),
+        "scores": Field((2,), POSITIVE),
+    },
+    log_lik_at=lambda params, record: 0.0,
+    log_prior_at=lambda params: 0.0,
+    identities=IDENTITIES,
+)
+
+
+def refused(match, call, *args, **options):
+    """`call` must complain in one line that matches."""
+    with pytest.raises(BayesreconError, match=match) as caught:
+        call(*args, **options)
+    assert "\n" not in str(caught.value)
+
+
+# Domains
+
+
+DOMAINS = [
+    REAL,
+    POSITIVE,
+    BINARY,
+    COUNT,
+    parse("unit", "f"),
+    parse("integer", "f"),
+    parse((-3.0, 5.0), "f"),
+    parse((-math.inf, -2.0), "f"),
+    parse((1e6, 1e6 + 1), "f"),
+    parse([0.5, 7, -1], "f"),
+    Domain("integer", 3.0, 9.0),
+    Domain("integer", -math.inf, 4.0),
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+@pytest.mark.parametrize("centre, scale", [(0.0, 1.0), (1e5, 0.01), (-1e5, 1e4), (4.0, 0.0), (0.5, 1e8)])
+def test_draws_lie_inside(domain, centre, scale):
+    values = domain.draw(np.random.default_rng(0), (300, 2), centre, scale)
+    assert values.shape == (300, 2)
+    assert values.dtype == domain.dtype
+    assert domain.contains(values).all()
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+def test_broad_draws_lie_inside_and_differ(domain):
+    values = domain.draw_broad(np.random.default_rng(0), (300,))
+    assert values.dtype == domain.dtype
+    assert domain.contains(values).all()
+    assert len(np.unique(values)) >= (len(domain.levels) if domain.kind == "levels" else 7)
+    if domain.kind != "levels" and math.isinf(domain.low) and math.isinf(domain.high):
+        assert np.abs(values).max() > 1e4
+        assert np.abs(values).min() < 1
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=str)
+def test_draws_are_of_the_same_seed_alike(domain):
+    one, two = (domain.draw(np.random.default_rng(5), (20,), 1.0, 1.0) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert len(np.unique(domain.draw(np.random.default_rng(5), (200,), 4.0, 1.0))) > 1
+
+
+def test_draws_have_the_moments_asked_for():
+    """Within 5 standard errors of 20,000 draws: the real line, a half-line and an interval."""
+    for domain, centre, scale in ((REAL, -4.0, 2.0), (POSITIVE, 3.0, 0.5), (parse((0, 10), "f"), 4.0, 1.0)):
+        values = domain.draw(np.random.default_rng(1), (20_000,), centre, scale)
+        deviations = values - values.mean()
+        assert abs(values.mean() - centre) < 5 * scale / math.sqrt(20_000)
+        kurtosis = (deviations**4).mean() / values.var() ** 2
+        assert abs(values.var() / scale**2 - 1) < 5 * math.sqrt((kurtosis - 1) / 20_000)
+
+
+@pytest.mark.parametrize(
+    "domain, inside, outside",
+    [
+        (REAL, [-1e300, 0.0], [math.nan, math.inf, -math.inf]),
+        (POSITIVE, [0.0, 1e300], [-1e-300, math.inf, math.nan]),
+        (BINARY, [0, 1], [0.5, -1, 2, math.nan]),
+        (COUNT, [0, 7, 1e6], [-1, 0.5, math.inf, math.nan]),
+        (parse((-1, 2), "f"), [-1, 0.3, 2], [-1.01, 2.01, math.nan]),
+        (parse([2.5, 1], "f"), [1, 2.5], [1.5, 0]),
+    ],
+)
+def test_contains(domain, inside, outside):
+    np.testing.assert_array_equal(domain.contains(np.array(inside, float)), np.ones(len(inside), bool))
+    np.testing.assert_array_equal(domain.contains(np.array(outside, float)), np.zeros(len(outside), bool))
+
+
+def test_parse():
+    assert parse("positive", "f") == POSITIVE == parse(POSITIVE, "f")
+    assert parse((0, 1), "f") == parse("unit", "f")
+    assert parse([3, 1, 1, 2], "f").levels == (1.0, 2.0, 3.0)
+    assert parse(np.array([0.0, 1.0]), "f") == BINARY
+    assert [parse(name, "f").discrete for name in ("real", "binary", "count", "integer", "unit")] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(FrozenInstanceError):
+        REAL.low = 0.0
+
+
+@pytest.mark.parametrize(
+    "spec, match",
+    [
+        ("reel", r"domain of field 'f': 'reel' is not one of real, positive, .*\(low, high\) or \[values\]"),
+        (3, r"domain of field 'f': expected a name, \(low, high\) or \[values\], got 3"),
+        (None, "expected a name"),
+        (["a", "b"], "expected a name"),
+        ((1, None), "expected a name"),
+        ((1,), r"\(low, high\) with low < high, got \(1,\)"),
+        ((1, 2, 3), "low < high"),
+        ((), "low < high"),
+        ((2, 1), "low < high"),
+        ((1, 1), "low < high"),
+        ((math.nan, 1), "low < high"),
+        ([], "domain of field 'f': the list of values is empty"),
+        ([1.0, math.nan], "domain of field 'f'"),
+        ([1.0, math.inf], "domain of field 'f'"),
+    ],
+)
+def test_parse_refuses(spec, match):
+    refused(match, parse, spec, "f")
+
+
+# Knowledge
+
+
+def test_nothing_known():
+    found = check_knowledge(MODEL)
+    assert found.fields == MODEL.fields
+    assert (found.known, found.unit, found.total, found.identities) == ({}, None, None, IDENTITIES)
+
+
+def test_everything_known():
+    known = {"visits": [3, 0, 7], "scores": np.ones((3, 2)), "x": [1, 2, 3]}
+    found = check_knowledge(MODEL, known=known, unit="visits", total=3, domain={"x": [1, 2, 3, 4]})
+    assert (found.unit, found.total) == ("visits", 3.0)
+    assert found.known["visits"].dtype == found.known["x"].dtype == np.int64
+    assert found.known["scores"].dtype == np.float64
+    np.testing.assert_array_equal(found.known["visits"], [3, 0, 7])
+    assert found.fields["x"].domain.levels == (1.0, 2.0, 3.0, 4.0)
+    assert MODEL.fields["x"].domain == REAL
+    assert check_knowledge(MODEL, total=5.0).total == 5.0
+    assert check_knowledge(MODEL, known={"x": [1.5, 2.5]}).total == 2.0
+
+
+@pytest.mark.parametrize(
+    "name, pair, expected",
+    [
+        ("x", (-1, 1), Domain("interval", -1.0, 1.0)),
+        ("x", (0, math.inf), Domain("interval", 0.0, math.inf)),
+        ("age", (18, 200), Domain("interval", 18.0, 120.0)),
+        ("age", (-5, 65), Domain("interval", 0.0, 65.0)),
+        ("visits", (-5, 12), Domain("integer", 0.0, 12.0)),
+        ("group", (1.5, 9), Domain("levels", levels=(2.0, 3.0))),
+        ("group", (0, 1), Domain("levels", levels=(1.0,))),
+        ("scores", [0, 1], Domain("interval", 0.0, 1.0)),
+    ],
+)
+def test_bounds_narrow(name, pair, expected):
+    fields = check_knowledge(MODEL, bounds={name: pair}).fields
+    assert fields[name] == Field(MODEL.fields[name].shape, expected)
+    assert {k: v for k, v in fields.items() if k != name} == {k: v for k, v in MODEL.fields.items() if k != name}
+
+
+def test_bounds_narrow_the_domain_that_is_given_with_them():
+    fields = check_knowledge(MODEL, domain={"x": "count"}, bounds={"x": (2, 9)}).fields
+    assert fields["x"].domain == Domain("integer", 2.0, 9.0)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, report_multiple_bugs=False)
+@given(
+    name=st.sampled_from(["x", "age", "visits", "group"]),
+    tenths=st.tuples(st.integers(-300, 1500), st.integers(0, 100)),
+    centre=st.integers(-300, 300),
+)
+def test_bounds_never_let_a_draw_outside(name, tenths, centre):
+    """Whatever the bounds, either nothing is left and that is said, or draws obey them and the old domain."""
+    old, (low, high) = MODEL.fields[name].domain, (tenths[0] / 10, sum(tenths) / 10)
+    if old.discrete:
+        values = np.array(old.levels) if old.kind == "levels" else np.arange(old.low, 200)
+        empty = low >= high or not ((values >= low) & (values <= high)).any()
+    else:
+        empty = max(low, old.low) >= min(high, old.high)
+    if empty:
+        refused(
+            f"field '{name}'.*(low < high|leave nothing|none of its values)",
+            check_knowledge,
+            MODEL,
+            bounds={name: (low, high)},
+        )
+        return
+    domain = check_knowledge(MODEL, bounds={name: (low, high)}).fields[name].domain
+    rng = np.random.default_rng(0)
+    for values in (domain.draw(rng, (50,), centre, 10.0), domain.draw_broad(rng, (50,))):
+        assert (old.contains(values) & domain.contains(values) & (values >= low) & (values <= high)).all()
+
+
+def test_draws_of_an_interval_do_not_round_out_of_it():
+    domain = parse((-3.0, -0.9), "f")  # -3.0 + (-0.9 - -3.0) > -0.9 in floating point
+    assert domain.contains(domain.draw(np.random.default_rng(0), (2000,), -0.9, 1.0)).all()
+
+
+@pytest.mark.parametrize("pair", [(0.5, 2.5), (0.2, 2.8), (6.9, 7.1)])
+def test_bounds_of_a_count_need_not_be_whole(pair):
+    domain = check_knowledge(MODEL, bounds={"visits": pair}).fields["visits"].domain
+    rng = np.random.default_rng(0)
+    assert domain.contains(domain.draw(rng, (200,), 1.0, 3.0)).all()
+    assert domain.contains(domain.draw_broad(rng, (200,))).all()
+
+
+@pytest.mark.parametrize("source", ["domain", "bounds", "known"])
+def test_fields_that_do_not_exist(source):
+    given = {"domain": "real", "bounds": (0, 1), "known": [1.0]}[source]
+    refused(
+        rf"{source}: 'vists' is not a field of a record of toy \(fields: x, age, .*\); did you mean visits\?",
+        check_knowledge,
+        MODEL,
+        **{source: {"vists": given}},
+    )
+
+
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ({"domain": {"x": "reel"}}, "domain of field 'x': 'reel' is not one of"),
+        ({"bounds": {"x": (2, 1)}}, "field 'x'.*low < high"),
+        ({"bounds": {"x": (1, 2, 3)}}, "field 'x'.*low < high"),
+        ({"bounds": {"x": "ab"}}, "field 'x'"),
+        ({"bounds": {"x": 3}}, "field 'x'"),
+        ({"bounds": {"age": (150, 200)}}, r"bounds of field 'age' leave nothing of its domain \[0, 120\]"),
+        ({"bounds": {"age": (120, 200)}}, "leave nothing"),
+        ({"bounds": {"visits": (-9, -1)}}, "leave nothing"),
+        ({"bounds": {"visits": (0.2, 0.8)}}, "leave nothing"),
+        ({"bounds": {"group": (4, 9)}}, r"none of its values \(1.0, 2.0, 3.0\) lies in \(4, 9\)"),
+        ({"known": {"x": ["a", "b"]}}, "known field 'x' holds values that are not numbers"),
+        ({"known": {"x": [[1.0], [1.0, 2.0]]}}, "known field 'x' holds values that are not numbers"),
+        ({"known": {"x": {"a": 1}}}, "known field 'x' holds values that are not numbers"),
+        ({"known": {"x": np.array([1j])}}, "known field 'x' holds values that are not numbers"),
+        ({"known": {"x": 3.0}}, r"known field 'x' has shape \(\), expected \(N,\)"),
+        ({"known": {"x": []}}, r"known field 'x' has shape \(0,\), expected \(N,\)"),
+        ({"known": {"x": [[1.0]]}}, r"known field 'x' has shape \(1, 1\), expected \(N,\)"),
+        ({"known": {"scores": [1.0]}}, r"known field 'scores' has shape \(1,\), expected \(N,2"),
+        ({"known": {"scores": np.ones((4, 3))}}, r"has shape \(4, 3\), expected \(N,2"),
+        ({"known": {"x": [1.0, math.nan]}}, "known field 'x' holds missing or infinite values"),
+        ({"known": {"x": [1.0, math.inf]}}, "known field 'x' holds missing or infinite values"),
+        ({"known": {"x": [1.0, None]}}, "known field 'x' holds missing or infinite values"),
+        ({"known": {"age": [10, -2.5]}}, "known field 'age' holds -2.5, which is outside the field's domain"),
+        ({"known": {"visits": [1, 2.5]}}, "known field 'visits' holds 2.5, which is outside the field's domain"),
+        ({"known": {"group": [1, 4]}}, "known field 'group' holds 4, which is outside the field's domain"),
+        ({"known": {"x": [1, 5]}, "bounds": {"x": (0, 2)}}, "known field 'x' holds 5"),
+        ({"known": {"x": [1, 2], "age": [3]}}, "known fields differ in length: x 2, age 1"),
+        ({"unit": "group"}, r"unit='group' must be one of the known fields; pass known=\{'group': values\}"),
+        ({"known": {"x": [1]}, "unit": "group"}, "unit='group' must be one of the known fields"),
+        ({"known": {"group": [1, 2, 1]}, "unit": "group"}, "every unit has one record, but its known values repeat"),
+        ({"known": {"scores": np.ones((2, 2))}, "unit": "scores"}, "unit='scores'"),
+        ({"total": 0}, "total=0: the number of records must be a positive number"),
+        ({"total": -4}, "total=-4"),
+        ({"total": math.nan}, "total=nan"),
+        ({"total": math.inf}, "total=inf"),
+        ({"known": {"x": [1, 2]}, "total": 3}, "total=3 contradicts the 2 rows of the known fields"),
+    ],
+    ids=str,
+)
+def test_refused(options, match):
+    refused(match, check_knowledge, MODEL, **options)
