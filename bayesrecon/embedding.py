@@ -149,7 +149,7 @@ class Embedding:
         scale = np.repeat(np.sqrt(weights / weights.sum()), self.metric.shape[1])
         blocks = [
             np.asarray(scores(self.release.model, self.metric, t, records))[: n * self.metric.shape[1]]
-            for t, _, n in _blocks(theta, weights, min(self._chunk(records), 2 ** (len(theta) - 1).bit_length()))
+            for t, _, n in _blocks(theta, weights, min(self._chunk(records), _power_of_two(len(theta))))
         ]
         return np.concatenate(blocks) * scale[:, None]
 
@@ -225,6 +225,7 @@ class Embedding:
         theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
         if atoms is not None:
             theta, weights = theta[atoms], weights[atoms] / weights[atoms].sum()
+        chunk = min(chunk, _power_of_two(len(theta)))
         return self._progress(_blocks(theta, weights, chunk), len(theta), chunk, label)
 
     def _progress(self, blocks: Iterator[Any], size: int, chunk: int, label: str) -> Iterator[Any]:
@@ -232,6 +233,10 @@ class Embedding:
             yield block
             if self.progress is not None:
                 self.progress(label, min(1.0, (i + 1) * chunk / size))
+
+
+def _power_of_two(count: int) -> int:
+    return 2 ** (count - 1).bit_length()
 
 
 def _blocks(theta: np.ndarray, weights: np.ndarray, chunk: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:

@@ -29,6 +29,11 @@ class Knowledge:
     total: float | None = None
     identities: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def levels(self) -> list[float]:
+        """The units, when records are known to belong to one each."""
+        return [] if self.unit is None else np.unique(self.known[self.unit]).tolist()
+
 
 def check_knowledge(
     model: Model,

@@ -19,28 +19,29 @@ from bayesrecon.statistics import components, moments
 from bayesrecon.types import Records
 
 _PASSES = 8
-_ATOMS = 2000
+_ATOMS = 2048
 _MOST, _LEAST = 3.0, 1e-9  # information of a plausible record, in units of the whole data's
 _FARTHEST = 1e6  # largest move of a field's centre in one pass, in units of its present scale
 _SEEN = 0.9  # visibility from which a moment is trusted to move the records
 
 
-def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) -> tuple[Reference, bool]:
-    """A reference law centred on the private data, and whether the kernel has finite rank.
+def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
+    """A reference law centred on the private data, and the kernel's rank, None where it is not finite.
 
     Finite rank is judged on records spread over many orders of magnitude: over a narrow range every smooth
     kernel looks finite.
     """
     atoms = np.linspace(0, embedding.release.size - 1, min(embedding.release.size, _ATOMS)).astype(int)
     reference = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
-    finite = find_basis(embedding, reference, rng)[0].gap
+    spectrum = find_basis(embedding, reference, rng)[0]
+    rank = spectrum.rank if spectrum.gap else None
     if all(f in attacker.known for f in attacker.fields):
-        return reference, finite
-    if finite:
-        return _follow_moments(embedding, reference, attacker, rng, atoms), True
+        return reference, rank
+    if rank is not None:
+        return _follow_moments(embedding, reference, attacker, rng, atoms, rank), rank
     judge = _in_posterior_metric(embedding)
     reference = replace(reference, accept=lambda z: _plausible(judge.information(z)))
-    return _follow_measure(embedding, judge, reference, attacker, rng, atoms), False
+    return _follow_measure(embedding, judge, reference, attacker, rng, atoms), None
 
 
 def _in_posterior_metric(embedding: Embedding) -> Embedding:
@@ -63,6 +64,7 @@ def _follow_moments(
     attacker: Knowledge,
     rng: np.random.Generator,
     atoms: np.ndarray,
+    rank: int,
 ) -> Reference:
     """Finite rank: means and variances are exact functions of the embedding wherever the records lie."""
     unknown = [f for f in attacker.fields if f not in attacker.known]
@@ -72,7 +74,7 @@ def _follow_moments(
     for _ in range(_PASSES):
         found = components(attacker.fields, list(attacker.known), mean, sd)
         library = moments(found)
-        solved = fit(embedding, reference, rng, finite=True, atoms=atoms, label="locating")
+        solved = fit(embedding, reference, rng, atoms=atoms, label="locating", expected=rank)
         values = library.evaluate(solved.probes)
         projection = solved.project(values)
         totals = dict(zip(library.parts, solved.moments.target @ projection.beta, strict=True))

@@ -74,16 +74,17 @@ class Fit:
 
 
 def find_basis(
-    embedding: Embedding, reference: Reference, rng: np.random.Generator, finite: bool = True
+    embedding: Embedding, reference: Reference, rng: np.random.Generator, finite: bool = True, expected: int = 0
 ) -> tuple[Spectrum, Basis, np.ndarray]:
     """Grow a pool of generic records until the spectrum shows its end, and keep independent ones.
 
-    Returns the spectrum, the basis, and the atoms on which the basis is orthonormal.
+    `expected` is the rank found before, if any. Returns the spectrum, the basis, and the atoms on which the
+    basis is orthonormal.
 
     Raises `BayesreconError` when the draws run out before the spectrum does.
     """
     available = embedding.release.size * embedding.metric.shape[1]
-    pool = _SMALLEST_POOL
+    pool = max(_SMALLEST_POOL, expected + expected // 4 + 16)
     while True:
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)
@@ -93,9 +94,11 @@ def find_basis(
                 f"too few draws: {embedding.release.size} draws of {embedding.metric.shape[1]} parameters give "
                 f"{available} equations, and the model has at least as many features; supply more draws"
             )
-        if not spectrum.full or pool >= _LARGEST_POOL:
+        # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
+        unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
+        if not unclear or pool >= _LARGEST_POOL:
             break
-        pool *= 4
+        pool *= 2
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few
 
 
@@ -107,14 +110,16 @@ def fit(
     finite: bool = True,
     atoms: np.ndarray | None = None,
     label: str = "kernel",
+    expected: int = 0,
 ) -> Fit:
     """Solve for the measure that the release determines, on generic records of the reference law.
 
     Args:
         finite: False when the kernel is known not to have finite rank, whatever these records show.
         atoms: indices of the atoms to use; all by default.
+        expected: the rank found before, if any.
     """
-    spectrum, basis, few = find_basis(embedding, reference, rng, finite)
+    spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
     sample = reference.draw(rng, max(_PROBES, 4 * basis.size))
     moments = embedding.moments(basis, atoms, label)
     y = _solve(moments.gram, moments.target)

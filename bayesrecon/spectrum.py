@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from threadpoolctl import threadpool_limits
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
 # square in the kernel), onto a flat floor of rounding errors. A decaying spectrum keeps falling instead: QR
@@ -13,6 +14,7 @@ _GAP = 1e3
 _ROUNDING = 1e-9
 _FLAT = 30.0
 _SMALLEST = 1e-10
+_SMALL = 200
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ def decompose(scores: np.ndarray, finite: bool = True) -> tuple[Spectrum, np.nda
         the `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
         `scores[:, pivots] @ A` has orthonormal columns.
     """
+    # On small matrices the threads of BLAS cost more than they bring, and on a busy machine a hundred times more.
+    with threadpool_limits(1 if scores.shape[1] <= _SMALL else None, user_api="blas"):
+        return _decompose(scores, finite)
+
+
+def _decompose(scores: np.ndarray, finite: bool) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     length = np.linalg.norm(scores, axis=0)
     alive = np.flatnonzero(length > 0)
     if not alive.size:

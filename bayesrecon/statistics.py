@@ -240,3 +240,24 @@ def add_units(library: Library, unit: str, levels: Sequence[float], found: Seque
             part = f"{c.name}[{label}]"
             library.parts[part] = Part(part, values, (indicator,))
             library.statistics.append(_ratio(part, part, indicator, c.centre, c.scale))
+
+
+def library_of(
+    fields: Mapping[str, Field],
+    known: Sequence[str],
+    centre: Mapping[str, np.ndarray],
+    scale: Mapping[str, np.ndarray],
+    unit: str | None,
+    levels: Sequence[float],
+    functions: Mapping[str, Callable[..., Any]] | None,
+    example: Records,
+) -> Library:
+    """The default statistics over the fields that are not known, per-unit ones, and the user's."""
+    found = components(fields, known, centre, scale)
+    # With one record a unit, the units' own values say more than their moments.
+    library = moments(found, order=1 if unit is not None else 2)
+    if unit is not None:
+        add_units(library, unit, levels, found)
+    if functions:
+        add_functions(library, functions, example)
+    return library

@@ -7,8 +7,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
-from bayesrecon.recovery import library_of
 from bayesrecon.result import Recovery
+from bayesrecon.statistics import library_of
 from bayesrecon.types import Model, Records
 
 

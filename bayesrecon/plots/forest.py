@@ -98,7 +98,8 @@ def _draw_errors(ax: "Axes", table: Any) -> None:
     ax.axvspan(-Z95, Z95, color=GREY, alpha=0.16, lw=0, zorder=0)
     ax.axvline(0, color=GREY, lw=1, zorder=1)
     ends = np.clip([z - Z95, z + Z95], -limit, limit)[:, near]
-    ax.hlines(rows[near], *ends, colors=np.where(table["off"], RED, BLUE)[near], lw=1.4, zorder=2)
+    colours: Any = np.where(table["off"], RED, BLUE)[near]
+    ax.hlines(rows[near], *ends, colors=colours, lw=1.4, zorder=2)
     for i in rows[far]:
         text = minus(f"z = {z[i]:.3g}") if table["se"][i] else "exact, yet off"
         _draw_arrow(ax, math.copysign(limit - _ARROW, z[i]), i, text, RED)
@@ -128,9 +129,9 @@ def _share(part: Any, whole: Any) -> np.ndarray:
 def _draw_bars(ax: "Axes", table: Any, bars: np.ndarray, others: np.ndarray | None = None) -> None:
     """Bars on a logarithmic axis of shares, with ticks in per cent, that has room for the `others`."""
     inner = bars if others is None else np.concatenate([bars, others])
-    inner = np.log10(np.clip(inner[inner > 0], 1e-12, 10))
-    bottom = math.floor(inner.min(initial=0 if inner.size else -3) - 0.3)
-    top = max(math.ceil(inner.max(initial=-12 if inner.size else -1)), bottom + 2, -1)
+    inner = np.log10(np.clip(inner[inner > 0], 1e-12, 10)) if (inner > 0).any() else np.array([-3, -1])
+    bottom = math.floor(inner.min() - 0.3)
+    top = max(math.ceil(inner.max()), bottom + 2, -1)
     low, high, rows = 10.0**bottom, 10.0 ** (top + 0.15), np.arange(len(table))
     exponents = range(bottom, top + 1, math.ceil((top - bottom) / 5))
     ax.set_xscale("log")
@@ -146,8 +147,10 @@ def _draw_bars(ax: "Axes", table: Any, bars: np.ndarray, others: np.ndarray | No
 
 def _draw_visibility(ax: "Axes", table: Any) -> None:
     seen, share, rows = table["estimate"].notna(), table["visibility"].fillna(0), np.arange(len(table))
-    ax.hlines(rows, 0, share, colors=np.where(seen, BLUE, GREY), lw=1.6, zorder=2)
-    ax.plot(share[~seen], rows[~seen], "o", ms=5, color=GREY, zorder=3, clip_on=False)
+    colours: Any = np.where(seen, BLUE, GREY)
+    ax.hlines(rows, 0, share, colors=colours, lw=1.6, zorder=2)
+    if not seen.all():
+        ax.plot(share[~seen], rows[~seen], "o", ms=5, color=GREY, zorder=3, clip_on=False)
     draw_marks(ax, table, np.where(seen, share, np.nan), rows)
     ax.set_xlim(0, 1.02)
     ax.set_xlabel("share of the statistic that the release determines")
@@ -172,5 +175,4 @@ def _label_rows(ax: "Axes", table: Any, labels: Sequence[str]) -> None:
         texts[i].set_color(GREY)
     for text in texts[len(table) :]:
         text.set(color=GREY, fontstyle="italic")
-    for i in range(len(table)):
-        ax.axhline(i, color=GREY, alpha=0.18, lw=0.8, zorder=0)
+    ax.hlines(range(len(table)), 0, 1, transform=ax.get_yaxis_transform(), color=GREY, alpha=0.18, lw=0.8, zorder=0)

@@ -30,21 +30,21 @@ def new_figure(pyplot: bool = True) -> "Figure":
 
 def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float] = (PANEL,)) -> None:
     """Give the figure the size at which its panels have these widths and heights, and lay it out."""
-    dots = figure.dpi
-    for lay_out in (lambda: figure.get_layout_engine().execute(figure), figure.draw_without_rendering):
-        sides, ends, tallest = np.zeros((len(widths), 2)), np.zeros((len(heights), 2)), 0.0
-        for ax in figure.axes:
-            box, whole, place = ax.bbox, ax.get_tightbbox(), ax.get_subplotspec()
-            column, row = place.colspan.start, place.rowspan
-            sides[column] = np.maximum(sides[column], [box.x0 - whole.x0, whole.x1 - box.x1])
-            if len(row) == len(heights):
-                tallest = max(tallest, whole.height - box.height)
-            else:
-                ends[row.start] = np.maximum(ends[row.start], [box.y0 - whole.y0, whole.y1 - box.y1])
-        width = sum(widths) + sides.sum() / dots + 2 * _PAD * len(widths)
-        height = sum(heights) + max(tallest, ends.sum()) / dots + 2 * _PAD * len(heights)
-        figure.set_size_inches(width, height + (0.35 if figure.get_suptitle() else 0))
-        lay_out()  # only then does a title wider than its panel show, so measure twice
+    last = figure.axes[-1].get_position(original=True)
+    figure.set_size_inches(widths[-1] / last.width, heights[0] / last.height)  # to see which titles are too wide
+    sides, ends, tallest = np.zeros((len(widths), 2)), np.zeros((len(heights), 2)), 0.0
+    for ax in figure.axes:
+        box, whole, place = ax.bbox, ax.get_tightbbox(), ax.get_subplotspec()
+        column, row = place.colspan.start, place.rowspan
+        sides[column] = np.maximum(sides[column], [box.x0 - whole.x0, whole.x1 - box.x1])
+        if len(row) == len(heights):
+            tallest = max(tallest, whole.height - box.height)
+        else:
+            ends[row.start] = np.maximum(ends[row.start], [box.y0 - whole.y0, whole.y1 - box.y1])
+    width = sum(widths) + sides.sum() / figure.dpi + 2 * _PAD * len(widths)
+    height = sum(heights) + max(tallest, ends.sum()) / figure.dpi + 2 * _PAD * len(heights)
+    figure.set_size_inches(width, height + (0.35 if figure.get_suptitle() else 0))
+    figure.draw_without_rendering()
 
 
 def draw_marks(ax: "Axes", table: Any, x: Any, y: Any, clip: bool = False) -> None:
@@ -52,15 +52,13 @@ def draw_marks(ax: "Axes", table: Any, x: Any, y: Any, clip: bool = False) -> No
 
     Statistics at NaN are left out; those at infinity are counted, but not drawn.
     """
-    compared, off, exact, partly = table["z"].notna(), table["off"], table["se"] == 0, table["verdict"] == "partly"
-    for kind, which, marker, size, colour in (
-        ("truth in 95 % interval", compared & ~off & ~exact, "o", 6, BLUE),
-        ("truth outside", off, "s", 5, RED),
-        ("", ~compared & ~exact, "o", 6, BLUE),
-        ("exact", exact & ~off, "D", 5, ax.title.get_color()),
-    ):
+    inside, outside, exact = "truth in 95 % interval", "truth outside", "exact"
+    kinds = np.select([table["off"], table["se"] == 0, table["z"].notna()], [outside, exact, inside], "")
+    partly = table["verdict"] == "partly"
+    styles = ((inside, "o", 6, BLUE), (outside, "s", 5, RED), ("", "o", 6, BLUE), (exact, "D", 5, ax.title.get_color()))
+    for kind, marker, size, colour in styles:
         for part in (False, True):
-            at = which & (partly == part) & ~np.isnan(x)
+            at = (kinds == kind) & (partly == part) & ~np.isnan(x)
             if at.any():
                 words = ", ".join(filter(None, [kind, "seen in part" if part else ""]))
                 words = f"{words} ({at.sum()})" if words else None

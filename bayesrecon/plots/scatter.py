@@ -20,8 +20,6 @@ _PLACES = (
     (-7, 1, "right", "center"),
     (5, -5, "left", "top"),
     (-5, 5, "right", "bottom"),
-    (7, -10, "left", "top"),
-    (-7, 10, "right", "bottom"),
 )
 _CROWD = 16
 
@@ -120,10 +118,10 @@ def label_points(ax: "Axes", table: Any) -> None:
     """Names beside the points where there is room, those that miss the truth first."""
     from matplotlib.transforms import Bbox
 
-    frame, taken = ax.get_window_extent(), []
-    for ends in (table[["lower", "estimate", "upper"]].min(axis=1), table[["lower", "estimate", "upper"]].max(axis=1)):
-        taken.append(ax.transData.transform(np.column_stack([table["true"], ends])))
-    taken = [Bbox(corners).padded(4 * ax.figure.dpi / 72) for corners in zip(*taken, strict=True)]
+    frame, ends = ax.get_window_extent(), table[["lower", "estimate", "upper"]]
+    corners = [np.column_stack([table["true"], end]) for end in (ends.min(axis=1), ends.max(axis=1))]
+    boxes = zip(*map(ax.transData.transform, corners), strict=True)
+    taken = [Bbox(box).padded(4 * ax.figure.dpi / 72) for box in boxes]
     places = _PLACES if len(table) <= _CROWD else _PLACES[:2]
     for row in table.sort_values("off", ascending=False, kind="stable").itertuples():
         style: Any = {"textcoords": "offset points", "fontsize": "x-small", "usetex": False}

@@ -27,10 +27,9 @@ def power(value: float) -> str:
     """A tick label: `0.1`, `5`, or a power of ten with one digit before it."""
     if value == 0 or 1e-4 < abs(value) < 1e6:
         return minus(f"{value:g}")
-    exponent = math.floor(math.log10(abs(value)) + 1e-9)
-    digit = round(value / 10.0**exponent)
-    factor = {1: "", -1: "-"}.get(digit, rf"{digit}\cdot ")
-    return f"${factor}10^{{{exponent}}}$"
+    mantissa, exponent = f"{value:.0e}".split("e")
+    factor = {"1": "", "-1": "-"}.get(mantissa, rf"{mantissa}\cdot ")
+    return f"${factor}10^{{{int(exponent)}}}$"
 
 
 def numbers(value: float, se: float, lower: float, upper: float, true: float) -> tuple[str, str, str, str]:

@@ -1,0 +1,87 @@
+"""What every verb does first: check what is known, choose the metric, find the data, solve the embedding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.anchors import Reference
+from bayesrecon.checks import check_draws
+from bayesrecon.coordinates import in_coordinates, metric_factor
+from bayesrecon.embedding import Embedding, Progress
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import Knowledge, check_knowledge
+from bayesrecon.locate import locate
+from bayesrecon.solve import Fit, fit
+from bayesrecon.types import Release
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A release with its embedding solved.
+
+    Attributes:
+        release: in the coordinates in use.
+        attacker: what is known beforehand.
+        reference: the law of generic records around the data.
+        solved: the measure that the release determines.
+        rng: for whatever is random later.
+    """
+
+    release: Release
+    attacker: Knowledge
+    reference: Reference
+    solved: Fit
+    metric: str
+    rng: np.random.Generator
+
+    def warnings(self, scores: np.ndarray) -> tuple[str, ...]:
+        """What was noticed while reading, and whether draws and model belong together.
+
+        Args:
+            scores: `(T, k)` fitted posterior scores in the metric's directions.
+        """
+        release = self.release
+        if not release.temperature:
+            return release.notes
+        plain = np.linalg.solve(self.solved.embedding.metric.T, scores.T).T
+        theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
+        return (*release.notes, *check_draws(release.model.coordinates, theta, weights, chain, plain).warnings)
+
+
+def solve_release(
+    release: Release,
+    *,
+    known: Mapping[str, Any] | None,
+    unit: str | None,
+    total: float | None,
+    bounds: Mapping[str, tuple[float, float]] | None,
+    domain: Mapping[str, Any] | None,
+    metric: str | None,
+    coordinates: str,
+    key: Any,
+    progress: Progress | None,
+) -> Problem:
+    """Check the input of a verb once and solve the embedding."""
+    attacker = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
+    view = in_coordinates(release, coordinates)
+    embedding = Embedding(view, metric_factor(view, metric), progress)
+    rng = generator(key)
+    reference, rank = locate(embedding, attacker, rng)
+    solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
+    name = metric or ("covariance" if release.temperature else "identity")
+    return Problem(view, attacker, reference, solved, name, rng)
+
+
+def generator(key: Any) -> np.random.Generator:
+    """A NumPy generator from an integer or a JAX key."""
+    if isinstance(key, (int, np.integer)):
+        return np.random.default_rng(int(key))
+    import jax
+
+    try:
+        data = jax.random.key_data(key)
+    except TypeError:
+        raise BayesreconError(f"key must be an integer or a JAX random key, got {type(key).__name__}") from None
+    return np.random.default_rng(np.asarray(data, np.uint32).ravel().tolist())

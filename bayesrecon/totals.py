@@ -1,0 +1,156 @@
+"""Totals of parts with their errors, and the rows of a result made of them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.embedding import Embedding
+from bayesrecon.knowledge import Knowledge
+from bayesrecon.result import Row
+from bayesrecon.solve import Fit
+from bayesrecon.statistics import Library, Statistic, add_units, components, function_part, moments
+
+DETERMINED, PARTLY = 0.999, 0.5
+"""Visibility from which a statistic counts as determined, and below which it is not reported."""
+
+_NORMAL = 1.959964
+_BLOCK = 128  # statistics whose series are analysed at once
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Totals of the parts with their per-atom influence `(T, P)`, floor covariance `(P, P)` and visibility.
+
+    `spread` is the influence's size before exact knowledge was used; next to it, a rounding error is zero.
+    `unseen` `(Q, P)` is what the projection leaves of the parts at the probes, times the number of records.
+    """
+
+    totals: np.ndarray
+    influence: np.ndarray
+    spread: np.ndarray
+    unseen: np.ndarray
+    floor: np.ndarray
+    visibility: np.ndarray
+    scores: np.ndarray
+    chain: np.ndarray
+
+
+def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
+    embedding = solved.embedding
+    constraints, exact = _constraints(attacker)
+    parts = library.evaluate(solved.probes)
+    values = np.concatenate([parts, constraints.evaluate(solved.probes)], axis=1) if exact.size else parts
+    projection = solved.project(values)
+    totals = solved.moments.target @ projection.beta
+    series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
+    spread = series.std(axis=0)[: parts.shape[1]]
+    floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
+    visibility = library.visibility(parts, projection.fitted[:, : parts.shape[1]])
+    count = parts.shape[1]
+    unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted[:, :count])
+    if exact.size:
+        # Least divergence under the equality constraints. The noise covariance as the metric would be more
+        # efficient if it were known, but estimated from heavy-tailed residuals it is worse and overconfident.
+        lost = ((values - projection.fitted)[:, count:] ** 2).sum(axis=0)
+        usable = count + np.flatnonzero(lost <= (1 - DETERMINED) * (values[:, count:] ** 2).sum(axis=0))
+        gain = _gain(projection.beta.T @ solved.moments.gram @ projection.beta, count, usable)
+        totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
+        series = series[:, :count] - series[:, usable] @ gain.T
+        gain = _gain(floor, count, usable)
+        floor = floor[:count, :count] - gain @ floor[usable, :count]
+    return Totals(totals, series, spread, unseen, floor, visibility, scores, np.asarray(embedding.release.chain))
+
+
+def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
+    """`V^+ G beta`-type solve: the value kernel in the basis against the functions' anchor values."""
+    value, target = solved.moments.value, solved.moments.gram @ beta
+    scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
+    eigen, vectors = np.linalg.eigh(value * scale[:, None] * scale)
+    kept = eigen > 1e-12 * eigen[-1]
+    inverse = (vectors[:, kept] / eigen[kept]) @ vectors[:, kept].T
+    solved_ = scale[:, None] * (inverse @ (scale[:, None] * target))
+    return solved.moments.gram @ solved_
+
+
+def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:
+    inner = covariance[np.ix_(usable, usable)]
+    scale = 1 / np.sqrt(np.maximum(np.diag(inner), 1e-300))
+    inverse = np.linalg.pinv(inner * scale[:, None] * scale, rcond=1e-10, hermitian=True)
+    return covariance[:count, usable] @ (scale[:, None] * inverse * scale)
+
+
+def _constraints(attacker: Knowledge) -> tuple[Library, np.ndarray]:
+    """Functions of a record whose totals are known exactly, and those totals."""
+    library, exact = Library(), np.zeros(0)
+    if attacker.known:
+        table = attacker.known
+        centre = {k: v.mean(axis=0) for k, v in table.items()}
+        scale = {k: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for k, v in table.items()}
+        fields = {k: attacker.fields[k] for k in table if k != attacker.unit}
+        library = moments(components(fields, (), centre, scale))
+        if attacker.unit is not None:
+            add_units(library, attacker.unit, attacker.levels, ())
+        exact = library.evaluate(table).sum(axis=0)
+    elif attacker.total is not None:
+        library, exact = moments(()), np.array([attacker.total])
+    for name, (f, total) in attacker.identities.items():
+        library.parts[f"identity:{name}"] = function_part(f"identity:{name}", f)
+        exact = np.append(exact, total)
+    return library, exact
+
+
+def rows_of(library: Library, totals: Totals, embedding: Embedding) -> tuple[Row, ...]:
+    """One row per statistic; a substitute is shown only where the statistic it stands for is not seen."""
+    values = dict(zip(library.parts, totals.totals, strict=True))
+    rows: dict[str, Row] = {}
+    seen: list[tuple[str, np.ndarray]] = []
+    for statistic in library.statistics:
+        row, slope = _estimate(statistic, library, totals, values)
+        stands_for = statistic.substitute_for
+        if stands_for and (rows[stands_for].verdict != "undetermined" or slope is None):
+            continue
+        rows[statistic.name] = row
+        if slope is not None:
+            seen.append((statistic.name, slope))
+    # One atom: nothing was sampled, so there is no sampling error to state.
+    if embedding.release.temperature:
+        for start in range(0, len(seen), _BLOCK):
+            block = seen[start : start + _BLOCK]
+            errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
+            for (name, _), (se, floor, unseen, ess) in zip(block, errors, strict=True):
+                estimate = rows[name].estimate
+                assert estimate is not None
+                # What is not seen can bias the estimate by about its size on the generic records.
+                half = _NORMAL * se + unseen if se else 0.0
+                bounds = {"lower": estimate - half, "upper": estimate + half}
+                rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
+    return tuple(rows.values())
+
+
+def _estimate(
+    statistic: Statistic, library: Library, totals: Totals, values: dict[str, float]
+) -> tuple[Row, np.ndarray | None]:
+    """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
+    visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
+    verdict = "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate, gradient = float(statistic.value(values)), statistic.gradient(values)
+    slope = np.zeros(len(library.parts))
+    slope[library.index(list(gradient))] = list(gradient.values())
+    if verdict == "undetermined" or not (np.isfinite(estimate) and np.isfinite(slope).all()):
+        return Row(statistic.name, visibility=visibility, verdict="undetermined"), None
+    return Row(statistic.name, estimate, visibility=visibility, verdict=verdict), slope
+
+
+def _errors(slopes: np.ndarray, totals: Totals, embedding: Embedding) -> list[tuple[float, float, float, float]]:
+    """Standard error, floor, unseen part and effective sample size for gradients `(P, S)`."""
+    weights = np.asarray(embedding.release.weights)
+    series = totals.influence @ slopes
+    variance = weights @ (series - weights @ series) ** 2
+    ess = effective_sample_size(series, totals.chain) * embedding.effective_size / embedding.release.size
+    fixed = np.sqrt(variance) <= 1e-8 * totals.spread @ np.abs(slopes)  # by what is known
+    se = np.where(fixed, 0.0, np.sqrt(variance / ess))
+    floor = np.sqrt(np.maximum(np.einsum("ps,pq,qs->s", slopes, totals.floor, slopes, optimize=True), 0.0))
+    unseen = np.sqrt(np.mean((totals.unseen @ slopes) ** 2, axis=0))
+    return [tuple(map(float, row)) for row in zip(se, floor, unseen, ess, strict=True)]
