@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -585,15 +584,6 @@ def test_npz_damaged_files(tmp_path, monkeypatch):
 # posteriordb
 
 
-@pytest.fixture(scope="module")
-def real():
-    """The database that POSTERIOR_DB_PATH points to."""
-    if not os.environ.get("POSTERIOR_DB_PATH"):
-        reason = "POSTERIOR_DB_PATH is not set"
-        pytest.fail(reason) if os.environ.get("BAYESRECON_REQUIRE_DATA") == "1" else pytest.skip(reason)
-    return open_database()
-
-
 def zipped(path, *contents):
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -770,28 +760,28 @@ def test_database_downloads_what_is_missing(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_real_database(real):
-    names = posterior_names(real)
+def test_real_database(database):
+    names = posterior_names(database)
     assert "kidiq-kidscore_momiq" in names
-    assert posterior_info(real, "kidiq-kidscore_momiq")["data_name"] == "kidiq"
-    draws = read_reference_draws(real, "kidiq-kidscore_momiq")
+    assert posterior_info(database, "kidiq-kidscore_momiq")["data_name"] == "kidiq"
+    draws = read_reference_draws(database, "kidiq-kidscore_momiq")
     assert {key: value.shape for key, value in draws.values.items()} == {
         "beta": (10, 1000, 2),
         "sigma": (10, 1000),
     }
     assert draws.values["beta"][..., 1].mean() == pytest.approx(0.61, abs=0.01)  # the textbook's slope
-    last = read_reference_draws(real, "kidiq-kidscore_momiq", draws=1000)
+    last = read_reference_draws(database, "kidiq-kidscore_momiq", draws=1000)
     np.testing.assert_array_equal(last.values["sigma"], draws.values["sigma"][-1:])
-    data = read_data(real, "kidiq-kidscore_momiq")
+    data = read_data(database, "kidiq-kidscore_momiq")
     assert data["N"] == len(data["mom_iq"]) == 434
-    refused("did you mean .*kidiq-kidscore_momiq", posterior_info, real, "kidiq-kidscore_momi")
+    refused("did you mean .*kidiq-kidscore_momiq", posterior_info, database, "kidiq-kidscore_momi")
 
 
-def test_real_database_every_posterior(real):
+def test_real_database_every_posterior(database):
     complaints = []
-    for name in (names := posterior_names(real)):
+    for name in (names := posterior_names(database)):
         try:
-            draws = read_reference_draws(real, name)
+            draws = read_reference_draws(database, name)
         except BayesreconError as error:
             complaints.append(str(error))
         else:

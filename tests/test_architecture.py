@@ -1,0 +1,300 @@
+"""The rules that hold everywhere: who may import whom, what importing costs, and what is left untouched."""
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+from functools import cache
+from pathlib import Path
+
+import jax
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_draws
+from bayesrecon.precision import x64
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = sorted(path for folder in ("bayesrecon", "models", "posteriors") for path in (ROOT / folder).rglob("*.py"))
+EVERYTHING = [
+    *PACKAGE,
+    *sorted(p for folder in ("tests", "examples", "benchmarks") for p in (ROOT / folder).rglob("*.py")),
+]
+APPLICATIONS = {"__main__", "audit", "demo", "report"}
+CORE = [p for p in PACKAGE if p.parent == ROOT / "bayesrecon" and p.stem not in APPLICATIONS]
+ATTACK = [p for p in PACKAGE if not {"cli", "evaluate"} & set(p.parts) and p.stem not in APPLICATIONS]
+HEAVY = {"numpyro", "arviz", "posteriordb", "matplotlib", "pandas", "sklearn", "xarray", "h5py", "typer", "rich"}
+
+
+def named(path):
+    return str(path.relative_to(ROOT))
+
+
+@cache
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(nodes):
+    """Absolute names of what is imported, `from a import b` as `a.b`."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def at_import(body):
+    """Statements that run when the module is imported: not inside functions, nor for type checkers only."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from at_import(
+                child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.excepthandler)
+            )
+
+
+def inside(name, modules):
+    return any(name == module or name.startswith(f"{module}.") for module in modules)
+
+
+def test_the_lists_are_not_empty():
+    assert len(CORE) > 15
+    assert set(CORE) < set(ATTACK) < set(PACKAGE) < set(EVERYTHING)
+    assert {"recovery.py", "types.py", "__init__.py"} <= {path.name for path in CORE}
+
+
+@pytest.mark.parametrize("path", CORE, ids=named)
+def test_the_core_imports_no_layer_above_it(path):
+    above = {"bayesrecon.models", "bayesrecon.posteriors", "bayesrecon.evaluate", "bayesrecon.cli", "bayesrecon.demo"}
+    assert not [name for name in imported(ast.walk(tree(path))) if inside(name, above)]
+
+
+@pytest.mark.parametrize("path", CORE, ids=named)
+def test_the_core_loads_nothing_heavy_at_import(path):
+    assert not [name for name in imported(at_import(tree(path).body)) if inside(name, HEAVY)]
+
+
+@pytest.mark.parametrize("path", ATTACK, ids=named)
+def test_attacks_never_see_the_truth(path):
+    """Whatever is compared with the private data is in `bayesrecon.evaluate`, also out of reach of functions."""
+    nodes = list(ast.walk(tree(path)))
+    assert not [name for name in imported(nodes) if inside(name, {"bayesrecon.evaluate"})]
+    assert not [n for n in nodes if isinstance(n, ast.Constant) and str(n.value).startswith("bayesrecon.evaluate")]
+    assert not [n for n in nodes if isinstance(n, ast.Attribute) and ast.unparse(n) == "bayesrecon.evaluate"]
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=named)
+def test_nobody_imports_the_folders_by_their_bare_names(path):
+    assert not [name for name in imported(ast.walk(tree(path))) if inside(name, {"models", "posteriors"})]
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=named)
+def test_no_global_settings_and_no_pickle(path):
+    nodes = list(ast.walk(tree(path)))
+    assert not [
+        name
+        for name in imported(nodes)
+        if inside(name, {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"})
+    ]
+    assert not [name for name in imported(nodes) if inside(name, {"jax.config"})]
+    for call in (node for node in nodes if isinstance(node, ast.Call)):
+        function = ast.unparse(call.func)
+        assert not function.endswith("config.update")
+        assert function not in ("eval", "exec", "np.random.seed")
+        for keyword in call.keywords:
+            assert (keyword.arg, ast.unparse(keyword.value)) != ("allow_pickle", "True")
+        if function == "np.load":
+            assert [k.arg for k in call.keywords] == ["allow_pickle"]
+
+
+# Public names
+
+
+def stub():
+    """`{public name: module}` of the stub; names without an import have no module."""
+    found = {}
+    for node in ast.parse((ROOT / "bayesrecon/__init__.pyi").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                assert alias.name == alias.asname, "a re-export is spelt `name as name`"
+                found[alias.name] = node.module
+        elif isinstance(node, ast.AnnAssign):
+            found[node.target.id] = None
+    return found
+
+
+def test_the_stub_names_what_the_package_offers():
+    names = stub()
+    assert set(names) == set(bayesrecon.__all__)
+    assert len(set(bayesrecon.__all__)) == len(bayesrecon.__all__)
+    assert set(names) <= set(dir(bayesrecon))
+    for name, module in names.items():
+        value = getattr(bayesrecon, name)
+        if module == "bayesrecon":
+            assert value is importlib.import_module(f"bayesrecon.{name}")
+        elif module is not None:
+            assert value is getattr(importlib.import_module(module), name)
+    with pytest.raises(AttributeError, match="no attribute 'recovr'"):
+        _ = bayesrecon.recovr
+
+
+@pytest.mark.parametrize("module", ["bayesrecon", "bayesrecon.models", "bayesrecon.posteriors", "bayesrecon.plots"])
+def test_public_names_have_docstrings(module):
+    package = importlib.import_module(module)
+    assert package.__doc__
+    names = bayesrecon.__all__ if module == "bayesrecon" else [n for n in vars(package) if not n.startswith("_")]
+    own = [getattr(package, name) for name in names if name != "__version__"]
+    assert own
+    for value in own:
+        assert (value.__doc__ or "").strip(), value
+        # A dataclass without one shows its signature.
+        assert not value.__doc__.startswith(f"{getattr(value, '__name__', '')}("), value
+
+
+# What importing costs
+
+
+def python(code, cwd=None):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    heavy = sorted(HEAVY | {"jax", "numpy", "scipy"})
+    assert python(f"import sys, bayesrecon; print([m for m in {heavy} if m in sys.modules])") == "[]"
+    code = (
+        f"import sys, bayesrecon.recovery, bayesrecon.result; print([m for m in {sorted(HEAVY)} if m in sys.modules])"
+    )
+    assert python(code) == "[]"
+
+
+def test_importing_allocates_nothing_on_a_device():
+    code = """
+        import jax, bayesrecon.recovery, bayesrecon.models, bayesrecon.posteriors
+        before = len(jax.live_arrays())
+        bayesrecon.models.shipped()
+        print(before, len(jax.live_arrays()))
+    """
+    assert python(code) == "0 0"
+
+
+def test_importing_costs_little_more_than_jax():
+    """Processor time of one import after the other in one process; the best of three."""
+    code = """
+        import time
+        import jax
+        start = time.process_time()
+        import bayesrecon.recovery
+        print(time.process_time() - start)
+    """
+    assert min(float(python(code)) for _ in range(3)) < 0.5
+
+
+def test_modules_of_the_user_are_not_shadowed(tmp_path):
+    for name in ("models", "posteriors"):
+        (tmp_path / f"{name}.py").write_text("MINE = True\n")
+    code = "import bayesrecon.models, bayesrecon.posteriors, models, posteriors; print(models.MINE, posteriors.MINE)"
+    assert python(f"import sys; sys.path.insert(0, ''); {code}", cwd=tmp_path) == "True True"
+
+
+# What running leaves untouched
+
+
+def numbers(result):
+    return {key: value for key, value in result.to_dict().items() if key != "seconds"}
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """A model that counts how often its program is run, two releases of it, and the count."""
+    runs = []
+
+    def program(y):
+        runs.append(1)
+        mu = numpyro.sample("mu", dist.Normal(0, 10))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(mu, 1), obs=y)
+
+    model = from_numpyro(program, {"y": ()})
+    rng = np.random.default_rng(0)
+    # The exact posterior of 50 records with mean 3, twice.
+    one, two = (from_draws({"mu": rng.normal(3, 50**-0.5, (2, 500))}, model, name="one") for _ in range(2))
+    return one, two, runs
+
+
+COMPILED = []
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Grows by one entry with every program that XLA compiles."""
+
+    def listen(event, seconds, **rest):
+        if event.endswith("backend_compile_duration"):
+            COMPILED.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return COMPILED
+
+
+def test_nothing_is_traced_or_compiled_twice(counted, compiled):
+    one, two, runs = counted
+    first = bayesrecon.recover(one)
+    assert runs
+    assert compiled
+    runs.clear()
+    compiled.clear()
+    again = bayesrecon.recover(one)
+    other = bayesrecon.recover(two)
+    assert (len(runs), len(compiled)) == (0, 0)
+    assert numbers(again) == numbers(first)
+    assert numbers(other) != numbers(first)
+
+
+def test_the_users_precision_neither_matters_nor_changes(counted):
+    one, _, _ = counted
+    before = jax.config.jax_enable_x64
+    expected = numbers(bayesrecon.recover(one))
+    assert jax.config.jax_enable_x64 is before
+    with x64():
+        assert numbers(bayesrecon.recover(one)) == expected
+        assert jax.config.jax_enable_x64 is True
+        with pytest.raises(BayesreconError, match="metric"):
+            bayesrecon.recover(one, metric="euclid")
+        assert jax.config.jax_enable_x64 is True
+    with pytest.raises(BayesreconError, match="metric"):
+        bayesrecon.recover(one, metric="euclid")
+    assert jax.config.jax_enable_x64 is before
+
+
+def test_randomness_comes_from_the_key_alone(counted):
+    one, _, _ = counted
+    np.random.seed(1)  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first = numbers(bayesrecon.recover(one, key=3))
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002
+    assert numbers(bayesrecon.recover(one, key=3)) == first
+    ours, again = (numbers(bayesrecon.recover(one, key=jax.random.key(3))) for _ in range(2))
+    assert ours == again
+    with pytest.raises(BayesreconError, match="key must be an integer or a JAX random key, got str"):
+        bayesrecon.recover(one, key="3")

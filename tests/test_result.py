@@ -1,0 +1,297 @@
+"""Results: they come back from a file as they were, and never show more than they hold."""
+
+import html
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, replace
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import bayesrecon
+from bayesrecon import BayesreconError, PseudoData, Recovery, load_result
+from bayesrecon.result import Row
+
+HOSTILE = ["<script>alert(1)</script>", "a&b\"'", "漢字 \u202e", "$x^", "", "%s{}"]
+
+
+def row(name, estimate, se, **rest):
+    return Row(name, estimate, se, estimate - 2 * se, estimate + 2 * se, 0.9 * se, 1.0, "determined", 812.5, **rest)
+
+
+ROWS = (
+    row("n", 438.25, 4.5),
+    row("mean(x[1])", 0.1, 0.3),
+    replace(row("var(x[1])", 2.0, 0.1), visibility=0.75, verdict="partly"),
+    row("total(known)", 12.0, 0.0),
+    Row("mean(y)", visibility=0.125, verdict="undetermined"),
+    Row("mean(z)", 1.5, visibility=1.0, verdict="determined"),  # a trained parameter: no sampling error
+)
+
+
+def recovery(**changes):
+    result = Recovery(
+        rows=ROWS,
+        release="some-release",
+        model="some_model",
+        draws=4000,
+        metric="covariance",
+        coordinates="unconstrained",
+        temperature=1.0,
+        rank=6,
+        gap=True,
+        spectrum=np.array([1.0, 1e-3, 1e-30]),
+        pseudo=PseudoData(np.array([2.0, -1.0]), {"x": np.array([[1.5, 2.5], [3.5, 4.5]]), "y": np.array([0, 1])}),
+        warnings=("the chains have not converged: <R-hat> is 1.2", "zweite Warnung “…”"),
+        seconds=1.25,
+    )
+    return replace(result, **changes)
+
+
+CASES = {
+    "everything": {},
+    "no warnings": {"warnings": ()},
+    "nothing determined": {"rows": (ROWS[4],)},
+    "no gap, trained parameter": {"gap": False, "temperature": 0.0, "rows": (ROWS[5],), "draws": 1},
+    "hostile names": {
+        "rows": tuple(row(name, 1.0, 0.5) for name in HOSTILE),
+        "release": HOSTILE[0],
+        "warnings": tuple(HOSTILE),
+    },
+    "constrained": {"coordinates": "constrained", "metric": "identity"},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_saved_and_loaded(case, tmp_path):
+    result = recovery(**CASES[case])
+    path = tmp_path / "result.nc"
+    assert result.save(path) == path
+    again = load_result(path)
+    assert type(again) is Recovery
+    assert again.rows == result.rows
+    assert again.to_dict() == result.to_dict()
+    assert {type(value) for value in again.to_dict().values()} <= {str, int, float, bool, list}
+    np.testing.assert_array_equal(again.spectrum, result.spectrum)
+    np.testing.assert_array_equal(again.pseudo.weights, result.pseudo.weights)
+    assert again.pseudo.records.keys() == result.pseudo.records.keys()
+    for name, values in result.pseudo.records.items():
+        np.testing.assert_array_equal(again.pseudo.records[name], values)
+        assert again.pseudo.records[name].dtype == values.dtype
+    assert [file.name for file in tmp_path.iterdir()] == ["result.nc"]
+
+
+def test_the_file_holds_what_the_result_holds(tmp_path):
+    """Read without our own reader: names, numbers and settings are there, gaps are NaN."""
+    recovery().save(tmp_path / "result.nc")
+    with h5py.File(tmp_path / "result.nc") as file:
+        names = [name.decode() for name in file["statistic"][:]]
+        assert names == [row.name for row in ROWS]
+        np.testing.assert_array_equal(file["estimate"][:], [438.25, 0.1, 2.0, 12.0, math.nan, 1.5])
+        np.testing.assert_array_equal(file["weight"][:], [2.0, -1.0])
+        assert file["record_x"].shape == (2, 2)
+        assert file.attrs["release"] == "some-release"
+        assert file.attrs["bayesrecon_version"] == bayesrecon.__version__
+
+
+def test_saving_twice_replaces_the_file(tmp_path):
+    path = tmp_path / "result.nc"
+    recovery().save(str(path))
+    recovery(release="other").save(path)
+    with h5py.File(path) as file:
+        assert file.attrs["release"] == "other"
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "result.nc"
+    recovery().save(path)
+    before = path.read_bytes()
+
+    def fail(dataset, target, **options):
+        target.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", fail)
+    for target in (path, tmp_path / "new.nc"):
+        with pytest.raises(OSError, match="disk full"):
+            recovery(release="other").save(target)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["result.nc"]
+
+
+def test_saving_into_no_folder(tmp_path):
+    with pytest.raises(BayesreconError, match="none does not exist"):
+        recovery().save(tmp_path / "none" / "result.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+def without(name):
+    def write(path):
+        recovery().to_dataset().drop_vars(name).to_netcdf(path, engine="h5netcdf")
+
+    return write
+
+
+def with_attributes(**changes):
+    def write(path):
+        dataset = recovery().to_dataset()
+        dataset.attrs = {key: value for key, value in {**dataset.attrs, **changes}.items() if value is not None}
+        dataset.to_netcdf(path, engine="h5netcdf")
+
+    return write
+
+
+def with_another(name, *variable):
+    def write(path):
+        recovery().to_dataset().drop_vars(name).assign({name: variable}).to_netcdf(path, engine="h5netcdf")
+
+    return write
+
+
+NOT_RESULTS = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("n,438"),
+    "folder": lambda path: path.mkdir(),
+    "another netCDF file": lambda path: xr.Dataset({"x": ("i", [1.0])}).to_netcdf(path, engine="h5netcdf"),
+    "HDF5 of another program": lambda path: h5py.File(path, "w").close(),
+    "without estimates": without("estimate"),
+    "without a spectrum": without("spectrum"),
+    "without a model": with_attributes(model=None),
+    "without warnings": with_attributes(warnings=None),
+    "with warnings that are no JSON": with_attributes(warnings="["),
+    "with warnings that are no list": with_attributes(warnings="3"),
+    "with fewer estimates": with_another("estimate", "other", [1.0]),
+    "with one estimate": with_another("estimate", (), 1.0),
+    "with words for estimates": with_another("estimate", "statistic", np.array(["x"] * 6, object)),
+}
+
+
+NO_RESULT = r"file\.nc is not a saved bayesrecon result"
+
+
+def not_loaded(path):
+    with pytest.raises(BayesreconError, match=NO_RESULT) as caught:
+        load_result(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", NOT_RESULTS)
+def test_loading_what_is_no_result(case, tmp_path, capfd):
+    path = tmp_path / "file.nc"
+    NOT_RESULTS[case](path)
+    not_loaded(path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_loading_no_file(tmp_path):
+    with pytest.raises(BayesreconError, match=r"no such file: .*none\.nc"):
+        load_result(tmp_path / "none.nc")
+
+
+DAMAGE = """
+import sys
+from pathlib import Path
+import bayesrecon
+
+path = Path(sys.argv[1])
+whole = path.read_bytes()
+overwritten = [whole[:n] + bytes(500) + whole[n + 500 :] for n in range(0, len(whole), 500)]
+for content in [whole, whole[:-2000], whole[: len(whole) // 2], *overwritten]:
+    path.write_bytes(content)
+    try:
+        print(bayesrecon.load_result(path).model)
+    except bayesrecon.BayesreconError as error:
+        print(error)
+"""
+
+
+def test_loading_a_damaged_file(tmp_path):
+    """Whatever is cut off or overwritten, a result or one line comes back; the libraries below stay silent."""
+    path = tmp_path / "file.nc"
+    recovery().save(path)
+    done = subprocess.run([sys.executable, "-c", DAMAGE, path], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "some_model"
+    assert all(line == "some_model" or re.search(NO_RESULT, line) for line in lines)
+    assert all(re.search(NO_RESULT, line) for line in lines[1:4])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_to_dict(case):
+    result = recovery(**CASES[case])
+    found = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert found == result.to_dict()
+    assert found["version"] == bayesrecon.__version__
+    assert found["warnings"] == list(result.warnings)
+    assert [entry["name"] for entry in found["statistics"]] == [row.name for row in result]
+    for entry, row in zip(found["statistics"], result, strict=True):
+        assert entry == {key: getattr(row, key) for key in entry}
+        if row.verdict == "undetermined":
+            assert entry["estimate"] is entry["se"] is entry["lower"] is entry["upper"] is entry["floor"] is None
+    # What is done to it does not reach the result.
+    whole = result.to_dict()
+    whole["statistics"][0]["estimate"] = -1
+    whole["warnings"].append("mine")
+    assert result.to_dict() == found
+
+
+def test_to_dataframe():
+    frame = recovery().to_dataframe()
+    assert list(frame.index) == [row.name for row in ROWS]
+    assert frame.index.name == "name"
+    assert list(frame.columns) == ["estimate", "se", "lower", "upper", "floor", "visibility", "verdict", "ess"]
+    assert frame.loc["n", "estimate"] == 438.25
+    assert frame.loc["mean(y)", ["estimate", "se", "lower", "upper", "floor", "ess"]].isna().all()
+    assert frame.loc["mean(y)", "verdict"] == "undetermined"
+    assert set(frame.dtypes.drop("verdict")) == {np.dtype(float)}
+    assert recovery(rows=(ROWS[4],)).to_dataframe()["estimate"].dtype == float
+    frame.loc["n", "estimate"] = 0.0
+    assert recovery().to_dataframe().loc["n", "estimate"] == 438.25
+
+
+def test_html_escapes_what_others_named():
+    shown = recovery(**CASES["hostile names"])._repr_html_()
+    assert "<script" not in shown
+    for name in HOSTILE[:3]:
+        assert html.escape(name) in shown
+    shown = recovery()._repr_html_()
+    assert "&lt;R-hat&gt;" in shown
+    assert "<R-hat>" not in shown
+    for text in ("some-release", "438.25", "undetermined", "mean(y)"):
+        assert text in shown
+    assert "nan" not in shown.lower().replace("some", "")
+    assert "None" not in shown
+
+
+def test_rows_by_name_and_in_order():
+    result = recovery()
+    assert len(result) == len(list(result)) == len(ROWS)
+    assert result["n"] is ROWS[0]
+    with pytest.raises(KeyError, match=r"no statistic 'mean\(x\)'; did you mean .*mean\(x\[1\]\)"):
+        _ = result["mean(x)"]
+
+
+def test_results_do_not_change():
+    result = recovery()
+    for target, name in ((result, "rows"), (result, "release"), (result["n"], "estimate"), (result, "other")):
+        with pytest.raises((FrozenInstanceError, TypeError, AttributeError)):
+            setattr(target, name, 3)
+        with pytest.raises((FrozenInstanceError, AttributeError)):
+            delattr(target, name)
+    assert isinstance(result.rows, tuple)
+    assert isinstance(result.warnings, tuple)
+    with pytest.raises(TypeError):
+        result["n"] = ROWS[1]
+
+
+def test_results_compare():
+    """By what they hold; the time it took is no part of that."""
+    assert recovery() == recovery(seconds=99.0)
+    assert recovery() != recovery(draws=5)
+    assert recovery() != recovery(spectrum=np.array([1.0, 0.5, 0.25]))
