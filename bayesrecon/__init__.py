@@ -13,12 +13,14 @@ if (_root / "pyproject.toml").is_file():
 
 _LAZY = {
     "BayesreconError": "bayesrecon.errors",
+    "Diagnosis": "bayesrecon.diagnosis",
     "Deletion": "bayesrecon.types",
     "Model": "bayesrecon.types",
     "PseudoData": "bayesrecon.types",
     "Recovery": "bayesrecon.result",
     "Release": "bayesrecon.types",
     "deletion": "bayesrecon.types",
+    "diagnose": "bayesrecon.diagnosis",
     "load_result": "bayesrecon.result",
     "recover": "bayesrecon.recovery",
 }

@@ -1,10 +1,11 @@
 """The main verb: statistics of the private data from a release, with errors."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bayesrecon.embedding import Progress
+from bayesrecon.pooling import pool
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import solve_release
 from bayesrecon.result import Recovery
@@ -15,7 +16,7 @@ from bayesrecon.types import Release
 
 @in_float64
 def recover(
-    release: Release,
+    release: Release | Sequence[Release],
     *,
     statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
     known: Mapping[str, Any] | None = None,
@@ -38,7 +39,7 @@ def recover(
     release determines and P_low the one on simpler functions; a ratio has the smallest of its parts'.
 
     Args:
-        release: from `bayesrecon.posteriors`.
+        release: from `bayesrecon.posteriors`; several releases of one data set are pooled (`bayesrecon.pooling`).
         statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
             `{field: array}` and returns one number. The result holds their total and their mean.
         known: `{field: (N, *shape)}` fields whose values are known for every record, row by row.
@@ -61,6 +62,10 @@ def recover(
     >>> bayesrecon.recover(release)["mean(mom_iq)"].estimate  # doctest: +SKIP
     100.05...
     """
+    if not isinstance(release, Release):
+        options: dict[str, Any] = {"statistics": statistics, "known": known, "unit": unit, "total": total}
+        options |= {"bounds": bounds, "domain": domain, "metric": metric, "coordinates": coordinates}
+        return pool([recover(one, key=key, progress=progress, **options) for one in release])
     start = time.perf_counter()
     problem = solve_release(
         release,

@@ -53,14 +53,15 @@ class Fit:
     def pseudo(self) -> PseudoData:
         return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
 
-    def project(self, values: np.ndarray) -> Projection:
+    def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
         """Coefficients of functions given by their values `(Q, P)` at the probes.
 
         With a gap, least squares over the probes: exact for functions in the span. Without one, minimise
-        `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`: squared bias plus variance.
+        `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`: squared bias plus variance; with `limit`, least
+        squares all the same, which is what infinitely many draws would allow.
         """
         e = self.cross
-        if self.ridge is None:
+        if self.ridge is None or limit:
             q, r = np.linalg.qr(e)
             beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
         else:

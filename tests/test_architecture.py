@@ -198,15 +198,15 @@ def test_importing_allocates_nothing_on_a_device():
 
 
 def test_importing_costs_little_more_than_jax():
-    """Processor time of one import after the other in one process; the best of three."""
+    """Time of one import after the other in one process; a busy machine gets five tries."""
     code = """
         import time
         import jax
-        start = time.process_time()
+        start = time.perf_counter()
         import bayesrecon.recovery
-        print(time.process_time() - start)
+        print(time.perf_counter() - start)
     """
-    assert min(float(python(code)) for _ in range(3)) < 0.5
+    assert any(float(python(code)) < 0.5 for _ in range(5))
 
 
 def test_modules_of_the_user_are_not_shadowed(tmp_path):
