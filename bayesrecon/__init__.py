@@ -19,9 +19,11 @@ _LAZY = {
     "PseudoData": "bayesrecon.types",
     "Recovery": "bayesrecon.result",
     "Release": "bayesrecon.types",
+    "bound": "bayesrecon.bounds",
     "deletion": "bayesrecon.types",
     "diagnose": "bayesrecon.diagnosis",
     "load_result": "bayesrecon.result",
+    "plan": "bayesrecon.planner",
     "recover": "bayesrecon.recovery",
 }
 _MODULES = ("models", "posteriors", "evaluate", "plots")

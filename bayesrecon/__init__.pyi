@@ -2,9 +2,11 @@ from bayesrecon import evaluate as evaluate
 from bayesrecon import models as models
 from bayesrecon import plots as plots
 from bayesrecon import posteriors as posteriors
+from bayesrecon.bounds import bound as bound
 from bayesrecon.diagnosis import Diagnosis as Diagnosis
 from bayesrecon.diagnosis import diagnose as diagnose
 from bayesrecon.errors import BayesreconError as BayesreconError
+from bayesrecon.planner import plan as plan
 from bayesrecon.recovery import recover as recover
 from bayesrecon.result import Recovery as Recovery
 from bayesrecon.result import load_result as load_result

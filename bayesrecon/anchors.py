@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Field, Records
 
-_ROUNDS = 60
+_ROUNDS, _BATCH = 60, 512
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Reference:
             missing = size - _count(kept)
             if missing <= 0:
                 return {k: v[:size] for k, v in kept.items()}
-            records = self._draw(rng, size)
+            records = self._draw(rng, max(size, _BATCH))
             more = _subset(records, self.accept(records))
             kept = {k: np.concatenate([v, more[k]]) for k, v in kept.items()}
         if _count(kept) < min(size, 32):

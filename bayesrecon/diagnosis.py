@@ -103,6 +103,18 @@ class Diagnosis:
 
         return pd.DataFrame([asdict(f) for f in self.features]).set_index("name")
 
+    def plot_spectrum(self, ax: Any = None) -> Any:
+        """Eigenvalues beside their noise; see `bayesrecon.plots.plot_diagnosis_spectrum`."""
+        from bayesrecon.plots import plot_diagnosis_spectrum
+
+        return plot_diagnosis_spectrum(self, ax=ax)
+
+    def plot_visibility(self, ax: Any = None) -> Any:
+        """Visibility of the features; see `bayesrecon.plots.plot_visibility`."""
+        from bayesrecon.plots import plot_visibility
+
+        return plot_visibility(self, ax=ax)
+
     def _repr_html_(self) -> str:
         head = f"<p>{html.escape(self.release)}: rank {self.rank}, {self.resolved} resolved by {self.draws} draws</p>"
         return head + self.to_dataframe().to_html(escape=True)

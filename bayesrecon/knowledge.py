@@ -57,7 +57,10 @@ def check_knowledge(
                     f"(fields: {', '.join(fields)}){near(name, fields)}"
                 )
     for name, spec in (domain or {}).items():
-        fields[name] = replace(fields[name], domain=parse(spec, name))
+        new = parse(spec, name)
+        if isinstance(spec, tuple) and fields[name].domain.kind == "integer":
+            new = replace(new, kind="integer")
+        fields[name] = replace(fields[name], domain=new)
     for name, pair in (bounds or {}).items():
         fields[name] = replace(fields[name], domain=_narrow(fields[name].domain, pair, name))
     table = {name: _values(fields[name], name, values) for name, values in (known or {}).items()}

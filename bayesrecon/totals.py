@@ -22,11 +22,13 @@ _BLOCK = 128  # statistics whose series are analysed at once
 class Totals:
     """Totals of the parts with their per-atom influence `(T, P)`, floor covariance `(P, P)` and visibility.
 
+    `directions` `(r, P)` are the parts' coefficients in the basis: the influence is the residuals along them.
     `spread` is the influence's size before exact knowledge was used; next to it, a rounding error is zero.
     `unseen` `(Q, P)` is what the projection leaves of the parts at the probes, times the number of records.
     """
 
     totals: np.ndarray
+    directions: np.ndarray
     influence: np.ndarray
     spread: np.ndarray
     unseen: np.ndarray
@@ -42,6 +44,7 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
     parts = library.evaluate(solved.probes)
     values = np.concatenate([parts, constraints.evaluate(solved.probes)], axis=1) if exact.size else parts
     projection = solved.project(values)
+    directions = projection.beta
     totals = solved.moments.target @ projection.beta
     series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
     spread = series.std(axis=0)[: parts.shape[1]]
@@ -57,9 +60,11 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
         gain = _gain(projection.beta.T @ solved.moments.gram @ projection.beta, count, usable)
         totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
         series = series[:, :count] - series[:, usable] @ gain.T
+        directions = directions[:, :count] - directions[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
         floor = floor[:count, :count] - gain @ floor[usable, :count]
-    return Totals(totals, series, spread, unseen, floor, visibility, scores, np.asarray(embedding.release.chain))
+    chain = np.asarray(embedding.release.chain)
+    return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain)
 
 
 def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
@@ -102,17 +107,8 @@ def _constraints(attacker: Knowledge) -> tuple[Library, np.ndarray]:
 
 def rows_of(library: Library, totals: Totals, embedding: Embedding) -> tuple[Row, ...]:
     """One row per statistic; a substitute is shown only where the statistic it stands for is not seen."""
-    values = dict(zip(library.parts, totals.totals, strict=True))
-    rows: dict[str, Row] = {}
-    seen: list[tuple[str, np.ndarray]] = []
-    for statistic in library.statistics:
-        row, slope = _estimate(statistic, library, totals, values)
-        stands_for = statistic.substitute_for
-        if stands_for and (rows[stands_for].verdict != "undetermined" or slope is None):
-            continue
-        rows[statistic.name] = row
-        if slope is not None:
-            seen.append((statistic.name, slope))
+    rows, slopes = _seen(library, totals)
+    seen = list(slopes.items())
     # One atom: nothing was sampled, so there is no sampling error to state.
     if embedding.release.temperature:
         for start in range(0, len(seen), _BLOCK):
@@ -126,6 +122,28 @@ def rows_of(library: Library, totals: Totals, embedding: Embedding) -> tuple[Row
                 bounds = {"lower": estimate - half, "upper": estimate + half}
                 rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
     return tuple(rows.values())
+
+
+def slopes_of(library: Library, totals: Totals) -> tuple[tuple[Row, ...], np.ndarray]:
+    """The statistics that are seen, without errors, and their gradients in the parts' totals `(P, S)`."""
+    rows, slopes = _seen(library, totals)
+    columns = np.stack(list(slopes.values()), axis=1) if slopes else np.zeros((len(library.parts), 0))
+    return tuple(rows[name] for name in slopes), columns
+
+
+def _seen(library: Library, totals: Totals) -> tuple[dict[str, Row], dict[str, np.ndarray]]:
+    values = dict(zip(library.parts, totals.totals, strict=True))
+    rows: dict[str, Row] = {}
+    slopes: dict[str, np.ndarray] = {}
+    for statistic in library.statistics:
+        row, slope = _estimate(statistic, library, totals, values)
+        stands_for = statistic.substitute_for
+        if stands_for and (rows[stands_for].verdict != "undetermined" or slope is None):
+            continue
+        rows[statistic.name] = row
+        if slope is not None:
+            slopes[statistic.name] = slope
+    return rows, slopes
 
 
 def _estimate(

@@ -91,6 +91,17 @@ def open_release(
     return from_draws(table, chosen or stored_model(table), ignore_unknown=not strict)
 
 
+def open_releases(sources: Sequence[str], *, draws: int | None = None, **options: Any) -> list[Release]:
+    """Releases of one data set: every posteriordb name and every file is one, CmdStan files together are one."""
+    files = [_is_file(source) for source in sources]
+    if any(files) and any(Path(source).suffix.lower() == ".csv" for source in sources):
+        return [open_release(sources, draws=draws, **options)]
+    for i, source in enumerate(sources):
+        if source in sources[:i]:
+            raise BayesreconError(f"{source} is given twice; pooling needs releases that are independent")
+    return [open_release([source], draws=draws, **options) for source in sources]
+
+
 def _is_file(source: str) -> bool:
     from bayesrecon.posteriors.formats import SUFFIXES
 

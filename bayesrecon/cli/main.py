@@ -1,4 +1,4 @@
-"""`bayesrecon`: demo, fit, recover, models, posteriors."""
+"""`bayesrecon`: demo, diagnose, fit, recover, models, posteriors."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,22 @@ from typing import Annotated, Any
 import typer
 
 from bayesrecon import __version__
+from bayesrecon.cli.diagnose import diagnose
+from bayesrecon.cli.options import (
+    Coordinates,
+    Download,
+    Draws,
+    Json,
+    Known,
+    Metric,
+    ModelOption,
+    Seed,
+    Settings,
+    Sources,
+    Total,
+    Unit,
+)
+from bayesrecon.cli.saving import check_suffix, save_result
 from bayesrecon.errors import BayesreconError
 
 app = typer.Typer(
@@ -15,11 +31,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
-ModelOption = Annotated[str | None, typer.Option("--model", help="Shipped model's name, or file.py:function.")]
-Settings = Annotated[str | None, typer.Option(help="Settings of the model, as a JSON object.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 
 
 def _version(show: bool) -> None:
@@ -37,35 +48,35 @@ def _root(
 
 @app.command()
 def recover(
-    release: Annotated[
-        list[str],
-        typer.Argument(help="posteriordb name, or a file of draws (.nc, .zarr, .npz, CmdStan .csv: one per chain)."),
-    ],
+    release: Sources,
     model: ModelOption = None,
     settings: Settings = None,
-    draws: Annotated[int | None, typer.Option(help="Use only the last so many draws.")] = None,
-    metric: Annotated[str, typer.Option(help="covariance or identity.")] = "covariance",
-    coordinates: Annotated[str, typer.Option(help="unconstrained or constrained.")] = "unconstrained",
-    known: Annotated[str | None, typer.Option(help="Table (.csv, .json, .npz) of fields known row by row.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Known field that names the unit: one record each.")] = None,
-    total: Annotated[float | None, typer.Option(help="Known number of records.")] = None,
+    draws: Draws = None,
+    metric: Metric = "covariance",
+    coordinates: Coordinates = "unconstrained",
+    known: Known = None,
+    unit: Unit = None,
+    total: Total = None,
     seed: Seed = 0,
-    download: Annotated[bool, typer.Option(help="Fetch posteriordb from its public repository.")] = False,
+    download: Download = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the result (.nc, .json or .csv).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")] = None,
     json: Json = False,
 ) -> None:
-    """Recover statistics of the private data behind a release, with errors."""
+    """Recover statistics of the private data behind a release, with errors.
+
+    Several posteriordb names, or several .nc, .zarr or .npz files, are releases of one data set and are pooled.
+    """
     from bayesrecon.cli import console, inputs, tables
     from bayesrecon.recovery import recover as run
 
-    _check_suffix(out, (".nc", ".json", ".csv"), "--out")
-    _check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
-    opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
+    check_suffix(out, (".nc", ".json", ".csv"), "--out")
+    check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
+    opened = inputs.open_releases(release, model=model, settings=settings, draws=draws, download=download)
     with console.progress_bar() as progress:
         result = run(
-            opened,
-            known=inputs.known_fields(known, opened.model),
+            opened if len(opened) > 1 else opened[0],
+            known=inputs.known_fields(known, opened[0].model),
             unit=unit,
             total=total,
             metric=metric,
@@ -85,6 +96,9 @@ def recover(
         console.emit_json(result.to_dict())
     else:
         console.out.print(tables.recovery_table(result))
+
+
+app.command()(diagnose)
 
 
 @app.command()
@@ -108,7 +122,7 @@ def fit(
     from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.nuts import convergence, nuts, save_draws
 
-    _check_suffix(out, (".nc",), "--out")
+    check_suffix(out, (".nc",), "--out")
     if not out.parent.is_dir():
         raise BayesreconError(f"cannot write {out}: the folder {out.parent} does not exist")
     if chain_method not in ("auto", "vectorized", "parallel", "sequential"):
@@ -212,30 +226,6 @@ def posteriors(
     for r in rows:
         table.add_row(r["name"], "yes" if r["reference_draws"] else "", r["model"] or "")
     console.out.print(table)
-
-
-def save_result(result: Any, path: Path) -> None:
-    """Write a recovery by its suffix, whole or not at all."""
-    import json
-
-    from bayesrecon.result import write_whole
-
-    if path.suffix == ".nc":
-        result.save(path)
-    elif path.suffix == ".json":
-        text = json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
-        write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-    else:
-        write_whole(path, lambda temporary: result.to_dataframe().to_csv(temporary))
-
-
-def _check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:
-    if path is None:
-        return
-    if path.suffix not in allowed:
-        raise BayesreconError(f"{option} {path}: the name must end in {' or '.join(allowed)}")
-    if not path.parent.is_dir():
-        raise BayesreconError(f"{option} {path}: the folder {path.parent} does not exist")
 
 
 def _device() -> str:

@@ -7,12 +7,17 @@ from rich.table import Table
 
 from bayesrecon.result import Recovery
 
-_STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
+STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
 
 
 def number(value: float | None, digits: int = 5) -> str:
     """A number to so many significant digits, without an exponent where that is readable."""
     return "–" if value is None else f"{value:.{digits}g}"
+
+
+def share(value: float) -> str:
+    """A share in [0, 1]; less than one must not round up to one."""
+    return f"{min(value, 0.9999) if value < 1 - 5e-5 else 1.0:.4f}"
 
 
 def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None) -> Table:
@@ -28,15 +33,14 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None) -
     table.add_column("verdict", no_wrap=True)
     for row in result:
         interval = f"{number(row.lower)} … {number(row.upper)}" if row.lower is not None else "–"
-        # Shown shares must not round up to one.
-        seen = f"{min(row.visibility, 0.9999) if row.visibility < 1 - 5e-5 else 1.0:.4f}"
-        cells = [row.name, number(row.estimate), number(row.se, 3), interval, number(row.floor, 3), seen]
+        cells = [row.name, number(row.estimate), number(row.se, 3), interval, number(row.floor, 3)]
+        cells.append(share(row.visibility))
         if truth:
             true = truth.get(row.name)
             known = true is not None and row.estimate is not None and row.se
             z = f"{(row.estimate - true) / row.se:+.2f}" if known else "–"  # type: ignore[operator]
             cells += [number(true), z]
-        table.add_row(*map(escape, cells), f"[{_STYLE[row.verdict]}]{row.verdict}[/]")
+        table.add_row(*map(escape, cells), f"[{STYLE[row.verdict]}]{row.verdict}[/]")
     return table
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# From the Okabe-Ito palette; the two also differ in lightness, and marks differ in shape wherever colours do.
-BLUE, RED, GREY = "#0072B2", "#D55E00", "#8C8C8C"
+# From the Okabe-Ito palette; they also differ in lightness, and marks differ in shape wherever colours do.
+BLUE, RED, ORANGE, GREY = "#0072B2", "#D55E00", "#E69F00", "#8C8C8C"
 PANEL = 3.6  # inches
 TITLE_PAD = 22  # points from the axes to a title, above the columns' heads
 _PAD = 0.12  # inches around a panel

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
 from bayesrecon.plots.forest import MOST_ROWS, plot_recovery, table_height
 from bayesrecon.plots.frame import PANEL, TITLE_PAD, fit, new_figure
+from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.scatter import draw_scatter, label_points
 from bayesrecon.plots.spectrum import plot_spectrum
 from bayesrecon.plots.text import label
-from bayesrecon.result import Recovery, write_whole
+from bayesrecon.result import Recovery
 
-_SUFFIXES = (".png", ".pdf", ".svg")
 _TITLES = {"scatter": "Recovered against true", "table": "Recovered statistics", "spectrum": "Spectrum"}
 _SIDE_BY_SIDE = 14  # a longer table is taller than the panels next to it
 
@@ -40,8 +39,7 @@ def plot_summary(
 
     >>> axes = plot_summary(result, truth, "summary.pdf")  # doctest: +SKIP
     """
-    if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
-        raise BayesreconError(f"cannot write {path}: the name must end in {', '.join(_SUFFIXES)}")
+    check_path(path)
     lines = min(len(result.rows), MOST_ROWS + 1)
     panels = [panel for panel in _TITLES if panel != "scatter" or truth is not None]
     if lines <= _SIDE_BY_SIDE:
@@ -64,5 +62,5 @@ def plot_summary(
     if table is not None:
         label_points(axes["scatter"], table)
     if path is not None:
-        write_whole(Path(path), lambda temporary: figure.savefig(temporary, dpi=150))
+        save_figure(figure, path)
     return np.array([axes[panel] for panel in panels], dtype=object)

@@ -1,0 +1,234 @@
+"""The values of a statistic that are consistent with a release, where it is only partly determined.
+
+Over non-negative measures w on candidate records of a stated domain, the totals in the directions that the
+release resolves must match the target within its noise:
+
+    | u_k' (e' w - target) | <= q   for all k,   u_k the whitened directions of the noise,
+
+with q such that all hold together at the stated level (Bonferroni over the directions). Totals are linear in w;
+means are linear-fractional and become linear by the Charnes-Cooper transformation; a variance is the smallest
+second moment about any centre, which bounds it from both sides by linear programs on a grid of centres.
+"""
+
+import html
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from scipy.special import ndtri
+
+from bayesrecon.anchors import Reference
+from bayesrecon.domains import parse
+from bayesrecon.embedding import Progress
+from bayesrecon.errors import BayesreconError
+from bayesrecon.precision import in_float64
+from bayesrecon.problem import Problem, solve_release
+from bayesrecon.statistics import Component, components
+from bayesrecon.types import Records, Release
+
+_CANDIDATES = 3000
+_CENTRES = 9
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Range of a statistic over all data sets on the domain that the release cannot tell from the private one.
+
+    `lower` or `upper` is None where nothing bounds it.
+    """
+
+    name: str
+    lower: float | None
+    upper: float | None
+
+    @property
+    def width(self) -> float | None:
+        return None if self.lower is None or self.upper is None else self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Intervals with the domain they hold on; `level` is their joint coverage."""
+
+    release: str
+    level: float
+    domain: dict[str, Any]
+    intervals: tuple[Interval, ...]
+
+    def __getitem__(self, name: str) -> Interval:
+        for interval in self.intervals:
+            if interval.name == name:
+                return interval
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        return asdict(self)
+
+    def to_dataframe(self) -> Any:
+        """One row per statistic."""
+        import pandas as pd
+
+        rows = [{**asdict(i), "width": i.width} for i in self.intervals]
+        return pd.DataFrame(rows).set_index("name").astype(float)
+
+    def _repr_html_(self) -> str:
+        title = html.escape(f"{self.release}: {self.level:.0%} bounds on {self.domain}")
+        return f"<p>{title}</p>{self.to_dataframe().to_html(escape=True)}"
+
+
+@in_float64
+def bound(
+    release: Release,
+    *,
+    domain: Mapping[str, Any],
+    level: float = 0.99,
+    known: Mapping[str, Any] | None = None,
+    total: float | None = None,
+    metric: str | None = None,
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> Bounds:
+    """Intervals for n and the means and variances of the unknown fields.
+
+    Args:
+        release: posterior draws.
+        domain: `{field: domain}` for every unknown field; the bounds hold for data inside it, and widen with it.
+        level: probability that all intervals hold together, over the draws.
+        known, total, metric, key, progress: as in `recover`.
+
+    Raises:
+        BayesreconError: without a domain for an unknown field, or for a trained parameter (no noise to allow for).
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_arviz("wells.nc")  # doctest: +SKIP
+    >>> bayesrecon.bound(release, domain={"dist": (0, 340)})["n"]  # doctest: +SKIP
+    """
+    if not release.temperature:
+        raise BayesreconError("bounds need posterior draws: at a trained parameter nothing but its own score is fixed")
+    if not 0.5 < level < 1:
+        raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
+    stated = {name: parse(spec, name) for name, spec in domain.items()}
+    for name, spec in release.model.fields.items():
+        if name not in stated and name not in (known or {}) and spec.domain.kind not in ("levels",):
+            raise BayesreconError(f"bounds need the domain of field {name!r}: pass domain={{{name!r}: (low, high)}}")
+    problem = solve_release(
+        release,
+        known=known,
+        unit=None,
+        total=total,
+        bounds=None,
+        domain=domain,
+        metric=metric,
+        coordinates="unconstrained",
+        key=key,
+        progress=progress,
+    )
+    program = _Program(problem, level)
+    found = components(problem.attacker.fields, list(problem.attacker.known), {}, {})
+    intervals = [Interval("n", *program.total(np.ones(program.size)))]
+    for c in found:
+        mean = program.ratio(c.values(program.records))
+        intervals.append(Interval(f"mean({c.name})", *mean))
+        intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
+    shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.attacker.fields.items())}
+    return Bounds(release.name, level, shown, tuple(intervals))
+
+
+class _Program:
+    """The feasible measures, as linear constraints on weights over candidate records."""
+
+    def __init__(self, problem: Problem, level: float):
+        solved, embedding = problem.solved, problem.solved.embedding
+        self.records = _candidates(problem)
+        cross = embedding.cross(solved.basis, self.records)
+        noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        values, vectors = np.linalg.eigh(noise)
+        # Directions far below the largest noise are rounding; the rest are measured in standard errors.
+        kept = values > 1e-13 * values[-1]
+        whiten = vectors[:, kept] / np.sqrt(values[kept])
+        self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.moments.target
+        quantile = -ndtri((1 - level) / (2 * len(self.target)))
+        self.slack = np.full(len(self.target), quantile)
+        self.size = cross.shape[0]
+        self.fixed = problem.attacker.total
+
+    def total(self, values: np.ndarray) -> tuple[float | None, float | None]:
+        """Range of `sum_m w_m f(z_m)`."""
+        upper = np.concatenate([self.matrix, -self.matrix])
+        limit = np.concatenate([self.target + self.slack, -self.target + self.slack])
+        equal = (np.ones((1, self.size)), np.array([self.fixed])) if self.fixed else (None, None)
+        return self._solve(values, upper, limit, *equal)
+
+    def ratio(self, values: np.ndarray) -> tuple[float | None, float | None]:
+        """Range of `sum w f / sum w`: variables `v = t w` with `sum v = 1` and `t >= 0`."""
+        upper = np.concatenate(
+            [
+                np.column_stack([self.matrix, -(self.target + self.slack)]),
+                np.column_stack([-self.matrix, self.target - self.slack]),
+            ]
+        )
+        equal = np.column_stack([np.ones((1, self.size)), [[0.0]]])
+        right = np.array([1.0])
+        if self.fixed:
+            equal = np.concatenate([equal, np.eye(1, self.size + 1, self.size)])
+            right = np.array([1.0, 1 / self.fixed])
+        return self._solve(np.append(values, 0.0), upper, np.zeros(len(upper)), equal, right)
+
+    def variance(self, c: Component, mean: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+        """Range of the variance: it is the least second moment about any centre."""
+        low, high = mean
+        if low is None or high is None:
+            return None, None
+        values = c.values(self.records)
+        moments = [self.ratio((values - centre) ** 2) for centre in np.linspace(low, high, _CENTRES)]
+        # About a centre off by at most half a step, the second moment exceeds the variance by the step squared.
+        step = (high - low) / (_CENTRES - 1) / 2
+        lowest = [m[0] for m in moments if m[0] is not None]
+        highest = [m[1] for m in moments if m[1] is not None]
+        lower = max(0.0, min(lowest) - step**2) if len(lowest) == _CENTRES else None
+        return lower, min(highest) if highest else None
+
+    def _solve(
+        self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Any, right: Any
+    ) -> tuple[float | None, float | None]:
+        # Rows and columns scaled: HiGHS works with absolute tolerances.
+        scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12)
+        ends: list[float | None] = []
+        for sign in (1.0, -1.0):
+            found = scipy.optimize.linprog(
+                sign * objective * scale,
+                A_ub=upper * scale,
+                b_ub=limit,
+                A_eq=None if equal is None else equal * scale,
+                b_eq=right,
+                bounds=(0, None),
+                method="highs",
+            )
+            if found.status == 2:
+                raise BayesreconError(
+                    "no data set on this domain is consistent with the release: widen the domain, or the draws do not "
+                    "belong to the model"
+                )
+            ends.append(None if found.status == 3 or found.fun is None else float(sign * found.fun))
+        return ends[0], ends[1]
+
+
+def _candidates(problem: Problem) -> Records:
+    """Candidate records: some around the recovered data, and some over the whole domain."""
+    rng, fields, known = problem.rng, problem.attacker.fields, problem.attacker.known
+    near = Reference(fields, known, problem.reference.centre, problem.reference.scale).draw(rng, _CANDIDATES // 2)
+    whole: Records = {}
+    rest = Reference(fields, known).draw(rng, _CANDIDATES - _CANDIDATES // 2)
+    for name, spec in fields.items():
+        low, high = spec.domain.low, spec.domain.high
+        bounded = name not in known and spec.domain.kind in ("interval", "integer") and np.isfinite(low + high)
+        if bounded:
+            values = np.linspace(low, high, len(rest[name])) if spec.shape == () else rest[name]
+            values = rng.permutation(values) if spec.shape == () else values
+            rest[name] = np.round(values).astype(np.int64) if spec.domain.kind == "integer" else values
+        whole[name] = np.concatenate([near[name], rest[name]])
+    usable = np.isfinite(problem.solved.embedding.information(whole))
+    return {k: v[usable] for k, v in whole.items()}

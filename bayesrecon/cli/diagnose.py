@@ -1,0 +1,123 @@
+"""`bayesrecon diagnose`: what a release can and cannot give away."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayesrecon.cli import options
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bayesrecon.diagnosis import Diagnosis, Eigenfunction
+
+_MOST_ROWS = 60
+
+
+def diagnose(
+    release: options.Sources,
+    model: options.ModelOption = None,
+    settings: options.Settings = None,
+    draws: options.Draws = None,
+    metric: options.Metric = "covariance",
+    coordinates: options.Coordinates = "unconstrained",
+    known: options.Known = None,
+    unit: options.Unit = None,
+    total: options.Total = None,
+    order: Annotated[int, typer.Option(help="Highest degree of the features, monomials of the fields.")] = 3,
+    seed: options.Seed = 0,
+    download: options.Download = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the diagnosis (.json or .csv).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the diagnosis (.png, .pdf or .svg).")] = None,
+    json: options.Json = False,
+) -> None:
+    """Tell what a release determines about its data, and what stays hidden."""
+    from bayesrecon.cli import console, inputs
+    from bayesrecon.cli.saving import check_suffix, save_result
+    from bayesrecon.diagnosis import diagnose as run
+
+    check_suffix(out, (".json", ".csv"), "--out")
+    check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
+    if order < 0:
+        raise BayesreconError(f"--order {order}: expected 0 or more")
+    opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
+    with console.progress_bar() as progress:
+        result = run(
+            opened,
+            order=order,
+            known=inputs.known_fields(known, opened.model),
+            unit=unit,
+            total=total,
+            metric=metric,
+            coordinates=coordinates,
+            key=seed,
+            progress=progress,
+        )
+    for warning in result.warnings:
+        console.warn(warning)
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        from bayesrecon.plots import plot_diagnosis
+
+        plot_diagnosis(result, path=plot)
+    if json:
+        console.emit_json(result.to_dict())
+        return
+    console.out.print(headline(result), highlight=False, markup=False, soft_wrap=True)
+    console.out.print(feature_table(result))
+    console.out.print(eigenfunction_table(result))
+
+
+def headline(result: "Diagnosis") -> str:
+    """Rank, kind of spectrum, what the draws resolve, and the index, in one line."""
+    kind = "finite" if result.gap else "decaying spectrum"
+    return (
+        f"{result.release}: rank {result.rank} ({kind}), {result.resolved} resolved by {result.draws} draws, "
+        f"index {result.index:.2f}"
+    )
+
+
+def feature_table(result: "Diagnosis") -> "Table":
+    """One row per feature, the first 60."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli.tables import STYLE, number, share
+
+    table = Table(title="features of a record, standardised", title_justify="left")
+    table.add_column("feature", no_wrap=True)
+    for heading in ("order", "visibility", "seen with these draws", "std. error", "floor"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for f in result.features[:_MOST_ROWS]:
+        order = str(f.order) if f.order or f.name == "1" else ""
+        cells = [f.name, order, share(f.visibility), share(f.seen), number(f.se, 3), number(f.floor, 3)]
+        table.add_row(*map(escape, cells), f"[{STYLE[f.verdict]}]{f.verdict}[/]")
+    hidden = len(result.features) - _MOST_ROWS
+    if hidden > 0:
+        table.add_row(f"and {hidden} more: see --json or --out")
+    return table
+
+
+def eigenfunction_table(result: "Diagnosis") -> "Table":
+    """The leading eigenfunctions of the kernel, in words."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="leading eigenfunctions of the kernel", title_justify="left")
+    table.add_column("", justify="right")
+    table.add_column("eigenvalue", justify="right", no_wrap=True)
+    table.add_column("noise", justify="right", no_wrap=True)
+    table.add_column("mostly", overflow="fold")
+    for k, e in enumerate(result.eigenfunctions, 1):
+        table.add_row(str(k), f"{e.eigenvalue:.2g}", f"{e.noise:.1g}", escape(in_words(e)))
+    return table
+
+
+def in_words(function: "Eigenfunction") -> str:
+    """Shares of its variance: "53 % constant, 39 % dist"."""
+    parts = [f"{100 * part:.0f} % {'constant' if name == '1' else name}" for name, part in function.loads]
+    return ", ".join(parts) or "no feature above 5 %"

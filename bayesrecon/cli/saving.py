@@ -1,0 +1,30 @@
+"""Results as files, by the suffix of their name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.errors import BayesreconError
+
+
+def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:
+    """Refuse a file name before the work, not after it."""
+    if path is None:
+        return
+    if path.suffix not in allowed:
+        raise BayesreconError(f"{option} {path}: the name must end in {' or '.join(allowed)}")
+    if not path.parent.is_dir():
+        raise BayesreconError(f"{option} {path}: the folder {path.parent} does not exist")
+
+
+def save_result(result: Any, path: Path) -> None:
+    """Write a recovery or a diagnosis by its suffix, whole or not at all."""
+    from bayesrecon.result import write_whole
+
+    if path.suffix == ".nc":
+        result.save(path)
+    elif path.suffix == ".json":
+        text = json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
+        write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    else:
+        write_whole(path, lambda temporary: result.to_dataframe().to_csv(temporary))

@@ -1,0 +1,179 @@
+"""How much would a thinner or a rounder release give away? Predicted from one solve, before any attack is run.
+
+Thinning: the error of a statistic with T' of the draws follows from its influence series, thinned alike, so
+that autocorrelation is accounted for. Rounding: with the measure solved on the full draws, the residuals
+at the rounded draws no longer average to zero, and their average along a statistic is how far it would move.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.embedding import Embedding, Progress
+from bayesrecon.errors import BayesreconError
+from bayesrecon.precision import in_float64
+from bayesrecon.problem import Problem, solve_release
+from bayesrecon.statistics import library_of
+from bayesrecon.totals import part_totals, slopes_of
+from bayesrecon.types import Model, Release
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One statistic of the private data and what an attacker would get of it.
+
+    Attributes:
+        estimate: from all draws.
+        se: `{number of draws: predicted standard error}`.
+        shift: `{significant digits: predicted change of the estimate}` when all draws are rounded.
+    """
+
+    name: str
+    estimate: float
+    se: dict[int, float]
+    shift: dict[int, float]
+
+    def error(self, draws: int, digits: int | None = None) -> float:
+        """Predicted root mean squared error with so many draws, rounded to so many digits."""
+        return float(np.hypot(self.se[draws], self.shift[digits] if digits is not None else 0.0))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What thinning and rounding would leave, per statistic; index it by name."""
+
+    release: str
+    draws: int
+    outlooks: tuple[Outlook, ...]
+
+    def __getitem__(self, name: str) -> Outlook:
+        for outlook in self.outlooks:
+            if outlook.name == name:
+                return outlook
+        raise KeyError(name)
+
+    def most_draws(self, name: str, precision: float) -> int:
+        """The largest number of draws that still leaves a standard error of at least `precision`.
+
+        Between and beyond the planned numbers the error falls as one over the square root of the draws.
+        """
+        if not precision > 0:
+            raise BayesreconError(f"precision={precision}: the standard error to keep must be positive")
+        planned = self[name].se
+        nearest = min(planned, key=lambda t: abs(np.log(planned[t] / precision)))
+        return int(nearest * (planned[nearest] / precision) ** 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        return asdict(self)
+
+    def to_dataframe(self) -> Any:
+        """One row per statistic; columns `se @ T draws` and `shift @ k digits`."""
+        import pandas as pd
+
+        rows = {
+            o.name: {
+                "estimate": o.estimate,
+                **{f"se @ {t} draws": s for t, s in o.se.items()},
+                **{f"shift @ {k} digits": s for k, s in o.shift.items()},
+            }
+            for o in self.outlooks
+        }
+        return pd.DataFrame.from_dict(rows, orient="index")
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.release)}</p>{self.to_dataframe().to_html(escape=True)}"
+
+
+@in_float64
+def plan(
+    release: Release,
+    *,
+    draws: Sequence[int] = (100, 300, 1000, 3000, 10_000),
+    digits: Sequence[int] = (2, 3, 4, 6),
+    statistics: Mapping[str, Any] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> Plan:
+    """Predict what an attacker would recover from fewer or rounder draws.
+
+    Args:
+        release: all draws that exist.
+        draws: numbers of draws to consider, kept at even distances (those above the release's own size are
+            extrapolated as further independent draws).
+        digits: significant decimal digits that the published parameters are rounded to.
+        statistics, domain, key, progress: as in `recover`.
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
+    >>> bayesrecon.plan(release).most_draws("n", precision=44)  # doctest: +SKIP
+    """
+    if not release.temperature:
+        raise BayesreconError("a trained parameter has no draws to thin; round it and recover again to see the effect")
+    if min(draws, default=1) < 10 or min(digits, default=1) < 1:
+        raise BayesreconError("plan at least 10 draws and at least 1 digit")
+    problem = solve_release(
+        release,
+        known=None,
+        unit=None,
+        total=None,
+        bounds=None,
+        domain=domain,
+        metric=None,
+        coordinates="unconstrained",
+        key=key,
+        progress=progress,
+    )
+    solved, attacker, reference = problem.solved, problem.attacker, problem.reference
+    library = library_of(attacker.fields, [], reference.centre, reference.scale, None, [], statistics, solved.probes)
+    totals = part_totals(solved, library, attacker)
+    rows, slopes = slopes_of(library, totals)
+    names = [row.name for row in rows]
+    series = totals.influence @ slopes
+    errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}
+    shifts = {k: _moved(problem, release, totals.directions @ slopes, k) for k in sorted(set(digits))}
+    outlooks = tuple(
+        Outlook(
+            name,
+            float(rows[i].estimate or 0.0),
+            {t: float(e[i]) for t, e in errors.items()},
+            {k: float(s[i]) for k, s in shifts.items()},
+        )
+        for i, name in enumerate(names)
+    )
+    return Plan(release.name, release.size, outlooks)
+
+
+def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:
+    """Standard error of the mean of the series over `draws` atoms kept at even distances, `(S,)`."""
+    step = max(1, len(series) // draws)
+    kept = np.concatenate([np.flatnonzero(chain == c)[::step] for c in np.unique(chain)])
+    independent = effective_sample_size(series[kept], chain[kept]) / len(kept)
+    return np.sqrt(series.var(axis=0) / (independent * draws))
+
+
+def _moved(problem: Problem, release: Release, directions: np.ndarray, digits: int) -> np.ndarray:
+    """Change of totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
+    embedding = problem.solved.embedding
+    rounded = replace(embedding.release, theta=_rounded(release.model, np.asarray(release.theta), digits))
+    residual, _ = Embedding(rounded, embedding.metric).influence(problem.solved.basis, problem.solved.y, directions)
+    return -(np.asarray(release.weights) @ residual)
+
+
+def _rounded(model: Model, theta: np.ndarray, digits: int) -> np.ndarray:
+    """Draws after their parameters were printed with so many significant digits."""
+    params = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(theta).items()}
+
+    def cut(values: np.ndarray) -> np.ndarray:
+        size = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(values), 1e-300))) + 1 - digits)
+        return np.round(values / size) * size
+
+    moved = np.asarray(jax.vmap(model.unconstrain)({k: cut(v) for k, v in params.items()}))
+    # A draw rounded onto a boundary would be dropped by a reader; here it keeps its place.
+    return np.where(np.isfinite(moved), moved, theta)

@@ -1,0 +1,170 @@
+"""What a release can give away: the kernel's eigenvalues beside their noise, and the features it shows."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrecon.plots.forest import MOST_ROWS, table_height
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, PANEL, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.text import label, minus
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bayesrecon.diagnosis import Diagnosis
+
+_SMALLEST = 1e-33
+_COLOURS = {"determined": BLUE, "partly": ORANGE, "undetermined": GREY}
+_SIDE_BY_SIDE = 20  # more features are taller than the spectrum next to them
+_TITLE_PAD = 10
+
+
+def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
+    """Eigenvalues of the kernel, largest first, with a dash for the noise of each.
+
+    Filled marks stand above the noise: these draws resolve them. The hollow ones need more draws.
+
+    Args:
+        ax: where to draw.
+
+    Returns:
+        The Axes.
+
+    >>> ax = plot_diagnosis_spectrum(diagnosis)  # doctest: +SKIP
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    own = ax is None
+    ax = new_figure().add_subplot() if ax is None else ax
+    values, noise = (np.nan_to_num(np.asarray(v, float), posinf=1e30) for v in (diagnosis.spectrum, diagnosis.noise))
+    seen, index, sampled = values > noise, np.arange(1, values.size + 1), noise > 0
+    values, noise = np.clip(values, _SMALLEST, 1e30), np.clip(noise, _SMALLEST, 1e30)
+    inner = np.concatenate([values, noise[sampled], [1.0, 1e-3]])
+    last, first = math.floor(math.log10(inner.min() / 3)), math.ceil(math.log10(inner.max() * 2))
+    ax.set_yscale("log")
+    set_ticks(ax.yaxis, [10.0**e for e in range(math.floor(math.log10(inner.max())), last, (last - first) // 7)])
+    ax.set(xlim=(0, max(values.size, 1) + 1), ylim=(10.0**last, 10.0**first))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
+    if seen.any():
+        ax.plot(index[seen], values[seen], "o", ms=5, color=BLUE, zorder=3, label=f"resolved ({seen.sum()})")
+    if not seen.all():
+        words = f"below the noise ({(~seen).sum()})"
+        ax.plot(index[~seen], values[~seen], "o", ms=5, mfc="none", mec=BLUE, zorder=3, label=words)
+    if sampled.any():
+        ax.hlines(noise[sampled], index[sampled] - 0.4, index[sampled] + 0.4, color=ORANGE, lw=1.8, label="noise")
+    ax.set_xlabel("index")
+    ax.set_ylabel("eigenvalue, relative to the largest")
+    ax.set_title(_verdict(diagnosis), loc="left", pad=_TITLE_PAD)
+    finish(ax)
+    if own:
+        fit(ax.figure)
+    return ax
+
+
+def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
+    """Share of each feature that the release determines; the lighter part shows with more draws only.
+
+    The colour is the verdict. Monomials are of the standardised fields; the first 40 features are drawn.
+
+    Args:
+        ax: where to draw; the legend lies outside it, so use a constrained layout.
+
+    Returns:
+        The Axes.
+
+    >>> ax = plot_visibility(diagnosis)  # doctest: +SKIP
+    """
+    own = ax is None
+    ax = new_figure().add_subplot() if ax is None else ax
+    features = diagnosis.features[:MOST_ROWS]
+    limit, seen = (
+        np.clip(np.nan_to_num([getattr(f, name) for f in features]), 0, 1) for name in ("visibility", "seen")
+    )
+    seen = np.minimum(seen, limit)
+    rows, verdicts = np.arange(len(features)), np.array([f.verdict for f in features], object)
+    more = limit - seen > 0.002
+    for verdict, colour in _COLOURS.items():
+        at = verdicts == verdict
+        if at.any():
+            style: dict[str, Any] = {"height": 0.62, "color": colour, "zorder": 2}
+            ax.barh(rows[at], seen[at], label=f"{verdict} ({at.sum()})", **style)
+            ax.barh(rows[at & more], (limit - seen)[at & more], left=seen[at & more], alpha=0.35, **style)
+    if more.any():
+        ax.fill_between([], [], color=GREY, alpha=0.35, lw=0, label="with more draws only")
+    labels = [label(f.name) for f in features]
+    if len(diagnosis.features) > MOST_ROWS:
+        labels.append(f"and {len(diagnosis.features) - MOST_ROWS} more")
+    for i, value in enumerate(limit):
+        place: Any = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "va": "center"}
+        ax.annotate(_percent(value), (1, i), xytext=(42, 0), ha="right", fontsize="small", **place)
+    ax.set_ylim(max(len(labels), 1) - 0.4, -0.6)
+    ax.set_yticks(range(len(labels)), labels)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    texts = ax.get_yticklabels()
+    for text, verdict in zip(texts, verdicts, strict=False):
+        text.set_color(GREY if verdict == "undetermined" else ax.title.get_color())
+    for text in texts[len(features) :]:
+        text.set(color=GREY, fontstyle="italic")
+    set_ticks(ax.xaxis, [0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    ax.set_xlim(0, 1)
+    ax.grid(axis="x", color=GREY, alpha=0.2, lw=0.8)
+    ax.set_axisbelow(True)
+    ax.set_xlabel("share of the feature that the release determines")
+    ax.set_title("Visibility of features", loc="left", pad=_TITLE_PAD)
+    finish(ax)
+    if own:
+        fit(ax.figure, heights=[table_height(len(labels))])
+    return ax
+
+
+def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np.ndarray:
+    """One figure of the diagnosis: visibility of the features, and the spectrum with its noise.
+
+    Args:
+        path: where to save the figure, a .png, .pdf or .svg file that appears only once it is complete. The
+            figure then stays outside pyplot, so that nothing is left to close or to be shown.
+
+    Returns:
+        The Axes in an array: visibility, spectrum.
+
+    Raises:
+        BayesreconError: for a path with another suffix or in a folder that does not exist.
+
+    >>> axes = plot_diagnosis(diagnosis, "diagnosis.pdf")  # doctest: +SKIP
+    """
+    check_path(path)
+    lines = min(len(diagnosis.features), MOST_ROWS + 1)
+    if lines <= _SIDE_BY_SIDE:
+        mosaic: list[Any] = [["visibility", "spectrum"]]
+        heights = [max(PANEL, table_height(lines))]
+    else:
+        mosaic = [["visibility", "spectrum"], ["visibility", "."]]
+        heights = [PANEL, max(table_height(lines) - PANEL, 0.3)]
+    figure = new_figure(pyplot=path is None)
+    axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
+    plot_visibility(diagnosis, ax=axes["visibility"])
+    plot_diagnosis_spectrum(diagnosis, ax=axes["spectrum"])
+    kind = "finite rank" if diagnosis.gap else "decaying spectrum, rank"
+    heading = f"{label(diagnosis.release)}: {kind} {diagnosis.rank}, index {diagnosis.index:.3g}"
+    figure.suptitle(heading, weight="bold").set_usetex(False)
+    fit(figure, [PANEL, PANEL], heights)
+    if path is not None:
+        save_figure(figure, path)
+    return np.array([axes["visibility"], axes["spectrum"]], dtype=object)
+
+
+def _verdict(diagnosis: "Diagnosis") -> str:
+    count = f"{diagnosis.resolved} of {diagnosis.rank} features"
+    if not np.any(diagnosis.noise):
+        return f"{count} are determined\nby a trained parameter"
+    return f"{count} stand above\nthe noise of {diagnosis.draws:,} draw{'s' * (diagnosis.draws != 1)}"
+
+
+def _percent(share: float) -> str:
+    """Less than everything must not round up to everything."""
+    return minus(f"{min(100 * share, 99.9) if share < 1 - 5e-6 else 100:.3g} %" if share >= 5e-4 else "0 %")
