@@ -25,6 +25,7 @@ _LAZY = {
     "load_result": "bayesrecon.result",
     "plan": "bayesrecon.planner",
     "recover": "bayesrecon.recovery",
+    "witness": "bayesrecon.landscape",
 }
 _MODULES = ("models", "posteriors", "evaluate", "plots")
 

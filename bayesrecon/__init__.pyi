@@ -6,6 +6,7 @@ from bayesrecon.bounds import bound as bound
 from bayesrecon.diagnosis import Diagnosis as Diagnosis
 from bayesrecon.diagnosis import diagnose as diagnose
 from bayesrecon.errors import BayesreconError as BayesreconError
+from bayesrecon.landscape import witness as witness
 from bayesrecon.planner import plan as plan
 from bayesrecon.recovery import recover as recover
 from bayesrecon.result import Recovery as Recovery

@@ -85,6 +85,7 @@ def bound(
     *,
     domain: Mapping[str, Any],
     level: float = 0.99,
+    variances: bool = True,
     known: Mapping[str, Any] | None = None,
     total: float | None = None,
     metric: str | None = None,
@@ -96,6 +97,7 @@ def bound(
     Args:
         release: posterior draws.
         domain: `{field: domain}` for every unknown field; the bounds hold for data inside it, and widen with it.
+        variances: bound variances as well (most of the time goes there).
         level: probability that all intervals hold together, over the draws.
         known, total, metric, key, progress: as in `recover`.
 
@@ -132,7 +134,8 @@ def bound(
     for c in found:
         mean = program.ratio(c.values(program.records))
         intervals.append(Interval(f"mean({c.name})", *mean))
-        intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
+        if variances:
+            intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
     shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.attacker.fields.items())}
     return Bounds(release.name, level, shown, tuple(intervals))
 

@@ -92,10 +92,10 @@ class Diagnosis:
         raise KeyError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only."""
+        """Plain types only; undetermined numbers are None."""
         result = {k: v for k, v in asdict(self).items() if k not in ("spectrum", "noise")}
         result |= {"spectrum": self.spectrum.tolist(), "noise": self.noise.tolist()}
-        return {"version": __version__, **result}
+        return {"version": __version__, **_plain(result)}
 
     def to_dataframe(self) -> Any:
         """One row per feature."""
@@ -214,6 +214,15 @@ def diagnose(
         warnings=problem.warnings(totals.scores),
         seconds=time.perf_counter() - start,
     )
+
+
+def _plain(value: Any) -> Any:
+    """Lists for tuples, and None for what is no number."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def monomials(found: Sequence[Component], order: int) -> tuple[Library, dict[str, int]]:

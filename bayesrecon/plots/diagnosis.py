@@ -94,7 +94,7 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
             ax.barh(rows[at], seen[at], label=f"{verdict} ({at.sum()})", **style)
             ax.barh(rows[at & more], (limit - seen)[at & more], left=seen[at & more], alpha=0.35, **style)
     if more.any():
-        ax.fill_between([], [], color=GREY, alpha=0.35, lw=0, label="with more draws only")
+        ax.barh(0, 0, color=GREY, alpha=0.35, label="with more draws only")
     labels = [label(f.name) for f in features]
     if len(diagnosis.features) > MOST_ROWS:
         labels.append(f"and {len(diagnosis.features) - MOST_ROWS} more")

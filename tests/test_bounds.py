@@ -1,0 +1,216 @@
+"""Bounds on partly determined statistics, the release planner, and the witness."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from conjugate import regression_model, sample_regression
+
+import bayesrecon
+from bayesrecon.evaluate import true_statistics
+from bayesrecon.models import load
+from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.posteriors.sources import dirac
+
+
+def grid_draws(log_density, first, second, draws, rng):
+    """Draws of a two-parameter posterior on a fine grid, jittered within its cells."""
+    weights = np.exp(log_density - log_density.max()).ravel()
+    cells = rng.choice(weights.size, draws, p=weights / weights.sum())
+    rows, columns = np.divmod(cells, len(second))
+    a = first[rows] + rng.uniform(-0.5, 0.5, draws) * (first[1] - first[0])
+    b = second[columns] + rng.uniform(-0.5, 0.5, draws) * (second[1] - second[0])
+    return a, b
+
+
+def newton(gradient, hessian, start):
+    theta = np.array(start, float)
+    for _ in range(50):
+        theta = theta - np.linalg.solve(hessian(theta), gradient(theta))
+    return theta, np.sqrt(np.diag(np.linalg.inv(-hessian(theta))))
+
+
+def logistic(rng, records=600, draws=4000):
+    x = rng.gamma(2.0, 20.0, records).clip(0, 250)
+    design = np.column_stack([np.ones(records), x])
+    y = rng.random(records) < 1 / (1 + np.exp(-(0.6 - 0.012 * x)))
+    chance = lambda t: 1 / (1 + np.exp(-design @ t))  # noqa: E731
+    mode, sd = newton(
+        lambda t: design.T @ (y - chance(t)),
+        lambda t: -(design.T * (chance(t) * (1 - chance(t)))) @ design,
+        [0.0, 0.0],
+    )
+    a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
+    eta = a[:, None, None] + b[:, None] * x
+    first, second = grid_draws((y * eta - np.logaddexp(0, eta)).sum(axis=-1), a, b, draws, rng)
+    release = from_draws({"beta": np.stack([first, second], axis=-1)[None]}, load("wells_dist"))
+    return {"dist": x, "switched": y.astype(int)}, release, {"dist": (0, 250)}
+
+
+def poisson(rng, records=300, draws=4000):
+    x = rng.normal(0.5, 0.8, records).clip(-3, 4)
+    y = rng.poisson(np.exp(0.5 + 0.4 * x))
+    design = np.column_stack([np.ones(records), x])
+    mode, sd = newton(
+        lambda t: design.T @ (y - np.exp(design @ t)) - t / 100,
+        lambda t: -(design.T * np.exp(design @ t)) @ design - np.eye(2) / 100,
+        [np.log(y.mean() + 0.1), 0.0],
+    )
+    a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
+    eta = a[:, None, None] + b[:, None] * x
+    prior = -(a[:, None] ** 2 + b**2) / 200
+    first, second = grid_draws((y * eta - np.exp(eta)).sum(axis=-1) + prior, a, b, draws, rng)
+    values = {"alpha": first[None], "beta": second[None, :, None]}
+    return {"x": x, "y": y}, from_draws(values, load("poisson_regression")), {"x": (-3, 4), "y": (0, 60)}
+
+
+@pytest.fixture(scope="module")
+def logistic_case():
+    return logistic(np.random.default_rng(0))
+
+
+def test_bounds_hold_the_truth_and_widen_with_the_domain(logistic_case):
+    data, release, domain = logistic_case
+    truth = true_statistics(release.model, data)
+    narrow = bayesrecon.bound(release, domain=domain)
+    wide = bayesrecon.bound(release, domain={"dist": (0, 1000)})
+    for interval in narrow.intervals:
+        assert interval.lower is not None
+        assert interval.upper is not None
+        assert interval.lower <= truth[interval.name] <= interval.upper, interval
+    # Candidates are random: up to their density the wider domain can only widen the bounds.
+    assert wide["var(dist)"].width > 1.1 * narrow["var(dist)"].width
+    assert wide["n"].width > 0.9 * narrow["n"].width
+    assert narrow.domain["dist"] == (0, 250)
+    assert list(narrow.to_dataframe().columns) == ["lower", "upper", "width"]
+    assert "dist" in narrow._repr_html_()
+
+
+def test_bounds_shrink_with_what_is_known(logistic_case):
+    data, release, domain = logistic_case
+    free = bayesrecon.bound(release, domain=domain)
+    told = bayesrecon.bound(release, domain=domain, total=600)
+    assert told["n"].lower == pytest.approx(600, rel=1e-6)
+    assert told["n"].upper == pytest.approx(600, rel=1e-6)
+    assert told["mean(dist)"].width < free["mean(dist)"].width
+    assert told["mean(dist)"].lower <= data["dist"].mean() <= told["mean(dist)"].upper
+
+
+def test_bounds_need_a_domain_and_draws(logistic_case):
+    _, release, _ = logistic_case
+    with pytest.raises(bayesrecon.BayesreconError, match="domain of field 'dist'"):
+        bayesrecon.bound(release, domain={})
+    with pytest.raises(bayesrecon.BayesreconError, match="level"):
+        bayesrecon.bound(release, domain={"dist": (0, 250)}, level=99)
+    trained = dirac(release.model, {"beta": [0.5, -0.01]})
+    with pytest.raises(bayesrecon.BayesreconError, match="posterior draws"):
+        bayesrecon.bound(trained, domain={"dist": (0, 250)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("simulate", [logistic, poisson])
+def test_bounds_cover(simulate):
+    """99 % bounds of n and the means hold the truth in at least 95 of 100 simulated data sets, jointly."""
+    rng, hits = np.random.default_rng(1), 0
+    for i in range(100):
+        data, release, domain = simulate(rng)
+        truth = true_statistics(release.model, data)
+        result = bayesrecon.bound(release, domain=domain, key=i, variances=False)
+        hits += all(
+            (x.lower is None or x.lower <= truth[x.name]) and (x.upper is None or truth[x.name] <= x.upper)
+            for x in result.intervals
+        )
+    assert hits >= 95
+
+
+# --- planner -----------------------------------------------------------------------------------------------
+
+
+def blocks(release, size, count):
+    for start in range(0, count * size, size):
+        rows = slice(start, start + size)
+        yield dataclasses.replace(
+            release, theta=release.theta[rows], weights=np.full(size, 1 / size), chain=np.ones(size, int)
+        )
+
+
+@pytest.mark.parametrize("size, count", [(100, 100), (1000, 10)])
+def test_planned_error_of_thinner_releases(database, size, count):
+    """Predicted against measured over disjoint blocks of the reference draws, all statistics together."""
+    release = from_posteriordb("kidiq-kidscore_momiq")
+    plan = bayesrecon.plan(release, draws=(size,), digits=())
+    whole = bayesrecon.recover(release)
+    ratios = [
+        (row.estimate - whole[row.name].estimate) / plan[row.name].se[size]
+        for block in blocks(release, size, count)
+        for row in bayesrecon.recover(block)
+    ]
+    assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
+
+
+def test_planned_error_of_ten_thousand_exact_draws():
+    """Predicted from 10,000 exact draws, measured on 40 independent sets of as many."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    model = regression_model()
+    truth = true_statistics(model, {"x": x, "y": y})
+    plan = bayesrecon.plan(from_draws(sample_regression(x, y, 10_000, rng), model), draws=(10_000,), digits=())
+    ratios = [
+        (row.estimate - truth[row.name]) / plan[row.name].se[10_000]
+        for _ in range(40)
+        for row in bayesrecon.recover(from_draws(sample_regression(x, y, 10_000, rng), model))
+    ]
+    assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
+
+
+def test_planned_effect_of_rounding(database):
+    """Three digits move the estimates as predicted from the full draws alone."""
+    release = from_posteriordb("kidiq-kidscore_momiq")
+    plan = bayesrecon.plan(release, draws=(1000,), digits=(3, 6))
+    beta, sigma = np.asarray(release.theta)[:, :2], np.exp(np.asarray(release.theta)[:, 2])
+    cut = np.vectorize(lambda v: float(f"{v:.3g}"))
+    rounded = dataclasses.replace(release, theta=np.column_stack([cut(beta), np.log(cut(sigma))]))
+    whole = bayesrecon.recover(release)
+    for row in bayesrecon.recover(rounded):
+        moved = row.estimate - whole[row.name].estimate
+        assert moved == pytest.approx(plan[row.name].shift[3], rel=0.25)
+        assert abs(plan[row.name].shift[6]) < 0.01 * row.se
+
+
+def test_draws_for_a_precision(database):
+    plan = bayesrecon.plan(from_posteriordb("kidiq-kidscore_momiq"), digits=())
+    few = plan.most_draws("n", precision=44)
+    assert 80 < few < 160
+    assert plan.most_draws("n", precision=22) > 3 * few
+    with pytest.raises(bayesrecon.BayesreconError, match="precision"):
+        plan.most_draws("n", precision=0)
+    assert "se @ 1000 draws" in plan.to_dataframe().columns
+
+
+# --- witness --------------------------------------------------------------------------------------------------
+
+
+def test_witness_is_a_cosine_that_peaks_where_the_data_are():
+    """For a Gaussian mean the witness along y falls with the distance from the data."""
+    from conjugate import normal_mean_model, sample_normal_mean
+
+    rng = np.random.default_rng(3)
+    y = rng.normal(5, 1, 80)
+    release = from_draws(sample_normal_mean(y, 3000, rng), normal_mean_model())
+    found = bayesrecon.witness(release, "y", points=41)
+    assert found.values.shape == found.se.shape == (41,)
+    assert (np.abs(found.values) <= 1 + 5 * found.se).all()
+    ax = found.plot()
+    assert ax.get_xlabel() == "y"
+
+
+def test_witness_over_two_fields(database):
+    release = from_posteriordb("kidiq-kidscore_momhs", draws=1000)
+    found = bayesrecon.witness(release, ("kid_score", "mom_hs"), points=11)
+    assert found.values.shape == (11, 2)
+    assert len(found.to_dataframe()) == 22
+    found.plot()
+    for wrong in ("mom", ("mom_hs", "mom_hs"), ()):
+        with pytest.raises(bayesrecon.BayesreconError):
+            bayesrecon.witness(release, wrong)
