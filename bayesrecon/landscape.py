@@ -1,9 +1,9 @@
-"""The mean embedding over a field or a pair of fields: where the private data lie as far as the release can tell.
+"""Where the private data lie along a field or a pair of fields, as far as the release can tell.
 
-    witness(z) = mu(z) / sqrt(k(z, z) |mu|^2)
-
-is the cosine between the score of a record at z and the score of all private records together, in [-1, 1] up to
-noise: high where records like z carry what the data carry, negative where they would undo it.
+The witness at a point is the recovered total of a narrow bump there: the bump is projected on what the release
+determines, and the mean embedding evaluates the projection. What the release does not determine of the
+bump is filled in with its average over the reference law, a smooth cloud with the recovered moments; `visibility`
+says how much that is. Divided by the number of records and the bump's mass the witness is a density.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,9 @@ from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import Problem, solve_release
-from bayesrecon.types import Records, Release
+from bayesrecon.types import Release
+
+_WIDTH = 0.3  # of the bump, in standard deviations of the field
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class Witness:
     Attributes:
         fields: the one or two fields varied.
         grids: their values, `(G,)` each.
-        values, se: `(G,)` or `(G, G)`, first field first; `se` is zero for a trained parameter.
-        others: the values at which the other fields stand (their recovered means).
+        values, se: density of the private records and its standard error, `(G,)` or `(G, G)`, first field first
+            (shares of the records for a field with finitely many values); `se` is zero for a trained parameter.
+        visibility: `(G,)` or `(G, G)`, share of each bump that the release determines.
     """
 
     release: str
@@ -35,7 +38,7 @@ class Witness:
     grids: tuple[np.ndarray, ...]
     values: np.ndarray
     se: np.ndarray
-    others: dict[str, Any]
+    visibility: np.ndarray
 
     def to_dataframe(self) -> Any:
         """One row per grid point."""
@@ -43,11 +46,12 @@ class Witness:
 
         mesh = np.meshgrid(*self.grids, indexing="ij")
         columns = {name: m.ravel() for name, m in zip(self.fields, mesh, strict=True)}
-        return pd.DataFrame({**columns, "witness": self.values.ravel(), "se": self.se.ravel()})
+        found = {"density": self.values.ravel(), "se": self.se.ravel(), "visibility": self.visibility.ravel()}
+        return pd.DataFrame({**columns, **found})
 
     def plot(self, ax: Any = None) -> Any:
         """Curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.plot_witness`."""
-        from bayesrecon.plots.witness import plot_witness
+        from bayesrecon.plots import plot_witness
 
         return plot_witness(self, ax=ax)
 
@@ -58,7 +62,6 @@ def witness(
     fields: str | Sequence[str],
     *,
     points: int = 60,
-    at: Mapping[str, Any] | None = None,
     domain: Mapping[str, Any] | None = None,
     metric: str | None = None,
     key: Any = 0,
@@ -68,22 +71,26 @@ def witness(
 
     Args:
         fields: a field's name or two names.
-        points: grid points per field, over three standard deviations about the recovered mean or the levels.
-        at: values of the other fields; their recovered means by default.
+        points: grid points per field, over three standard deviations about the recovered mean, or the levels.
         domain, metric, key, progress: as in `recover`.
+
+    Raises:
+        BayesreconError: for fields that the model does not have, and where the release does not determine the
+            number of records, so that there is nothing to divide by.
 
     >>> import bayesrecon
     >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
     >>> bayesrecon.witness(release, ("mom_iq", "kid_score")).plot()  # doctest: +SKIP
     """
     names = (fields,) if isinstance(fields, str) else tuple(fields)
-    known = release.model.fields
-    for name in (*names, *(at or {})):
-        if name not in known:
+    model_fields = release.model.fields
+    for name in names:
+        if name not in model_fields:
+            listed = ", ".join(model_fields)
             raise BayesreconError(
-                f"{name!r} is not a field of {release.model.name} ({', '.join(known)}){near(name, known)}"
+                f"{name!r} is not a field of {release.model.name} ({listed}){near(name, model_fields)}"
             )
-    if not 1 <= len(set(names)) == len(names) <= 2 or any(known[n].shape for n in names):
+    if not 1 <= len(set(names)) == len(names) <= 2 or any(model_fields[n].shape for n in names):
         raise BayesreconError("the witness is drawn over one or two different fields that hold one number each")
     if points < 2:
         raise BayesreconError("the witness needs at least two points per field")
@@ -99,24 +106,39 @@ def witness(
         key=key,
         progress=progress,
     )
-    grids = tuple(_grid(problem, name, points) for name in names)
-    others = {n: np.asarray((at or {}).get(n, _typical(problem, n))) for n in known if n not in names}
-    mesh = [m.ravel() for m in np.meshgrid(*grids, indexing="ij")]
-    records: Records = {n: np.broadcast_to(v, (mesh[0].size, *v.shape)).copy() for n, v in others.items()}
-    records |= dict(zip(names, mesh, strict=True))
-    records = {n: np.asarray(records[n], known[n].domain.dtype) for n in known}
     solved, embedding = problem.solved, problem.solved.embedding
-    cross = embedding.cross(solved.basis, records)
-    # mu(z) is the total of k(z, .), a function in the span of the basis.
-    beta = np.linalg.solve(solved.moments.gram, cross.T)
-    size = np.sqrt(np.einsum("qr,rq->q", cross, beta) * float(solved.y @ solved.moments.gram @ solved.y))
+    grids = tuple(_grid(problem, name, points) for name in names)
+    bumps = np.ones((len(solved.cross), 1))
+    for name, grid in zip(names, grids, strict=True):
+        along = _bumps(problem, name, grid)
+        bumps = (bumps[:, :, None] * along[:, None, :]).reshape(len(bumps), -1)
+    values = np.column_stack([np.ones(len(bumps)), bumps])
+    projection = solved.project(values)
+    lost = ((values - projection.fitted) ** 2).sum(axis=0)
+    count, *totals = solved.moments.target @ projection.beta
+    if lost[0] > 0.5 * len(values) or count <= 0:
+        raise BayesreconError(
+            f"{release.name} does not determine how many records there are, so no density can be drawn"
+        )
     noise = np.zeros((solved.basis.size,) * 2)
     if release.temperature:
         noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
-    error = np.sqrt(np.einsum("rq,rs,sq->q", beta, noise, beta, optimize=True))
+    density = np.array(totals) / count
+    slopes = (projection.beta[:, 1:] - density * projection.beta[:, :1]) / count  # of the ratio
+    se = np.sqrt(np.maximum(np.einsum("rq,rs,sq->q", slopes, noise, slopes, optimize=True), 0.0))
+    size = ((values[:, 1:] - values[:, 1:].mean(axis=0)) ** 2).sum(axis=0)
+    seen = np.clip(1 - lost[1:] / np.maximum(size, 1e-300), 0, 1)
     shape = tuple(len(g) for g in grids)
-    values, se = ((x / size).reshape(shape) for x in (cross @ solved.y, error))
-    return Witness(release.name, names, grids, values, se, {n: v.tolist() for n, v in others.items()})
+    return Witness(release.name, names, grids, density.reshape(shape), se.reshape(shape), seen.reshape(shape))
+
+
+def _bumps(problem: Problem, name: str, grid: np.ndarray) -> np.ndarray:
+    """Bumps of unit mass centred on the grid, at the probes, `(Q, G)`; indicators for finitely many values."""
+    values = np.asarray(problem.solved.probes[name], float)[:, None]
+    if problem.attacker.fields[name].domain.kind == "levels":
+        return (values == grid).astype(float)
+    width = _WIDTH * float(problem.reference.scale[name])
+    return np.exp(-0.5 * ((values - grid) / width) ** 2) / (width * np.sqrt(2 * np.pi))
 
 
 def _grid(problem: Problem, name: str, points: int) -> np.ndarray:
@@ -125,15 +147,4 @@ def _grid(problem: Problem, name: str, points: int) -> np.ndarray:
         return np.array(domain.levels)
     centre, scale = float(problem.reference.centre[name]), float(problem.reference.scale[name])
     low, high = max(domain.low, centre - 3 * scale), min(domain.high, centre + 3 * scale)
-    grid = np.linspace(low, high, points)
-    return np.unique(np.round(grid)) if domain.kind == "integer" else grid
-
-
-def _typical(problem: Problem, name: str) -> np.ndarray:
-    """The recovered mean, moved to the nearest legal value."""
-    domain = problem.attacker.fields[name].domain
-    centre = np.asarray(problem.reference.centre[name], float)
-    if domain.kind == "levels":
-        levels = np.array(domain.levels)
-        return levels[np.abs(levels - centre[..., None]).argmin(axis=-1)]
-    return np.round(centre) if domain.kind == "integer" else centre
+    return np.linspace(low, high, points)

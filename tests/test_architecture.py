@@ -198,15 +198,15 @@ def test_importing_allocates_nothing_on_a_device():
 
 
 def test_importing_costs_little_more_than_jax():
-    """Time of one import after the other in one process; a busy machine gets five tries."""
+    """Processor time of one import after the other in one process; a busy machine gets three tries."""
     code = """
         import time
         import jax
-        start = time.perf_counter()
+        start = time.thread_time()
         import bayesrecon.recovery
-        print(time.perf_counter() - start)
+        print(time.thread_time() - start)
     """
-    assert any(float(python(code)) < 0.5 for _ in range(5))
+    assert any(float(python(code)) < 0.5 for _ in range(3))
 
 
 def test_modules_of_the_user_are_not_shadowed(tmp_path):

@@ -451,7 +451,8 @@ BAD_INPUT = {
     ),
     "csv of words": (a_file("a.csv", "sigma\nhigh\n", "recover", "a.csv", *MODEL), "a.csv: .*high"),
     "corrupt netcdf": (a_file("a.nc", "text", "recover", "a.nc"), "a.nc: cannot be read as a netCDF-4 file"),
-    "two files of another kind": (lambda folder: ["recover", "a.nc", "b.nc"], "several files are read as CmdStan"),
+    "two kinds of files": (lambda folder: ["recover", "a.csv", "b.nc"], "b.nc: several files are read as CmdStan"),
+    "one file twice": (lambda folder: [*draws()(folder), "draws.npz"], "draws.npz is given twice"),
     # model
     "unknown model": (with_options("--model", "kidscore_momi"), "no shipped model 'kidscore_momi'; did you mean"),
     "another model": (with_options("--model", "blr"), "shape"),

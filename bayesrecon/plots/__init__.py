@@ -13,3 +13,4 @@ from bayesrecon.plots.forest import plot_recovery as plot_recovery
 from bayesrecon.plots.scatter import plot_recovered_against_true as plot_recovered_against_true
 from bayesrecon.plots.spectrum import plot_spectrum as plot_spectrum
 from bayesrecon.plots.summary import plot_summary as plot_summary
+from bayesrecon.plots.witness import plot_witness as plot_witness

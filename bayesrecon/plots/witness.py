@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     """Where the private data lie as far as the release can tell.
 
-    One field gives a curve with a 95 % band, two fields a map with the zero line; blue is towards the data.
+    One field gives a density with a 95 % band (shares for a field with few values), two fields a map. What the
+    release does not determine is filled in with a smooth cloud of the recovered moments; the title says how much.
 
     Args:
         ax: where to draw.
@@ -28,23 +29,25 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     """
     ax = new_figure().add_subplot() if ax is None else ax
     names = [label(name) for name in witness.fields]
+    share = f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
     if len(names) == 1:
         (grid,) = witness.grids
         half = 1.959964 * witness.se
-        ax.fill_between(grid, witness.values - half, witness.values + half, color=BLUE, alpha=0.25, linewidth=0)
-        ax.plot(grid, witness.values, color=BLUE, marker="o" if len(grid) < 12 else None)
-        ax.axhline(0, color="0.5", linewidth=0.8)
-        ax.set_ylabel("witness (cosine with the data's score)")
+        if len(grid) < 12:
+            ax.errorbar(grid, witness.values, yerr=half, color=BLUE, marker="o", linestyle="none", capsize=3)
+            ax.set_ylabel("share of the records")
+        else:
+            ax.fill_between(grid, witness.values - half, witness.values + half, color=BLUE, alpha=0.25, linewidth=0)
+            ax.plot(grid, witness.values, color=BLUE)
+            ax.set_ylabel("density of the records")
+        ax.set_ylim(bottom=min(0.0, float((witness.values - half).min())))
     else:
-        most = float(np.abs(witness.values).max()) or 1.0
-        drawn = ax.pcolormesh(
-            *witness.grids, witness.values.T, cmap="RdBu", vmin=-most, vmax=most, shading="nearest", rasterized=True
-        )
-        if witness.values.min() < 0 < witness.values.max() and min(witness.values.shape) > 1:
-            ax.contour(*witness.grids, witness.values.T, levels=[0.0], colors="0.3", linewidths=0.8)
-        ax.figure.colorbar(drawn, ax=ax, label="witness (cosine with the data's score)")
+        most = float(witness.values.max())
+        drawn = ax.pcolormesh(*witness.grids, witness.values.T, cmap="Blues", vmin=0, vmax=most, shading="nearest")
+        drawn.set_rasterized(True)
+        ax.figure.colorbar(drawn, ax=ax, label="density of the records")
         ax.set_ylabel(names[1])
     ax.set_xlabel(names[0])
-    ax.set_title(label(f"Where the data of {witness.release} lie"), loc="left")
+    ax.set_title(f"Where the private records lie\n({share})", loc="left")
     finish(ax)
     return ax
