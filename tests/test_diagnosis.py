@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
-from conjugate import normal_mean_model, regression_model, sample_normal_mean, sample_regression
+from conjugate import normal_mean_model, sample_normal_mean
 from matplotlib.text import Text
 
 import bayesrecon
@@ -185,7 +185,7 @@ def polynomials():
     for degree in (1, 2, 3):
         design = np.vander(x, degree + 1, increasing=True)
         y = design @ np.array([1, -1, 0.5, 0.2])[: degree + 1] + rng.normal(size=80)
-        release = from_draws({"b": gaussian(design, y, 3000, rng)}, polynomial(degree))
+        release = from_draws({"b": gaussian(design, y, 2000, rng)}, polynomial(degree))
         found[degree] = bayesrecon.diagnose(release, order=2 * degree + 1)
     return found
 
@@ -243,7 +243,7 @@ def test_the_index_grows_with_what_a_model_sees(polynomials):
     rng, found = np.random.default_rng(7), []
     for count in (2, 4, 8):
         g = np.arange(120) % count
-        draws = gaussian(np.eye(count)[g], rng.normal(g, 1.0), 4000, rng)
+        draws = gaussian(np.eye(count)[g], rng.normal(g, 1.0), 2000, rng)
         found.append(bayesrecon.diagnose(from_draws({"mu": draws}, groups(count)), order=1))
     # A count and a sum for each group.
     assert [d.rank for d in found] == [4, 8, 16]
@@ -253,16 +253,13 @@ def test_the_index_grows_with_what_a_model_sees(polynomials):
 # Several releases of one data set
 
 
-def test_halves_pool_to_the_whole():
-    rng = np.random.default_rng(0)
-    x = rng.normal(3, 2, (60, 1))
-    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
-    draws = {k: v.reshape(4, 2000, *v.shape[2:]) for k, v in sample_regression(x, y, 8000, rng).items()}
-    release = from_draws(draws, regression_model())
-    whole = bayesrecon.recover(release)
-    numbers = np.unique(np.asarray(release.chain))
-    pooled = bayesrecon.recover([chains_of(release, numbers[:2]), chains_of(release, numbers[2:])])
-    assert pooled.draws == whole.draws == 8000
+def test_halves_pool_to_the_whole(kidiq):
+    whole = bayesrecon.recover(kidiq)
+    numbers = np.unique(np.asarray(kidiq.chain))
+    assert len(numbers) >= 4
+    half = len(numbers) // 2
+    pooled = bayesrecon.recover([chains_of(kidiq, numbers[:half]), chains_of(kidiq, numbers[half:])])
+    assert pooled.draws == whole.draws == 4000
     assert [row.name for row in pooled] == [row.name for row in whole]
     for one, other in zip(whole, pooled, strict=True):
         assert abs(one.estimate - other.estimate) < 0.25 * one.se, one.name
@@ -274,7 +271,7 @@ def test_halves_pool_to_the_whole():
 def test_releases_of_different_data_contradict_each_other():
     rng, model = np.random.default_rng(1), normal_mean_model()
     releases = [from_draws(sample_normal_mean(rng.normal(2, 1, n), 2000, rng), model) for n in (50, 500)]
-    with pytest.raises(bayesrecon.BayesreconError, match=r"the releases contradict each other on n: .* and .* data set"):
+    with pytest.raises(bayesrecon.BayesreconError, match="the releases contradict each other on n: "):
         bayesrecon.recover(releases)
     with pytest.raises(bayesrecon.BayesreconError, match="at least two"):
         bayesrecon.recover(releases[:1])
