@@ -61,8 +61,12 @@ def metric_factor(release: Release, metric: str | None) -> np.ndarray:
         raise BayesreconError(
             f"{count} draws are too few for the covariance of {d} parameters; supply more draws or metric='identity'"
         )
-    centred = theta - weights @ theta
-    spread = np.sqrt(weights @ centred**2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = theta - weights @ theta
+        spread = np.sqrt(weights @ centred**2)
+    if not np.isfinite(spread).all():
+        far = release.model.coordinates[int(np.flatnonzero(~np.isfinite(spread))[0])]
+        raise BayesreconError(f"the draws of {far} are too large to have a variance; are they of this model?")
     fixed = np.flatnonzero(~(spread > 1e-12 * (1 + np.abs(theta).max(axis=0))))
     if fixed.size:
         raise BayesreconError(

@@ -82,18 +82,27 @@ class Domain:
             m = np.clip((centre - low) / (high - low), 0.02, 0.98)
             v = np.clip((scale / (high - low)) ** 2, 1e-8, 0.3 * m * (1 - m))
             strength = m * (1 - m) / v - 1
-            return low + (high - low) * rng.beta(m * strength, (1 - m) * strength, size=shape)
+            return np.clip(low + (high - low) * rng.beta(m * strength, (1 - m) * strength, size=shape), low, high)
         # A gamma law with the wanted moments: no heavy tail that would rule every average over the records.
         sign, end = (1.0, low) if math.isfinite(low) else (-1.0, high)
         m = np.maximum(sign * (centre - end), 0.3 * np.abs(scale) + 1e-12)
         strength = np.clip((m / np.maximum(scale, 1e-12)) ** 2, 0.1, 1e6)
-        return end + sign * rng.gamma(strength, m / strength, size=shape)
+        return np.clip(end + sign * rng.gamma(strength, m / strength, size=shape), low, high)
 
 
 REAL = Domain()
 POSITIVE = Domain("interval", low=0.0)
 BINARY = Domain("levels", levels=(0.0, 1.0))
 COUNT = Domain("integer", low=0.0)
+
+
+def whole_numbers(low: float, high: float, field: str) -> Domain:
+    """The whole numbers between two ends, which need not be whole themselves."""
+    first, last = np.ceil(low), np.floor(high)
+    if first > last:
+        raise BayesreconError(f"domain of field {field!r}: there is no whole number between {low:g} and {high:g}")
+    return Domain("integer", float(first), float(last))
+
 
 _NAMED = {
     "real": REAL,
@@ -132,6 +141,8 @@ def parse(spec: "Domain | str | Sequence[float]", field: str) -> Domain:
         if len(values) != 2 or not values[0] < values[1]:
             raise BayesreconError(f"domain of field {field!r}: an interval is (low, high) with low < high, got {spec}")
         return Domain("interval", *values)
+    if not np.isfinite(values).all():
+        raise BayesreconError(f"domain of field {field!r}: the values must be finite numbers, got {spec!r}")
     if not values:
         raise BayesreconError(f"domain of field {field!r}: the list of values is empty")
     return Domain("levels", levels=tuple(sorted(set(values))))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.domains import Domain, parse
+from bayesrecon.domains import Domain, parse, whole_numbers
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.types import Field, Model
 
@@ -59,7 +59,7 @@ def check_knowledge(
     for name, spec in (domain or {}).items():
         new = parse(spec, name)
         if isinstance(spec, tuple) and fields[name].domain.kind == "integer":
-            new = replace(new, kind="integer")
+            new = whole_numbers(new.low, new.high, name)
         fields[name] = replace(fields[name], domain=new)
     for name, pair in (bounds or {}).items():
         fields[name] = replace(fields[name], domain=_narrow(fields[name].domain, pair, name))
@@ -82,7 +82,10 @@ def check_knowledge(
 
 
 def _narrow(old: Domain, pair: Any, name: str) -> Domain:
-    new = parse(tuple(pair), name)
+    try:
+        new = parse(tuple(pair), name)
+    except TypeError:
+        raise BayesreconError(f"bounds of field {name!r}: expected (low, high), got {pair!r}") from None
     if old.kind == "levels":
         levels = tuple(v for v in old.levels if new.low <= v <= new.high)
         if not levels:
@@ -91,11 +94,13 @@ def _narrow(old: Domain, pair: Any, name: str) -> Domain:
     low, high = max(old.low, new.low), min(old.high, new.high)
     if not low < high:
         raise BayesreconError(f"bounds of field {name!r} leave nothing of its domain [{old.low:g}, {old.high:g}]")
-    return Domain("integer" if old.kind == "integer" else "interval", low, high)
+    return whole_numbers(low, high, name) if old.kind == "integer" else Domain("interval", low, high)
 
 
 def _values(spec: Field, name: str, values: Any) -> np.ndarray:
     try:
+        if np.iscomplexobj(values):
+            raise TypeError
         array = np.asarray(values, float)
     except (TypeError, ValueError):
         raise BayesreconError(f"known field {name!r} holds values that are not numbers") from None

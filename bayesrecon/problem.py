@@ -77,6 +77,8 @@ def solve_release(
 def generator(key: Any) -> np.random.Generator:
     """A NumPy generator from an integer or a JAX key."""
     if isinstance(key, (int, np.integer)):
+        if key < 0:
+            raise BayesreconError(f"key {key}: a seed is not negative")
         return np.random.default_rng(int(key))
     import jax
 

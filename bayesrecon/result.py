@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ _NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
 _META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recovery:
     """Recovered statistics of the private data; index it by name: `result["n"].estimate`.
 
@@ -71,7 +71,7 @@ class Recovery:
     spectrum: np.ndarray
     pseudo: PseudoData
     warnings: tuple[str, ...] = ()
-    seconds: float = field(default=0.0, compare=False)
+    seconds: float = 0.0
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -117,8 +117,9 @@ class Recovery:
             values = np.asarray(values)
             dims = ("pseudo_record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1)))
             data[f"record_{name}"] = (dims, values)
-        attributes = {name: getattr(self, name) for name in _META}
-        attributes |= {"gap": int(self.gap), "warnings": json.dumps(self.warnings)}
+        # Prefixed: xarray takes plain names such as "coordinates" for its own.
+        attributes = {f"bayesrecon_{name}": getattr(self, name) for name in _META}
+        attributes |= {"bayesrecon_gap": int(self.gap), "bayesrecon_warnings": json.dumps(self.warnings)}
         names = np.array([r.name for r in self.rows], dtype=object)
         return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
@@ -156,9 +157,11 @@ def load_result(path: str | Path) -> Recovery:
 
     Raises `BayesreconError` when the file is not such a result.
     """
+    import h5py
     import xarray as xr
 
     try:
+        h5py.File(path, "r").close()  # a damaged file is noticed here without a trace on stderr
         with xr.open_dataset(path, engine="h5netcdf") as handle:
             data = handle.load()
         rows = tuple(
@@ -171,9 +174,9 @@ def load_result(path: str | Path) -> Recovery:
         )
         prefix = "record_"
         records = {str(k)[len(prefix) :]: v.values for k, v in data.items() if str(k).startswith(prefix)}
-        meta: dict[str, Any] = {name: data.attrs[name] for name in _META}
+        meta: dict[str, Any] = {name: data.attrs[f"bayesrecon_{name}"] for name in _META}
         meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
-        warnings = tuple(str(w) for w in json.loads(data.attrs["warnings"]))
+        warnings = tuple(str(w) for w in json.loads(data.attrs["bayesrecon_warnings"]))
         return Recovery(
             rows=rows,
             spectrum=data["spectrum"].values,
@@ -183,7 +186,7 @@ def load_result(path: str | Path) -> Recovery:
         )
     except FileNotFoundError:
         raise BayesreconError(f"no such file: {path}") from None
-    except (KeyError, ValueError, OSError, TypeError, AttributeError) as error:
+    except (KeyError, IndexError, ValueError, OSError, RuntimeError, TypeError, AttributeError) as error:
         raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
 
 

@@ -62,7 +62,7 @@ def _decompose(scores: np.ndarray, finite: bool) -> tuple[Spectrum, np.ndarray, 
     singular = scipy.linalg.svdvals(triangle)
     # Fewer rows than records bound the rank as well.
     singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]
-    drop = singular[:-1] / np.maximum(singular[1:], 1e-300)
+    drop = singular[:-1] / np.maximum(singular[1:], 1e-15)
     middle = singular[(np.arange(1, len(singular)) + len(singular)) // 2]
     drop[(singular[1:] > _ROUNDING) | (singular[1:] > _FLAT * middle)] = 1.0
     gap = bool(finite and drop.size and drop.max() >= _GAP)

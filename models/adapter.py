@@ -10,7 +10,16 @@ import numpy as np
 
 from bayesrecon.domains import REAL, Domain, parse
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.models.inspection import Program, check_sites, domain_of, inspect_sites, log_prob, parameter, trace
+from bayesrecon.models.inspection import (
+    Program,
+    check_sites,
+    domain_of,
+    inspect_sites,
+    log_prob,
+    observed_supports,
+    parameter,
+    trace,
+)
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Field, Model
 
@@ -70,9 +79,9 @@ def from_numpyro(
 
     observed: dict[str, Domain] = {}
     # Neutral values first, to learn the observed sites' supports; then again inside the right domains.
-    for k, site in inspect_sites(program, dummy(2), constants, title).items():
-        if k in record and site.kind == "observed":
-            observed[k] = domain_of(site.support)
+    for k, support in observed_supports(program, dummy(2), constants, title).items():
+        if k in record:
+            observed[k] = domain_of(support)
     two, three = (inspect_sites(program, dummy(n), constants, title) for n in (2, 3))
     check_sites(two, three, title)
     likelihood = [n for n, s in three.items() if s.kind in ("observed", "factor") and s.terms != two[n].terms]
@@ -142,9 +151,18 @@ def _check_factorises(
         single = jnp.sum(jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, one))
         return whole, single, {n: jnp.sum(joint[n]) - jnp.sum(moved[n]) for n in joint if n not in likelihood}
 
-    point = np.linspace(0.1, 0.4, model.dimension)  # unequal, so that exchanged latents show
-    whole, single, prior = jax.jit(evaluate)(point, batch, other)
-    if np.isfinite(whole) and not np.isclose(whole, single, rtol=1e-8, atol=1e-8):
+    run = jax.jit(evaluate)
+    # Unequal coordinates, so that exchanged latents show; further points where the likelihood vanishes.
+    for low, high in ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0)):
+        whole, single, prior = run(np.linspace(low, high, model.dimension), batch, other)
+        if np.isfinite(whole):
+            break
+    else:
+        raise BayesreconError(
+            f"{model.name}: the likelihood is not finite at any of the points tried, so that it cannot be checked; "
+            "state where the fields lie with domain="
+        )
+    if not np.isclose(whole, single, rtol=1e-8, atol=1e-8):
         raise BayesreconError(
             f"{model.name}: the likelihood is not a product over records (three records together give "
             f"{float(whole):.6g}, one by one {float(single):.6g}); a mean, a scale or a lag taken over the data "

@@ -58,8 +58,8 @@ def trace(
     except Exception as error:
         text = str(error).strip().splitlines()
         raise BayesreconError(
-            f"{title} fails on records of the declared shapes and domains: {type(error).__name__}"
-            f"{': ' + text[0] if text else ''}"
+            f"{title} fails on a few records of the declared shapes and domains, each of which must stand on its "
+            f"own (a lag belongs into the record): {type(error).__name__}{': ' + text[0] if text else ''}"
         ) from error
 
 
@@ -67,6 +67,22 @@ def log_prob(site: Mapping[str, Any]) -> Any:
     """Log probability of a sample site, with its scale."""
     value = site["fn"].log_prob(site["value"])
     return value if site["scale"] is None else site["scale"] * value
+
+
+def observed_supports(
+    program: Program, batch: Mapping[str, np.ndarray], constants: Mapping[str, Any], title: str
+) -> dict[str, Any]:
+    """Supports of the observed sites by name; bounds that do not depend on the records are concrete."""
+    found: dict[str, Any] = {}
+
+    def abstract(values: dict[str, Any]) -> int:
+        with jax.ensure_compile_time_eval():
+            sites = trace(program, values, constants, title)
+            found.update({n: s["fn"].support for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]})
+        return 0
+
+    jax.eval_shape(abstract, dict(batch))
+    return found
 
 
 def inspect_sites(

@@ -77,9 +77,21 @@ def check_records(model: Model, records: Mapping[str, Any]) -> Records:
             raise BayesreconError(f"field {name!r} holds {outside.flat[0]:g}, which is outside its domain")
         checked[name] = values.astype(field.domain.dtype)
     lengths = {name: len(v) for name, v in checked.items()}
+    if not all(lengths.values()):
+        raise BayesreconError("the data hold no records")
     if len(set(lengths.values())) > 1:
         raise BayesreconError(f"the fields differ in length: {', '.join(f'{k} {n}' for k, n in lengths.items())}")
     return checked
+
+
+def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept: float, key: Any) -> None:
+    """Refuse settings of a run that cannot work, before any work is done."""
+    if min(chains, draws, thinning) < 1 or warmup < 0:
+        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup not negative")
+    if not 0 < target_accept < 1:
+        raise BayesreconError(f"target_accept={target_accept}: expected a rate between 0 and 1, e.g. 0.9")
+    if isinstance(key, (int, np.integer)) and key < 0:
+        raise BayesreconError(f"key {key}: a seed is not negative")
 
 
 @in_float64
@@ -114,8 +126,7 @@ def nuts(
     """
     if model.program is None:
         raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
-    if min(chains, draws, thinning) < 1 or warmup < 0:
-        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup not negative")
+    check_run(chains, draws, warmup, thinning, target_accept, key)
     records = check_records(model, data)
     from numpyro.infer import MCMC, NUTS, init_to_uniform
 

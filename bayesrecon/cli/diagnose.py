@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bayesrecon.diagnosis import Diagnosis, Eigenfunction
+    from bayesrecon.types import Release
 
 _MOST_ROWS = 60
 
@@ -31,6 +32,9 @@ def diagnose(
     download: options.Download = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the diagnosis (.json or .csv).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the diagnosis (.png, .pdf or .svg).")] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="What fewer or rounder draws would still give away, instead.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Tell what a release determines about its data, and what stays hidden."""
@@ -43,6 +47,9 @@ def diagnose(
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
     opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
+    if plan:
+        _plan(opened, seed, out, plot, json)
+        return
     with console.progress_bar() as progress:
         result = run(
             opened,
@@ -69,6 +76,37 @@ def diagnose(
     console.out.print(headline(result), highlight=False, markup=False, soft_wrap=True)
     console.out.print(feature_table(result))
     console.out.print(eigenfunction_table(result))
+
+
+def _plan(release: "Release", seed: int, out: Path | None, plot: Path | None, json: bool) -> None:
+    """The release planner: predicted errors and shifts, as a table, a file or JSON."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli import console, tables
+    from bayesrecon.cli.saving import save_result
+    from bayesrecon.planner import plan as run
+
+    with console.progress_bar() as progress:
+        result = run(release, key=seed, progress=progress)
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        from bayesrecon.plots import plot_plan
+
+        plot_plan(result, path=plot)
+    if json:
+        console.emit_json(result.to_dict())
+        return
+    frame = result.to_dataframe()
+    title = f"{result.release}: standard errors with fewer draws, and shifts when parameters are rounded"
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("statistic", no_wrap=True)
+    for column in frame.columns:
+        table.add_column(column.replace(" @ ", "\n"), justify="right", no_wrap=True)
+    for name, row in frame.iterrows():
+        table.add_row(escape(str(name)), *(tables.number(v, 3) for v in row))
+    console.out.print(table)
 
 
 def headline(result: "Diagnosis") -> str:

@@ -48,7 +48,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
     sys.modules[loader.name] = module
     try:
         loader.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BayesreconError(f"--model {spec}: {path} does not import: {_first(error)}") from None
     make = getattr(module, function, None)
     if not callable(make):
@@ -57,7 +57,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
         model = make(**(settings or {}))
     except BayesreconError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BayesreconError(f"--model {spec}: {function}() failed: {_first(error)}") from None
     if not isinstance(model, Model):
         raise BayesreconError(
@@ -76,6 +76,8 @@ def open_release(
     download: bool = False,
 ) -> Release:
     """A release from a posteriordb name or from files of draws."""
+    if settings is not None and model is None:
+        raise BayesreconError("--settings belong to a model: name it with --model")
     chosen = load_model(model, parse_settings(settings)) if model else None
     if len(sources) == 1 and not _is_file(sources[0]):
         from bayesrecon.posteriors import from_posteriordb
@@ -134,12 +136,12 @@ def read_table(path: str) -> dict[str, Any]:
     raise BayesreconError(f"{path}: data are read from .csv, .json and .npz files")
 
 
-def known_fields(path: str | None, model: Model) -> dict[str, np.ndarray] | None:
+def known_fields(path: str | None, model: Model) -> dict[str, Any] | None:
     """The columns of a design file that are fields of the model's record."""
     if path is None:
         return None
     table = read_table(path)
-    known = {f: np.asarray(table[f]) for f in model.fields if f in table}
+    known = {f: table[f] for f in model.fields if f in table}
     if not known:
         raise BayesreconError(
             f"--known {path}: none of its columns ({', '.join(table)}) is a field of {model.name} "
@@ -170,6 +172,8 @@ def open_data(
         model = load_model(model_name, given)
         return model, {f: table[f] for f in model.fields if f in table}
     entry = find(model_name)
+    if entry.records is not None and (response or covariates):
+        raise BayesreconError(f"--response and --covariates are for generic regressions; {model_name} has fixed fields")
     if entry.records is None:
         names = covariates.split(",") if covariates else [c for c in table if c != (response or "y")]
         given = {"covariates": names, "response": response or "y", **given}

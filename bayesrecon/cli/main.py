@@ -120,14 +120,14 @@ def fit(
 ) -> None:
     """Fit a model with NumPyro NUTS and write the draws, and only the draws, to a netCDF file."""
     from bayesrecon.cli import console, inputs
-    from bayesrecon.posteriors.nuts import convergence, nuts, save_draws
+    from bayesrecon.posteriors.nuts import check_records, check_run, convergence, nuts, save_draws
 
     check_suffix(out, (".nc",), "--out")
-    if not out.parent.is_dir():
-        raise BayesreconError(f"cannot write {out}: the folder {out.parent} does not exist")
     if chain_method not in ("auto", "vectorized", "parallel", "sequential"):
         raise BayesreconError(f"--chain-method {chain_method}: expected auto, vectorized, parallel or sequential")
     target, records = inputs.open_data(model, data, response=response, covariates=covariates, settings=settings)
+    records = check_records(target, records)
+    check_run(chains, draws, warmup, thin, target_accept, seed)
     count = len(next(iter(records.values())))
     console.say(f"NUTS on {target.name}: {count} records, {target.dimension} parameters, {chains} chains, {_device()}")
     release = nuts(
@@ -256,15 +256,25 @@ def _convergence_table(release: Any, state: Any) -> Any:
 def main() -> None:
     """Entry point: bad input is one line on stderr and exit code 2."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
     except BayesreconError as error:
-        print(f"bayesrecon: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+        message = str(error)
     except OSError as error:
-        print(f"bayesrecon: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)  # noqa: T201
-        sys.exit(2)
+        message = f"{error.strerror or error}: {error.filename or ''}"
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        # The command line library's own errors: a wrong option, a missing argument.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            sys.exit(2)
+        if type(error).__name__ == "Abort":
+            sys.exit(130)
+        if not hasattr(error, "format_message"):
+            raise
+        message = error.format_message()  # type: ignore[attr-defined]
+    print(f"bayesrecon: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from bayesrecon.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum as plot_diagnosis_spectrum
 from bayesrecon.plots.diagnosis import plot_visibility as plot_visibility
 from bayesrecon.plots.forest import plot_recovery as plot_recovery
+from bayesrecon.plots.planner import plot_plan as plot_plan
 from bayesrecon.plots.scatter import plot_recovered_against_true as plot_recovered_against_true
 from bayesrecon.plots.spectrum import plot_spectrum as plot_spectrum
 from bayesrecon.plots.summary import plot_summary as plot_summary
