@@ -49,6 +49,8 @@ class Domain:
         """
         if self.kind == "levels":
             return rng.choice(np.asarray(self.levels, self.dtype), size=shape)
+        if self.low == self.high:
+            return np.full(shape, self.low, self.dtype)
         centre, scale = np.asarray(centre, float), np.asarray(scale, float)
         if self.kind == "integer":
             # At least one neighbour on each side, or a narrow field would collapse to one value.
@@ -100,7 +102,7 @@ def whole_numbers(low: float, high: float, field: str) -> Domain:
     """The whole numbers between two ends, which need not be whole themselves."""
     first, last = np.ceil(low), np.floor(high)
     if first > last:
-        raise BayesreconError(f"domain of field {field!r}: there is no whole number between {low:g} and {high:g}")
+        raise BayesreconError(f"the bounds {low:g} and {high:g} of field {field!r} leave nothing: no whole number")
     return Domain("integer", float(first), float(last))
 
 

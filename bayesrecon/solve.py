@@ -12,6 +12,7 @@ from bayesrecon.spectrum import Spectrum, decompose
 from bayesrecon.types import PseudoData, Records
 
 _SMALLEST_POOL, _LARGEST_POOL, _PROBES = 64, 1024, 512
+_EQUATIONS = 4  # per feature, or errors cannot be judged
 
 
 @dataclass(frozen=True)
@@ -90,10 +91,11 @@ def find_basis(
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)
         spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite)
-        if embedding.release.temperature and spectrum.rank >= available:
+        if embedding.release.temperature and available < _EQUATIONS * spectrum.rank:
             raise BayesreconError(
                 f"too few draws: {embedding.release.size} draws of {embedding.metric.shape[1]} parameters give "
-                f"{available} equations, and the model has at least as many features; supply more draws"
+                f"{available} equations for at least {spectrum.rank} features; supply more draws "
+                f"({-(-_EQUATIONS * spectrum.rank // embedding.metric.shape[1])} or more)"
             )
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)

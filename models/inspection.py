@@ -174,9 +174,9 @@ def domain_of(support: Any) -> Domain:
 
 def _bound(constraint: Any, which: str) -> float:
     value = getattr(constraint, which, None)
-    if value is None or isinstance(value, Tracer) or np.ndim(value):
+    if value is None or isinstance(value, Tracer) or np.unique(value).size != 1:
         return -math.inf if which == "lower_bound" else math.inf
-    return float(value)
+    return float(np.unique(value)[0])
 
 
 def _start(site: dict[str, Any]) -> Any:

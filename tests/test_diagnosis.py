@@ -277,6 +277,15 @@ def test_releases_of_different_data_contradict_each_other():
         bayesrecon.recover(releases[:1])
 
 
+def test_several_names_are_pooled(run, database):
+    names = KIDIQ_POSTERIORS[:2]
+    found = document(run("recover", *names, "--draws", 1000, "--json"))
+    expected = bayesrecon.recover([from_posteriordb(name, draws=1000) for name in names]).to_dict()
+    assert {k: v for k, v in found.items() if k != "seconds"} == {k: v for k, v in expected.items() if k != "seconds"}
+    assert (found["draws"], found["release"]) == (2000, " + ".join(names))
+
+
+@pytest.mark.slow
 def test_eight_releases_of_one_survey(run, database):
     found = document(run("recover", *KIDIQ_POSTERIORS, "--json"))
     rows = {row["name"]: row for row in found["statistics"]}

@@ -76,9 +76,10 @@ def open_release(
     download: bool = False,
 ) -> Release:
     """A release from a posteriordb name or from files of draws."""
-    if settings is not None and model is None:
+    given = parse_settings(settings)
+    if given and model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
-    chosen = load_model(model, parse_settings(settings)) if model else None
+    chosen = load_model(model, given) if model else None
     if len(sources) == 1 and not _is_file(sources[0]):
         from bayesrecon.posteriors import from_posteriordb
 

@@ -14,7 +14,7 @@ def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> No
     if path.suffix not in allowed:
         raise BayesreconError(f"{option} {path}: the name must end in {' or '.join(allowed)}")
     if path.is_dir():
-        raise BayesreconError(f"{option} {path}: this is a folder")
+        raise BayesreconError(f"{option} {path}: this is a directory")
     if not path.parent.is_dir():
         raise BayesreconError(f"{option} {path}: the folder {path.parent} does not exist")
 
