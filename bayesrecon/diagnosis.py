@@ -179,7 +179,7 @@ def diagnose(
     rows = {row.name: row for row in rows_of(library, totals, solved.embedding)}
     values = library.evaluate(solved.probes)
     in_the_limit = values - solved.project(values, limit=True).fitted
-    limit = library.visibility(values, values - in_the_limit)
+    limit = library.visibility(values, values - in_the_limit, solved.basis.size)
     residual = np.sqrt(np.mean(in_the_limit**2, axis=0))
     count = abs(totals.totals[library.index(["1"])[0]])
     eigenvalues, noise, functions = mercer(solved, max(count, 1.0))

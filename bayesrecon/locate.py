@@ -78,7 +78,9 @@ def _follow_moments(
         values = library.evaluate(solved.probes)
         projection = solved.project(values)
         totals = dict(zip(library.parts, solved.moments.target @ projection.beta, strict=True))
-        seen = dict(zip(library.parts, library.visibility(values, projection.fitted) >= _SEEN, strict=True))
+        seen = dict(
+            zip(library.parts, library.visibility(values, projection.fitted, solved.basis.size) >= _SEEN, strict=True)
+        )
         if not (seen["1"] and totals["1"] > 0):
             break
         moved = 0.0

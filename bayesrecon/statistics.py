@@ -75,8 +75,11 @@ class Library:
         """All parts at the records, `(M, P)`."""
         return np.stack([p.values(records) for p in self.parts.values()], axis=1)
 
-    def visibility(self, values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+    def visibility(self, values: np.ndarray, fitted: np.ndarray, rank: int) -> np.ndarray:
         """`1 - |f - P f|^2 / |f - P_low f|^2` for every part, `(P,)`.
+
+        Both norms are per degree of freedom left at the probes: a basis of `rank` functions explains a share
+        `rank / Q` of anything.
 
         Args:
             values, fitted: `(Q, P)` the parts and their projections at probe records.
@@ -92,6 +95,8 @@ class Library:
                 low = values[:, self.index(lower)]
                 rest[:, members] -= low @ np.linalg.lstsq(low, values[:, members], rcond=1e-12)[0]
         size = (rest**2).sum(axis=0)
+        freedom = np.array([len(values) - len(part.lower) for part in self.parts.values()], float)
+        lost = lost * freedom / (len(values) - rank)
         # A part that simpler ones explain entirely is seen through them.
         explained = size <= 1e-16 * whole
         return np.where(explained, 1.0, np.clip(1 - lost / np.where(explained, 1.0, size), 0, 1))

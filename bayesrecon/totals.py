@@ -49,7 +49,7 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
     series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
     spread = series.std(axis=0)[: parts.shape[1]]
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
-    visibility = library.visibility(parts, projection.fitted[:, : parts.shape[1]])
+    visibility = library.visibility(parts, projection.fitted[:, : parts.shape[1]], solved.basis.size)
     count = parts.shape[1]
     unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted[:, :count])
     if exact.size:

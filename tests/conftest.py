@@ -1,8 +1,17 @@
 """Fixtures that several files share."""
 
 import os
+import sys
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left():
+    """Figures that a test drew are closed after it."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(scope="session")
