@@ -5,7 +5,8 @@ release resolves must match the target within its noise:
 
     | u_k' (e' w - target) | <= q   for all k,   u_k the whitened directions of the noise,
 
-with q such that all hold together at the stated level (Bonferroni over the directions). Totals are linear in w;
+with q such that all hold together at the stated level (Bonferroni over the directions), or a little more where the
+candidates, being a sample, need it. Totals are linear in w;
 means are linear-fractional and become linear by the Charnes-Cooper transformation; a variance is the smallest
 second moment about any centre, which bounds it from both sides by linear programs on a grid of centres.
 """
@@ -30,6 +31,7 @@ from bayesrecon.types import Records, Release
 
 _CANDIDATES = 3000
 _CENTRES = 9
+_MARGIN, _FARTHEST = 1.2, 3.0
 
 
 @dataclass(frozen=True)
@@ -154,9 +156,24 @@ class _Program:
         whiten = vectors[:, kept] / np.sqrt(values[kept])
         self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.moments.target
         quantile = -ndtri((1 - level) / (2 * len(self.target)))
-        self.slack = np.full(len(self.target), quantile)
         self.size = cross.shape[0]
         self.fixed = problem.attacker.total
+        self.slack = np.full(len(self.target), max(quantile, _MARGIN * self._least_slack(quantile)))
+
+    def _least_slack(self, quantile: float) -> float:
+        """The smallest slack at which any measure on the candidates fits: they are a sample, and may just miss."""
+        ones = np.ones((len(self.target), 1))
+        upper = np.concatenate([np.hstack([self.matrix, -ones]), np.hstack([-self.matrix, -ones])])
+        limit = np.concatenate([self.target, -self.target])
+        equal = np.append(np.ones(self.size), 0.0)[None] if self.fixed else None
+        right = np.array([self.fixed]) if self.fixed else None
+        least, _ = self._solve(np.append(np.zeros(self.size), 1.0), upper, limit, equal, right)
+        if least is None or least > _FARTHEST * quantile:
+            raise BayesreconError(
+                "no data set on this domain is consistent with the release: widen the domain, or the draws do not "
+                "belong to the model"
+            )
+        return least
 
     def total(self, values: np.ndarray) -> tuple[float | None, float | None]:
         """Range of `sum_m w_m f(z_m)`."""
@@ -197,7 +214,7 @@ class _Program:
     def _solve(
         self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Any, right: Any
     ) -> tuple[float | None, float | None]:
-        # Rows and columns scaled: HiGHS works with absolute tolerances.
+        # Columns scaled: HiGHS works with absolute tolerances.
         scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12)
         ends: list[float | None] = []
         for sign in (1.0, -1.0):
@@ -210,11 +227,6 @@ class _Program:
                 bounds=(0, None),
                 method="highs",
             )
-            if found.status == 2:
-                raise BayesreconError(
-                    "no data set on this domain is consistent with the release: widen the domain, or the draws do not "
-                    "belong to the model"
-                )
             ends.append(None if found.status == 3 or found.fun is None else float(sign * found.fun))
         return ends[0], ends[1]
 

@@ -1,6 +1,7 @@
 """Bounds on partly determined statistics, the release planner, and the witness."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from conjugate import regression_model, sample_regression
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import load
-from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.posteriors import from_draws, from_posteriordb, save_draws
 from bayesrecon.posteriors.sources import dirac
 
 
@@ -231,3 +232,41 @@ def test_witness_of_a_binary_field_gives_shares(database):
 def test_witness_needs_a_number_of_records(database):
     with pytest.raises(bayesrecon.BayesreconError, match="how many records"):
         bayesrecon.witness(from_posteriordb("eight_schools-eight_schools_noncentered"), "y")
+
+
+# --- command line and plots -----------------------------------------------------------------------------------
+
+
+def run(monkeypatch, capsys, *arguments):
+    from bayesrecon.cli.main import main
+
+    monkeypatch.setattr("sys.argv", ["bayesrecon", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code, *capsys.readouterr()
+
+
+def test_plan_on_the_command_line(database, monkeypatch, capsys, tmp_path):
+    path = tmp_path / "plan.png"
+    code, out, _ = run(monkeypatch, capsys, "diagnose", "kidiq-kidscore_momiq", "--plan", "--json", "--plot", path)
+    assert code == 0
+    names = [outlook["name"] for outlook in json.loads(out)["outlooks"]]
+    assert names[:2] == ["n", "mean(mom_iq)"]
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_bounds_on_the_command_line(logistic_case, monkeypatch, capsys, tmp_path):
+    _, release, _ = logistic_case
+    draws, picture = tmp_path / "draws.nc", tmp_path / "bounds.png"
+    save_draws(release, draws)
+    options = ("--bounds", "dist=0:250", "--json", "--plot", picture)
+    code, out, _ = run(monkeypatch, capsys, "diagnose", draws, *options)
+    found = json.loads(out)
+    assert code == 0
+    assert found["domain"]["dist"] == [0.0, 250.0]
+    assert found["intervals"][0]["lower"] < 600 < found["intervals"][0]["upper"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    code, out, err = run(monkeypatch, capsys, "diagnose", draws, "--bounds", "dist=low")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "FIELD=LOW:HIGH" in err

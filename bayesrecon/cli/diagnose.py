@@ -1,7 +1,7 @@
 """`bayesrecon diagnose`: what a release can and cannot give away."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,6 +35,10 @@ def diagnose(
     plan: Annotated[
         bool, typer.Option("--plan", help="What fewer or rounder draws would still give away, instead.")
     ] = False,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option("--bounds", help="FIELD=LOW:HIGH, once per unknown field: 99 % bounds on that domain, instead."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Tell what a release determines about its data, and what stays hidden."""
@@ -49,6 +53,10 @@ def diagnose(
     opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
     if plan:
         _plan(opened, seed, out, plot, json)
+        return
+    if bounds:
+        given = inputs.known_fields(known, opened.model)
+        _bounds(opened, inputs.parse_intervals(bounds), given, total, seed, out, plot, json)
         return
     with console.progress_bar() as progress:
         result = run(
@@ -106,6 +114,47 @@ def _plan(release: "Release", seed: int, out: Path | None, plot: Path | None, js
         table.add_column(column.replace(" @ ", "\n"), justify="right", no_wrap=True)
     for name, row in frame.iterrows():
         table.add_row(escape(str(name)), *(tables.number(v, 3) for v in row))
+    console.out.print(table)
+
+
+def _bounds(
+    release: "Release",
+    domain: dict[str, tuple[float, float]],
+    known: "dict[str, Any] | None",
+    total: float | None,
+    seed: int,
+    out: Path | None,
+    plot: Path | None,
+    json: bool,
+) -> None:
+    """Intervals consistent with the release, as a table, a file or JSON."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.bounds import bound as run
+    from bayesrecon.cli import console, tables
+    from bayesrecon.cli.saving import save_result
+
+    with console.progress_bar() as progress:
+        result = run(release, domain=domain, known=known, total=total, key=seed, progress=progress)
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        from bayesrecon.plots import plot_bounds
+
+        plot_bounds(result, path=plot)
+    if json:
+        console.emit_json(result.to_dict())
+        return
+    where = ", ".join(f"{k} in {v}" for k, v in result.domain.items())
+    title = f"{result.release}: {result.level:.0%} bounds over data sets with {where}"
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("statistic", no_wrap=True)
+    for heading in ("lower", "upper", "width"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for interval in result.intervals:
+        ends = (interval.lower, interval.upper, interval.width)
+        table.add_row(escape(interval.name), *(tables.number(v) for v in ends))
     console.out.print(table)
 
 

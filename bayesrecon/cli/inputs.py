@@ -26,6 +26,19 @@ def parse_settings(text: str | None) -> dict[str, Any]:
     return settings
 
 
+def parse_intervals(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """`FIELD=LOW:HIGH` as `{field: (low, high)}`; an end may be inf or -inf."""
+    found = {}
+    for text in texts:
+        field, _, ends = text.partition("=")
+        low, _, high = ends.partition(":")
+        try:
+            found[field] = (float(low), float(high))
+        except ValueError:
+            raise BayesreconError(f"{text!r}: expected FIELD=LOW:HIGH, e.g. dist=0:340") from None
+    return found
+
+
 def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
     """A shipped model's name, or `file.py:function` for a function that returns a `Model`.
 

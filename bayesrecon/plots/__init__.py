@@ -6,6 +6,7 @@ Every function draws into the `ax` it is given, or into a new pyplot figure, and
 here shows a figure, chooses a backend or changes a global setting; matplotlib is imported on first use.
 """
 
+from bayesrecon.plots.bounds import plot_bounds as plot_bounds
 from bayesrecon.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum as plot_diagnosis_spectrum
 from bayesrecon.plots.diagnosis import plot_visibility as plot_visibility
