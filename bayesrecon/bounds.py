@@ -121,12 +121,9 @@ def bound(
     problem = solve_release(
         release,
         known=known,
-        unit=None,
         total=total,
-        bounds=None,
         domain=domain,
         metric=metric,
-        coordinates="unconstrained",
         key=key,
         progress=progress,
     )

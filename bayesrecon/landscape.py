@@ -94,18 +94,7 @@ def witness(
         raise BayesreconError("the witness is drawn over one or two different fields that hold one number each")
     if points < 2:
         raise BayesreconError("the witness needs at least two points per field")
-    problem = solve_release(
-        release,
-        known=None,
-        unit=None,
-        total=None,
-        bounds=None,
-        domain=domain,
-        metric=metric,
-        coordinates="unconstrained",
-        key=key,
-        progress=progress,
-    )
+    problem = solve_release(release, domain=domain, metric=metric, key=key, progress=progress)
     solved, embedding = problem.solved, problem.solved.embedding
     grids = tuple(_grid(problem, name, points) for name in names)
     bumps = np.ones((len(solved.cross), 1))

@@ -118,18 +118,7 @@ def plan(
         raise BayesreconError("a trained parameter has no draws to thin; round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
-    problem = solve_release(
-        release,
-        known=None,
-        unit=None,
-        total=None,
-        bounds=None,
-        domain=domain,
-        metric=None,
-        coordinates="unconstrained",
-        key=key,
-        progress=progress,
-    )
+    problem = solve_release(release, domain=domain, key=key, progress=progress)
     solved, attacker, reference = problem.solved, problem.attacker, problem.reference
     library = library_of(attacker.fields, [], reference.centre, reference.scale, None, [], statistics, solved.probes)
     totals = part_totals(solved, library, attacker)

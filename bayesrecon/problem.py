@@ -53,15 +53,15 @@ class Problem:
 def solve_release(
     release: Release,
     *,
-    known: Mapping[str, Any] | None,
-    unit: str | None,
-    total: float | None,
-    bounds: Mapping[str, tuple[float, float]] | None,
-    domain: Mapping[str, Any] | None,
-    metric: str | None,
-    coordinates: str,
-    key: Any,
-    progress: Progress | None,
+    known: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+    total: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    metric: str | None = None,
+    coordinates: str = "unconstrained",
+    key: Any = 0,
+    progress: Progress | None = None,
 ) -> Problem:
     """Check the input of a verb once and solve the embedding."""
     attacker = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)

@@ -171,4 +171,5 @@ def _errors(slopes: np.ndarray, totals: Totals, embedding: Embedding) -> list[tu
     se = np.where(fixed, 0.0, np.sqrt(variance / ess))
     floor = np.sqrt(np.maximum(np.einsum("ps,pq,qs->s", slopes, totals.floor, slopes, optimize=True), 0.0))
     unseen = np.sqrt(np.mean((totals.unseen @ slopes) ** 2, axis=0))
-    return [tuple(map(float, row)) for row in zip(se, floor, unseen, ess, strict=True)]
+    columns = (x.tolist() for x in (se, floor, unseen, ess))
+    return list(zip(*columns, strict=True))

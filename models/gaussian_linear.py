@@ -9,64 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
 import numpyro.distributions as dist
-from numpyro.distributions import constraints
 
-from bayesrecon.errors import BayesreconError
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.linear import (
+    Design,
+    Identities,
+    Prior,
+    array,
+    centred,
+    flat,
+    flat_positive,
+    gaussian_linear,
+    half_cauchy,
+    interaction,
+    linear,
+    linear_regression,
+    log,
+    one,
+    pick,
+    shifted,
+    standardised,
+    unit_variance,
+    zero_mean,
+)
 from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
-
-Design = Callable[[Mapping[str, Any]], Sequence[Any]]
-Prior = Callable[[], Any]
-Identities = Mapping[str, tuple[Callable[[Mapping[str, Any]], Any], float]]
-
-
-def flat() -> Any:
-    return dist.ImproperUniform(constraints.real, (), ())
-
-
-def flat_positive() -> Any:
-    return dist.ImproperUniform(constraints.positive, (), ())
-
-
-def gaussian_linear(
-    name: str,
-    *,
-    fields: Mapping[str, tuple[int, ...]],
-    response: str,
-    design: Design,
-    coefficients: Mapping[str, tuple[int | None, Prior]],
-    scale: Prior = flat_positive,
-    domain: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    identities: Identities | None = None,
-) -> Model:
-    """A linear regression as a `Model`.
-
-    Args:
-        fields: covariate fields and their shapes; the response is added.
-        design: columns of the design from the covariate fields, each `(N,)`.
-        coefficients: `{site: (length or None for a scalar, prior)}` in the order of the columns.
-        scale: prior of the site `sigma`.
-    """
-
-    def program(**record: Any) -> None:
-        parts = []
-        for site, (length, prior) in coefficients.items():
-            law = prior() if length is None else prior().expand((length,)).to_event(1)
-            parts.append(jnp.atleast_1d(numpyro.sample(site, law)))
-        sigma = numpyro.sample("sigma", scale())
-        columns = jnp.stack([jnp.asarray(c, float) for c in design(record)], axis=-1)
-        mean = columns @ jnp.concatenate(parts)
-        with numpyro.plate("records", columns.shape[0]):
-            numpyro.sample(response, dist.Normal(mean, sigma), obs=record[response])
-
-    record = {**fields, response: ()}
-    return from_numpyro(program, record, domain=domain, name=name, settings=settings, identities=identities)
 
 
 @dataclass(frozen=True)
@@ -101,110 +69,51 @@ class _Spec:
         return Shipped(self.name, self.build, columns, self.records, self.posteriors)
 
 
-def _array(data: Mapping[str, Any], name: str) -> np.ndarray:
-    return np.asarray(data[name], float)
-
-
-def _one(x: Any) -> Any:
-    return jnp.ones_like(x, dtype=float)
-
-
-def _linear(*names: str) -> Design:
-    return lambda z: [_one(z[names[0]]), *(z[n] for n in names)]
-
-
-def _interaction(a: str, b: str) -> Design:
-    return lambda z: [_one(z[a]), z[a], z[b], z[a] * z[b]]
-
-
-def _pick(*names: str, **derived: Callable[[Mapping[str, Any]], np.ndarray]) -> Callable[[Mapping[str, Any]], Records]:
-    def records(data: Mapping[str, Any]) -> Records:
-        return {**{n: _array(data, n) for n in names}, **{n: f(data) for n, f in derived.items()}}
-
-    return records
-
-
-def _log(name: str) -> Callable[[Mapping[str, Any]], np.ndarray]:
-    return lambda data: np.log(_array(data, name))
-
-
-def _centred(name: str) -> Callable[[Mapping[str, Any]], np.ndarray]:
-    return lambda data: _array(data, name) - _array(data, name).mean()
-
-
-def _standardised(name: str, deviations: float) -> Callable[[Mapping[str, Any]], np.ndarray]:
-    def column(data: Mapping[str, Any]) -> np.ndarray:
-        x = _array(data, name)
-        return (x - x.mean()) / (deviations * x.std(ddof=1))
-
-    return column
-
-
-def _shifted(name: str, by: float) -> Callable[[Mapping[str, Any]], np.ndarray]:
-    return lambda data: _array(data, name) - by
-
-
-def _zero_mean(*names: str) -> Identities:
-    """What is known of covariates that the program centres by their own mean."""
-    return {f"sum({n})": (lambda z, n=n: z[n], 0.0) for n in names}
-
-
-def _unit_variance(deviations: float, *names: str) -> Identities:
-    """What is known of covariates divided by a multiple of their own sample standard deviation (N - 1)."""
-    square = deviations**2
-    scaled = {f"sum({n}^2)": (lambda z, n=n: square * z[n] ** 2 - 1, -1.0) for n in names}
-    return {**_zero_mean(*names), **scaled}
-
-
-def half_cauchy() -> Any:
-    return dist.HalfCauchy(2.5)
-
-
 def _kidiq() -> list[_Spec]:
     def spec(name: str, fields: Sequence[str], design: Design, width: int) -> _Spec:
         domain = {"mom_hs": "binary"} if "mom_hs" in fields else {}
-        records = _pick("kid_score", *fields)
+        records = pick("kid_score", *fields)
         return _Spec(name, (f"kidiq-{name}",), "kid_score", tuple(fields), design, records, domain, width, half_cauchy)
 
     def mom_work(
         name: str, fields: Sequence[str], records: Any, domain: Mapping[str, Any], identities: Identities
     ) -> _Spec:
-        posterior, design = (f"kidiq_with_mom_work-{name}",), _interaction(*fields)
+        posterior, design = (f"kidiq_with_mom_work-{name}",), interaction(*fields)
         return _Spec(name, posterior, "kid_score", tuple(fields), design, records, domain, 4, identities=identities)
 
     return [
-        spec("kidscore_momhs", ["mom_hs"], _linear("mom_hs"), 2),
-        spec("kidscore_momiq", ["mom_iq"], _linear("mom_iq"), 2),
-        spec("kidscore_momhsiq", ["mom_hs", "mom_iq"], _linear("mom_hs", "mom_iq"), 3),
-        spec("kidscore_interaction", ["mom_hs", "mom_iq"], _interaction("mom_hs", "mom_iq"), 4),
+        spec("kidscore_momhs", ["mom_hs"], linear("mom_hs"), 2),
+        spec("kidscore_momiq", ["mom_iq"], linear("mom_iq"), 2),
+        spec("kidscore_momhsiq", ["mom_hs", "mom_iq"], linear("mom_hs", "mom_iq"), 3),
+        spec("kidscore_interaction", ["mom_hs", "mom_iq"], interaction("mom_hs", "mom_iq"), 4),
         mom_work(
             "kidscore_interaction_c",
             ["c_mom_hs", "c_mom_iq"],
-            _pick("kid_score", c_mom_hs=_centred("mom_hs"), c_mom_iq=_centred("mom_iq")),
+            pick("kid_score", c_mom_hs=centred("mom_hs"), c_mom_iq=centred("mom_iq")),
             {},
-            _zero_mean("c_mom_hs", "c_mom_iq"),
+            zero_mean("c_mom_hs", "c_mom_iq"),
         ),
         mom_work(
             "kidscore_interaction_c2",
             ["c2_mom_hs", "c2_mom_iq"],
-            _pick("kid_score", c2_mom_hs=_shifted("mom_hs", 0.5), c2_mom_iq=_shifted("mom_iq", 100.0)),
+            pick("kid_score", c2_mom_hs=shifted("mom_hs", 0.5), c2_mom_iq=shifted("mom_iq", 100.0)),
             {"c2_mom_hs": [-0.5, 0.5]},
             {},
         ),
         mom_work(
             "kidscore_interaction_z",
             ["z_mom_hs", "z_mom_iq"],
-            _pick("kid_score", z_mom_hs=_standardised("mom_hs", 2), z_mom_iq=_standardised("mom_iq", 2)),
+            pick("kid_score", z_mom_hs=standardised("mom_hs", 2), z_mom_iq=standardised("mom_iq", 2)),
             {},
-            _unit_variance(2, "z_mom_hs", "z_mom_iq"),
+            unit_variance(2, "z_mom_hs", "z_mom_iq"),
         ),
         _Spec(
             "kidscore_mom_work",
             ("kidiq_with_mom_work-kidscore_mom_work",),
             "kid_score",
             ("mom_work",),
-            lambda z: [_one(z["mom_work"]), *(1.0 * (z["mom_work"] == k) for k in (2, 3, 4))],
-            _pick("kid_score", "mom_work"),
+            lambda z: [one(z["mom_work"]), *(1.0 * (z["mom_work"] == k) for k in (2, 3, 4))],
+            pick("kid_score", "mom_work"),
             {"mom_work": [1, 2, 3, 4]},
             4,
         ),
@@ -216,54 +125,54 @@ def _earnings() -> list[_Spec]:
 
     def spec(name: str, response: str, fields: Sequence[str], design: Design, width: int, records: Any) -> _Spec:
         domain = male if "male" in fields else {}
-        known = _unit_variance(1, "z_height") if "z_height" in fields else {}
+        known = unit_variance(1, "z_height") if "z_height" in fields else {}
         posterior = (f"earnings-{name}",)
         return _Spec(name, posterior, response, tuple(fields), design, records, domain, width, identities=known)
 
-    log = _log("earn")
-    height, both = _linear("height"), _linear("height", "male")
+    earn = log("earn")
+    height, both = linear("height"), linear("height", "male")
     return [
-        spec("earn_height", "earn", ["height"], height, 2, _pick("earn", "height")),
+        spec("earn_height", "earn", ["height"], height, 2, pick("earn", "height")),
         spec(
             "log10earn_height",
             "log10_earn",
             ["height"],
             height,
             2,
-            _pick("height", log10_earn=lambda d: np.log10(_array(d, "earn"))),
+            pick("height", log10_earn=lambda d: np.log10(array(d, "earn"))),
         ),
-        spec("logearn_height", "log_earn", ["height"], height, 2, _pick("height", log_earn=log)),
+        spec("logearn_height", "log_earn", ["height"], height, 2, pick("height", log_earn=earn)),
         spec(
             "logearn_height_male",
             "log_earn",
             ["height", "male"],
             both,
             3,
-            _pick("height", "male", log_earn=log),
+            pick("height", "male", log_earn=earn),
         ),
         spec(
             "logearn_interaction",
             "log_earn",
             ["height", "male"],
-            _interaction("height", "male"),
+            interaction("height", "male"),
             4,
-            _pick("height", "male", log_earn=log),
+            pick("height", "male", log_earn=earn),
         ),
         spec(
             "logearn_interaction_z",
             "log_earn",
             ["z_height", "male"],
-            _interaction("z_height", "male"),
+            interaction("z_height", "male"),
             4,
-            _pick("male", log_earn=log, z_height=_standardised("height", 1)),
+            pick("male", log_earn=earn, z_height=standardised("height", 1)),
         ),
         spec(
             "logearn_logheight_male",
             "log_earn",
             ["log_height", "male"],
-            _linear("log_height", "male"),
+            linear("log_height", "male"),
             3,
-            _pick("male", log_earn=log, log_height=_log("height")),
+            pick("male", log_earn=earn, log_height=log("height")),
         ),
     ]
 
@@ -271,18 +180,18 @@ def _earnings() -> list[_Spec]:
 def _mesquite() -> list[_Spec]:
     raw = ("diam1", "diam2", "canopy_height", "total_height", "density")
     derived = {
-        **{f"log_{n}": _log(n) for n in ("weight", *raw)},
-        "log_canopy_volume": lambda d: np.log(_array(d, "diam1") * _array(d, "diam2") * _array(d, "canopy_height")),
-        "log_canopy_area": lambda d: np.log(_array(d, "diam1") * _array(d, "diam2")),
-        "log_canopy_shape": lambda d: np.log(_array(d, "diam1") / _array(d, "diam2")),
+        **{f"log_{n}": log(n) for n in ("weight", *raw)},
+        "log_canopy_volume": lambda d: np.log(array(d, "diam1") * array(d, "diam2") * array(d, "canopy_height")),
+        "log_canopy_area": lambda d: np.log(array(d, "diam1") * array(d, "diam2")),
+        "log_canopy_shape": lambda d: np.log(array(d, "diam1") / array(d, "diam2")),
     }
 
     def spec(name: str, *fields: str, response: str = "log_weight") -> _Spec:
         names = (response, *fields)
-        records = _pick(*(n for n in names if n not in derived), **{n: derived[n] for n in names if n in derived})
+        records = pick(*(n for n in names if n not in derived), **{n: derived[n] for n in names if n in derived})
         domain = {"group": "binary"} if "group" in fields else {}
         posterior = (f"mesquite-{name}",)
-        return _Spec(name, posterior, response, fields, _linear(*fields), records, domain, len(fields) + 1)
+        return _Spec(name, posterior, response, fields, linear(*fields), records, domain, len(fields) + 1)
 
     volume, area, shape = "log_canopy_volume", "log_canopy_area", "log_canopy_shape"
     return [
@@ -300,13 +209,13 @@ def _nes() -> _Spec:
 
     def design(z: Mapping[str, Any]) -> list[Any]:
         ages = [1.0 * (z["age_discrete"] == k) for k in (2, 3, 4)]
-        one = _one(z["real_ideo"])
-        return [one, z["real_ideo"], z["race_adj"], *ages, z["educ1"], z["gender"], z["income"]]
+        ones = one(z["real_ideo"])
+        return [ones, z["real_ideo"], z["race_adj"], *ages, z["educ1"], z["gender"], z["income"]]
 
     domain = {"race_adj": [1, 1.5, 2], "age_discrete": [1, 2, 3, 4], "gender": [1, 2]}
     years = range(1972, 2001, 4)
     posteriors = tuple(f"nes{y}-nes" for y in years)
-    return _Spec("nes", posteriors, "partyid7", fields, design, _pick("partyid7", *fields), domain, 9)
+    return _Spec("nes", posteriors, "partyid7", fields, design, pick("partyid7", *fields), domain, 9)
 
 
 def _ar(order: int = 5) -> Model:
@@ -314,7 +223,7 @@ def _ar(order: int = 5) -> Model:
         "arK",
         fields={"lags": (order,)},
         response="y",
-        design=lambda z: [_one(z["y"]), *(z["lags"][:, k] for k in range(order))],
+        design=lambda z: [one(z["y"]), *(z["lags"][:, k] for k in range(order))],
         coefficients={
             "alpha": (None, lambda: dist.Normal(0, 10)),
             "beta": (order, lambda: dist.Normal(0, 10)),
@@ -325,7 +234,7 @@ def _ar(order: int = 5) -> Model:
 
 
 def _ar_records(data: Mapping[str, Any]) -> Records:
-    y, order = _array(data, "y"), int(data["K"])
+    y, order = array(data, "y"), int(data["K"])
     lags = np.stack([y[order - k - 1 : len(y) - k - 1] for k in range(order)], axis=1)
     return {"lags": lags, "y": y[order:]}
 
@@ -347,7 +256,7 @@ def _diamonds(covariates: int = 24) -> Model:
         "diamonds",
         fields={"Xc": (covariates,)},
         response="Y",
-        design=lambda z: [*(z["Xc"][:, k] for k in range(covariates)), _one(z["Y"])],
+        design=lambda z: [*(z["Xc"][:, k] for k in range(covariates)), one(z["Y"])],
         coefficients={
             "b": (covariates, lambda: dist.Normal(0, 1)),
             "Intercept": (None, lambda: dist.StudentT(3, 8, 10)),
@@ -359,8 +268,8 @@ def _diamonds(covariates: int = 24) -> Model:
 
 
 def _diamonds_records(data: Mapping[str, Any]) -> Records:
-    x = _array(data, "X")[:, 1:]
-    return {"Xc": x - x.mean(axis=0), "Y": _array(data, "Y")}
+    x = array(data, "X")[:, 1:]
+    return {"Xc": x - x.mean(axis=0), "Y": array(data, "Y")}
 
 
 def _kilpisjarvi(
@@ -370,41 +279,12 @@ def _kilpisjarvi(
         "kilpisjarvi",
         fields={"x": ()},
         response="y",
-        design=_linear("x"),
+        design=linear("x"),
         coefficients={
             "alpha": (None, lambda: dist.Normal(pmualpha, psalpha)),
             "beta": (None, lambda: dist.Normal(pmubeta, psbeta)),
         },
         settings={"pmualpha": pmualpha, "psalpha": psalpha, "pmubeta": pmubeta, "psbeta": psbeta},
-    )
-
-
-def linear_regression(
-    covariates: Sequence[str] = ("x",),
-    response: str = "y",
-    coefficient_scale: float = 1e3,
-    sigma_scale: float = 1e3,
-) -> Model:
-    """`response ~ Normal(alpha + sum_j beta_j covariate_j, sigma)` with wide normal priors, for tables."""
-    covariates = tuple(covariates)
-    if not covariates or response in covariates or len(set(covariates)) < len(covariates):
-        raise BayesreconError("linear_regression needs distinct covariates, and a response that is not one of them")
-    return gaussian_linear(
-        "linear_regression",
-        fields=dict.fromkeys(covariates, ()),
-        response=response,
-        design=_linear(*covariates),
-        coefficients={
-            "alpha": (None, lambda: dist.Normal(0, coefficient_scale)),
-            "beta": (len(covariates), lambda: dist.Normal(0, coefficient_scale)),
-        },
-        scale=lambda: dist.HalfNormal(sigma_scale),
-        settings={
-            "covariates": covariates,
-            "response": response,
-            "coefficient_scale": coefficient_scale,
-            "sigma_scale": sigma_scale,
-        },
     )
 
 
@@ -417,7 +297,7 @@ MODELS: tuple[Shipped, ...] = (
         "blr",
         _blr,
         "linear regression without intercept, five covariates",
-        _pick("X", "y"),
+        pick("X", "y"),
         ("sblrc-blr", "sblri-blr"),
     ),
     Shipped(
@@ -431,11 +311,9 @@ MODELS: tuple[Shipped, ...] = (
         "kilpisjarvi",
         _kilpisjarvi,
         "linear trend of summer temperature with informative priors",
-        _pick("x", "y"),
+        pick("x", "y"),
         ("kilpisjarvi_mod-kilpisjarvi",),
         constants=lambda data: {k: float(data[k]) for k in _PUBLIC},
     ),
     Shipped("linear_regression", linear_regression, "linear regression of one column of a table on others"),
 )
-
-__all__ = ["MODELS", "gaussian_linear", "linear_regression"]

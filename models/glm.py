@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.adapter import from_numpyro
-from bayesrecon.models.gaussian_linear import flat
+from bayesrecon.models.linear import flat
 from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
