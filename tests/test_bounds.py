@@ -48,23 +48,6 @@ def logistic(rng, records=600, draws=4000):
     return {"dist": x, "switched": y.astype(int)}, release, {"dist": (0, 250)}
 
 
-def poisson(rng, records=300, draws=4000):
-    x = rng.normal(0.5, 0.8, records).clip(-3, 4)
-    y = rng.poisson(np.exp(0.5 + 0.4 * x))
-    design = np.column_stack([np.ones(records), x])
-    mode, sd = newton(
-        lambda t: design.T @ (y - np.exp(design @ t)) - t / 100,
-        lambda t: -(design.T * np.exp(design @ t)) @ design - np.eye(2) / 100,
-        [np.log(y.mean() + 0.1), 0.0],
-    )
-    a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
-    eta = a[:, None, None] + b[:, None] * x
-    prior = -(a[:, None] ** 2 + b**2) / 200
-    first, second = grid_draws((y * eta - np.exp(eta)).sum(axis=-1) + prior, a, b, draws, rng)
-    values = {"alpha": first[None], "beta": second[None, :, None]}
-    return {"x": x, "y": y}, from_draws(values, load("poisson_regression")), {"x": (-3, 4), "y": (0, 60)}
-
-
 @pytest.fixture(scope="module")
 def logistic_case():
     return logistic(np.random.default_rng(0))
@@ -109,19 +92,18 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("simulate", [logistic, poisson])
-def test_bounds_cover(simulate):
-    """99 % bounds of n and the means hold the truth in at least 95 of 100 simulated data sets, jointly."""
+def test_bounds_cover():
+    """99 % bounds of n and the means hold the truth, jointly, in at least 57 of 60 simulated logistic data sets."""
     rng, hits = np.random.default_rng(1), 0
-    for i in range(100):
-        data, release, domain = simulate(rng)
+    for i in range(60):
+        data, release, domain = logistic(rng)
         truth = true_statistics(release.model, data)
         result = bayesrecon.bound(release, domain=domain, key=i, variances=False)
         hits += all(
             (x.lower is None or x.lower <= truth[x.name]) and (x.upper is None or truth[x.name] <= x.upper)
             for x in result.intervals
         )
-    assert hits >= 95
+    assert hits >= 57
 
 
 # --- planner -----------------------------------------------------------------------------------------------
