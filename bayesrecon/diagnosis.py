@@ -15,7 +15,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.problem import solve_release
 from bayesrecon.solve import Fit
 from bayesrecon.statistics import Component, Library, Part, Statistic, add_functions, add_units, components
-from bayesrecon.totals import DETERMINED, PARTLY, part_totals, rows_of
+from bayesrecon.totals import part_totals, rows_of, verdict_of
 from bayesrecon.types import Release
 
 _MOST_FEATURES = 400
@@ -185,7 +185,7 @@ def diagnose(
     eigenvalues, noise, functions = mercer(solved, max(count, 1.0))
     features = []
     for i, name in enumerate(library.parts):
-        verdict = "determined" if limit[i] >= DETERMINED else "partly" if limit[i] >= PARTLY else "undetermined"
+        verdict = verdict_of(float(limit[i]))
         row, own = rows[name], verdict != "undetermined"
         features.append(
             Feature(

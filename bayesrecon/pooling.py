@@ -7,7 +7,6 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.result import Recovery, Row
-from bayesrecon.types import PseudoData
 
 _NORMAL = 1.959964
 
@@ -37,7 +36,6 @@ def pool(results: Sequence[Recovery]) -> Recovery:
         model=" + ".join(dict.fromkeys(r.model for r in results)),
         draws=sum(r.draws for r in results),
         gap=all(r.gap for r in results),
-        pseudo=PseudoData(best.pseudo.weights, best.pseudo.records),
         warnings=tuple(f"{r.release}: {w}" for r in results for w in r.warnings),
         seconds=sum(r.seconds for r in results),
     )

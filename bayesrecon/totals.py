@@ -18,6 +18,11 @@ _NORMAL = 1.959964
 _BLOCK = 128  # statistics whose series are analysed at once
 
 
+def verdict_of(visibility: float) -> str:
+    """What a visibility means for the reader."""
+    return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
+
+
 @dataclass(frozen=True)
 class Totals:
     """Totals of the parts with their per-atom influence `(T, P)`, floor covariance `(P, P)` and visibility.
@@ -68,7 +73,7 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
 
 
 def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
-    """`V^+ G beta`-type solve: the value kernel in the basis against the functions' anchor values."""
+    """`G V^+ G beta`: the inverse value kernel between the functions' inner products with the basis."""
     value, target = solved.moments.value, solved.moments.gram @ beta
     scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
     eigen, vectors = np.linalg.eigh(value * scale[:, None] * scale)
@@ -151,7 +156,7 @@ def _estimate(
 ) -> tuple[Row, np.ndarray | None]:
     """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
     visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
-    verdict = "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
+    verdict = verdict_of(visibility)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate, gradient = float(statistic.value(values)), statistic.gradient(values)
     slope = np.zeros(len(library.parts))

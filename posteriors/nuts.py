@@ -1,6 +1,5 @@
 """Build a posterior: NumPyro NUTS on a model and its data, on whatever device JAX sees."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,8 +207,3 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
     path = Path(path)
     write_whole(path, lambda t: dataset.to_netcdf(t, group="posterior", engine="h5netcdf"))
     return path
-
-
-def cores() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
