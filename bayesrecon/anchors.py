@@ -20,6 +20,7 @@ class Reference:
         known: `{field: (N, *shape)}`, the values an attacker already has, row by row.
         centre, scale: `{field: shape}` location and spread of the unknown fields; fields without them are
             drawn over many orders of magnitude.
+        broad: share of the records that is drawn over many orders of magnitude all the same.
         accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
     """
 
@@ -27,6 +28,7 @@ class Reference:
     known: Mapping[str, np.ndarray] = field(default_factory=dict)
     centre: Mapping[str, np.ndarray] = field(default_factory=dict)
     scale: Mapping[str, np.ndarray] = field(default_factory=dict)
+    broad: float = 0.0
     accept: Callable[[Records], np.ndarray] | None = None
 
     def draw(self, rng: np.random.Generator, size: int) -> Records:
@@ -59,12 +61,15 @@ class Reference:
         if self.known:
             count = _count(self.known)
             rows = np.concatenate([rng.permutation(count) for _ in range(-(-size // count))])[:size]
+        far = rng.random(size) < self.broad if self.broad else np.zeros(size, bool)
         for name, spec in self.fields.items():
             shape = (size, *spec.shape)
             if name in self.known:
                 records[name] = self.known[name][rows]
             elif name in self.centre:
                 records[name] = spec.domain.draw(rng, shape, self.centre[name], self.scale[name])
+                if far.any():
+                    records[name][far] = spec.domain.draw_broad(rng, (int(far.sum()), *spec.shape))
             else:
                 records[name] = spec.domain.draw_broad(rng, shape)
         return records

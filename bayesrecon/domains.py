@@ -64,7 +64,10 @@ class Domain:
             return self.draw(rng, shape, 0.0, 1.0)
         low, high = self.low, self.high
         if math.isfinite(low) and math.isfinite(high):
-            values = rng.uniform(low, high, size=shape)
+            # Half of them evenly, half over the orders of magnitude next to either end.
+            near = (high - low) * 10.0 ** rng.uniform(-5.0, 0.0, size=shape)
+            near = np.where(rng.random(shape) < 0.5, low + near, high - near)
+            values = np.where(rng.random(shape) < 0.5, rng.uniform(low, high, size=shape), near)
         else:
             size = 10.0 ** rng.uniform(-2.0, 5.0, size=shape)
             if math.isinf(low) and math.isinf(high):

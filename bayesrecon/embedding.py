@@ -119,6 +119,24 @@ def _noise(
     return weights @ residual, (residual * weights[:, None]).T @ residual
 
 
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _normal_noise(
+    model: Model,
+    temperature: float,
+    metric: Any,
+    theta: Any,
+    weights: Any,
+    anchors: Records,
+    coefficients: Any,
+    centre: Any,
+    precision: Any,
+) -> tuple[Any, Any]:
+    _, phi, lap = taylor(model, metric, theta, anchors)
+    score = -(theta - centre) @ precision @ metric
+    residual = (jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap) @ coefficients
+    return weights @ residual, (residual * weights[:, None]).T @ residual
+
+
 @dataclass(frozen=True)
 class Embedding:
     """A release seen through a metric: the source of `gram`, `target`, `noise` and the value kernel.
@@ -188,6 +206,20 @@ class Embedding:
         weights = basis.coefficients @ y
         mean, square = self._sum(
             lambda t, a: _noise(*self._static, self.metric, t, a, basis.records, weights, basis.coefficients),
+            self._atoms(self._chunk(basis.records), "noise"),
+        )
+        return square - np.outer(mean, mean)
+
+    def normal_noise(self, basis: Basis) -> np.ndarray:
+        """`Cov(r_t)` `(r, r)` with the score of the normal law that has the atoms' mean and covariance in place
+        of the fitted one: what noise is before anything is solved."""
+        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
+        centre = weights @ theta
+        precision = np.linalg.pinv((theta - centre).T @ ((theta - centre) * weights[:, None]), hermitian=True)
+        mean, square = self._sum(
+            lambda t, a: _normal_noise(
+                *self._static, self.metric, t, a, basis.records, basis.coefficients, centre, precision
+            ),
             self._atoms(self._chunk(basis.records), "noise"),
         )
         return square - np.outer(mean, mean)

@@ -5,6 +5,7 @@ then rounding favours records near the data. So the generic records are moved, p
 recovered with the records of the pass before.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,10 +20,16 @@ from bayesrecon.statistics import components, moments
 from bayesrecon.types import Records
 
 _PASSES = 8
+_SETTLED = 0.15  # change of centre and scale, in units of the scale, that ends the search
 _ATOMS = 2048
 _MOST, _LEAST = 3.0, 1e-9  # information of a plausible record, in units of the whole data's
+_BLIND = 1e-3  # a record with this little of a typical record's information cannot help to find the data
 _FARTHEST = 1e6  # largest move of a field's centre in one pass, in units of its present scale
 _SEEN = 0.9  # visibility from which a moment is trusted to move the records
+_BROAD = 0.4  # share of the records that goes on looking everywhere
+_TAIL = 0.05  # of the measure, drawn in on either side: a few far records must not carry centre and spread away
+_TAIL_SD = 0.888  # of a normal law so drawn in
+_TOTAL_ERROR = 0.3  # of the rule that the private records' information adds up to one
 
 
 def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
@@ -39,23 +46,7 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
         return reference, rank
     if rank is not None:
         return _follow_moments(embedding, reference, attacker, rng, atoms, rank), rank
-    judge = _in_posterior_metric(embedding)
-    reference = replace(reference, accept=lambda z: _plausible(judge.information(z)))
-    return _follow_measure(embedding, judge, reference, attacker, rng, atoms), None
-
-
-def _in_posterior_metric(embedding: Embedding) -> Embedding:
-    """The embedding whose information has a scale of its own, whatever metric the solve uses."""
-    return replace(embedding, metric=metric_factor(embedding.release, "covariance"), progress=None)
-
-
-def _plausible(information: np.ndarray) -> np.ndarray:
-    """Can a record with this information be part of the data?
-
-    The private records' information adds up to about one: no record carries much more, and records that
-    carry next to none could only stand there in absurd numbers.
-    """
-    return (information < _MOST) & (information > _LEAST)
+    return _follow_measure(embedding, reference, attacker, rng, atoms), None
 
 
 def _follow_moments(
@@ -103,65 +94,100 @@ def _follow_moments(
 
 def _follow_measure(
     embedding: Embedding,
-    judge: Embedding,
     reference: Reference,
     attacker: Knowledge,
     rng: np.random.Generator,
     atoms: np.ndarray,
 ) -> Reference:
     """No finite rank: the non-negative measure that matches the target within its noise, on a pool that
-    closes in on it."""
+    closes in on it and never stops looking elsewhere."""
+    # The metric in which the private records' information adds up to about one, whatever metric the solve uses.
+    judge = replace(embedding, metric=metric_factor(embedding.release, "covariance"), progress=None)
     sd: dict[str, np.ndarray] = {}
-    for _ in range(_PASSES):
+    reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
+    for _ in range(2 * _PASSES):
         solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating")
-        size = 1 / np.median(judge.information(solved.probes))
-        weights = _nonnegative_weights(solved, size)
+        information = judge.information(solved.probes)
+        weights = _nonnegative_weights(solved, information)
         if not weights.sum() > 0:
             break
+        typical = float(weights @ information**2 / (weights @ information))
         mean, sd = _weighted_moments(solved.probes, weights, attacker)
-        # Wider than the measure itself, or a pool that missed part of the data could never find it.
+        # Wider than the measure itself: the next pool should hold all of the data.
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
         old, reference = reference, reference.recentred(mean, wider)
+        reference = replace(reference, accept=_plausible(judge, max(_LEAST, _BLIND * typical)))
         if old.centre and all(
-            (np.abs(mean[f] - old.centre[f]) < 0.3 * wider[f]).all()
-            and (np.abs(np.log(wider[f] / old.scale[f])) < 0.3).all()
+            (np.abs(mean[f] - old.centre[f]) < _SETTLED * wider[f]).all()
+            and (np.abs(np.log(wider[f] / old.scale[f])) < _SETTLED).all()
             for f in mean
         ):
             break
-    return reference.recentred(reference.centre, sd) if sd else reference
+    return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
 
 
-def _nonnegative_weights(solved: Fit, size: float) -> np.ndarray:
-    """Weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
+def _plausible(judge: Embedding, least: float) -> Callable[[Records], np.ndarray]:
+    """Which records can be part of the data?
 
-    `|Cov^(-1/2) (e' w - target)|^2 + |w / (3 size / Q)|^2`: what noise leaves open is settled by spreading
-    the weights, `size` being a guess of the number of records.
+    The private records' information adds up to about one: no record carries much more, and records that
+    carry next to none could stand there in any number without being noticed.
     """
-    assert solved.ridge is not None
-    values, vectors = np.linalg.eigh(solved.ridge)
+
+    def accept(records: Records) -> np.ndarray:
+        information = judge.information(records)
+        return (information < _MOST) & (information > least)
+
+    return accept
+
+
+def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
+    """The most even weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
+
+    `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term is what
+    noise makes of it (the discrepancy principle): what noise leaves open is settled by spreading the weights.
+    """
+    embedding = solved.embedding
+    ridge = embedding.normal_noise(solved.basis) / embedding.effective_size
+    values, vectors = np.linalg.eigh(ridge)
     root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
-    matrix, target = root.T @ solved.cross.T, root.T @ solved.moments.target
-    count = matrix.shape[1]
-    for _ in range(2):
-        ridge = np.eye(count) * count / (3 * max(size, 1.0))
-        stacked, wanted = np.concatenate([matrix, ridge]), np.concatenate([target, np.zeros(count)])
+    matrix = np.concatenate([root.T @ solved.cross.T, information[None] / _TOTAL_ERROR])
+    target = np.append(root.T @ solved.moments.target, 1 / _TOTAL_ERROR)
+    rows, count = matrix.shape
+    scale, best, weights = 3 / information.sum(), np.inf, np.zeros(count)
+    for _ in range(8):
+        stacked = np.concatenate([matrix, np.eye(count) / scale])
+        wanted = np.concatenate([target, np.zeros(count)])
         length = np.linalg.norm(stacked, axis=0)
         try:
-            weights = scipy.optimize.nnls(stacked / length, wanted, maxiter=20 * count)[0] / length
-        except RuntimeError:  # no convergence: least squares without the sign, cut at zero
-            weights = np.maximum(np.linalg.lstsq(stacked, wanted, rcond=None)[0], 0)
-        size = float(weights.sum())
+            found = scipy.optimize.nnls(stacked / length, wanted, maxiter=20 * count)[0] / length
+        except RuntimeError:  # no convergence: a smoother problem has been solved before, or will do
+            break
+        misfit = float(np.sum((matrix @ found - target) ** 2))
+        if misfit < best:
+            best, weights = misfit, found
+        if misfit < rows + 2 * np.sqrt(2 * rows):
+            break
+        scale *= 4
     return weights
 
 
 def _weighted_moments(
     records: Records, weights: np.ndarray, attacker: Knowledge
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Mean and spread of the unknown fields under the weights, their tails drawn in."""
     share = weights / weights.sum()
     mean, sd = {}, {}
-    for f in attacker.fields:
+    for f, spec in attacker.fields.items():
         if f not in attacker.known:
-            values = np.asarray(records[f], float)
-            mean[f] = np.tensordot(share, values, axes=1)
-            sd[f] = np.sqrt(np.tensordot(share, (values - mean[f]) ** 2, axes=1))
+            values = np.asarray(records[f], float).reshape(len(share), -1)
+            order = np.argsort(values, axis=0)
+            below = np.cumsum(share[order], axis=0)
+            ends = [
+                np.take_along_axis(values, order, 0)[np.argmax(below >= p, axis=0), np.arange(values.shape[1])]
+                for p in (_TAIL, 1 - _TAIL)
+            ]
+            values = np.clip(values, *ends)
+            centre = share @ values
+            mean[f] = centre.reshape(spec.shape)
+            sd[f] = (np.sqrt(share @ (values - centre) ** 2) / _TAIL_SD).reshape(spec.shape)
     return mean, sd

@@ -131,15 +131,19 @@ def fit(
         cross = embedding.cross(basis, sample, few) @ moments.gram
         return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)
     cross = embedding.cross(basis, sample, atoms)
-    ridge = embedding.noise(basis, y) / embedding.effective_size
+    spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(moments.target) / np.linalg.norm(cross.mean(axis=0))))
-    shrunk = Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size)
-    # The scale itself from a regularised count, then the measure shrunk towards what noise leaves standing.
-    ones = shrunk.project(np.ones((len(cross), 1)))
-    size = max(1.0, float(abs(moments.target @ ones.beta[:, 0])))
-    prior = size**2 * (cross.T @ cross) / len(cross)
-    kept = prior @ np.linalg.lstsq(prior + ridge, moments.target, rcond=1e-14)[0]
-    return Fit(embedding, spectrum, basis, moments, sample, cross, _solve(moments.gram, kept), ridge, size)
+    # Unregularised, the first fit would blow up in the tails and drown everything in its own noise.
+    ridge = embedding.normal_noise(basis) / embedding.effective_size
+    for _ in range(2):
+        shrunk = Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size)
+        # The scale from a regularised count, then the measure shrunk towards what noise leaves standing.
+        ones = shrunk.project(np.ones((len(cross), 1)))
+        size = max(1.0, float(abs(moments.target @ ones.beta[:, 0])))
+        kept = size**2 * spread @ np.linalg.lstsq(size**2 * spread + ridge, moments.target, rcond=1e-14)[0]
+        y = _solve(moments.gram, kept)
+        ridge = embedding.noise(basis, y) / embedding.effective_size
+    return Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size)
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
