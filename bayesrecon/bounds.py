@@ -143,7 +143,7 @@ class _Program:
     """The feasible measures, as linear constraints on weights over candidate records."""
 
     def __init__(self, problem: Problem, level: float):
-        solved, embedding = problem.solved, problem.solved.embedding
+        solved, embedding = problem.solved, problem.embedding
         self.records = _candidates(problem)
         cross = embedding.cross(solved.basis, self.records)
         noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
@@ -152,8 +152,7 @@ class _Program:
         kept = values > 1e-13 * values[-1]
         whiten = vectors[:, kept] / np.sqrt(values[kept])
         self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.moments.target
-        # A quarter wider: the noise of steep functions is estimated from heavy-tailed residuals, and comes out low.
-        quantile = 1.25 * -ndtri((1 - level) / (2 * len(self.target)))
+        quantile = -ndtri((1 - level) / (2 * len(self.target)))
         self.size = cross.shape[0]
         self.fixed = problem.attacker.total
         self.slack = np.full(len(self.target), max(quantile, _MARGIN * self._least_slack(quantile)))
@@ -245,5 +244,5 @@ def _candidates(problem: Problem) -> Records:
             values = rng.permutation(values) if spec.shape == () else values
             rest[name] = np.round(values).astype(np.int64) if spec.domain.kind == "integer" else values
         whole[name] = np.concatenate([near[name], rest[name]])
-    usable = np.isfinite(problem.solved.embedding.information(whole))
+    usable = np.isfinite(problem.embedding.information(whole))
     return {k: v[usable] for k, v in whole.items()}

@@ -151,6 +151,23 @@ class Embedding:
     metric: np.ndarray
     progress: Progress | None = None
 
+    @property
+    def temperature(self) -> float:
+        return self.release.temperature
+
+    @property
+    def equations(self) -> int:
+        """Rows of the score matrix: atoms times directions."""
+        return self.release.size * self.metric.shape[1]
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return np.asarray(self.release.weights)
+
+    @cached_property
+    def chain(self) -> np.ndarray:
+        return np.asarray(self.release.chain)
+
     @cached_property
     def effective_size(self) -> float:
         """`1 / sum a_t^2`: T for equal weights."""

@@ -95,7 +95,7 @@ def witness(
     if points < 2:
         raise BayesreconError("the witness needs at least two points per field")
     problem = solve_release(release, domain=domain, metric=metric, key=key, progress=progress)
-    solved, embedding = problem.solved, problem.solved.embedding
+    solved, embedding = problem.solved, problem.embedding
     grids = tuple(_grid(problem, name, points) for name in names)
     bumps = np.ones((len(solved.cross), 1))
     for name, grid in zip(names, grids, strict=True):

@@ -149,7 +149,7 @@ def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndar
 
 def _moved(problem: Problem, release: Release, directions: np.ndarray, digits: int) -> np.ndarray:
     """Change of totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
-    embedding = problem.solved.embedding
+    embedding = problem.embedding
     rounded = replace(embedding.release, theta=_rounded(release.model, np.asarray(release.theta), digits))
     residual, _ = Embedding(rounded, embedding.metric).influence(problem.solved.basis, problem.solved.y, directions)
     return -(np.asarray(release.weights) @ residual)

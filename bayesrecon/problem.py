@@ -25,6 +25,7 @@ class Problem:
         release: in the coordinates in use.
         attacker: what is known beforehand.
         reference: the law of generic records around the data.
+        embedding: of the release.
         solved: the measure that the release determines.
         rng: for whatever is random later.
     """
@@ -32,6 +33,7 @@ class Problem:
     release: Release
     attacker: Knowledge
     reference: Reference
+    embedding: Embedding
     solved: Fit
     metric: str
     rng: np.random.Generator
@@ -45,7 +47,7 @@ class Problem:
         release = self.release
         if not release.temperature:
             return release.notes
-        plain = np.linalg.solve(self.solved.embedding.metric.T, scores.T).T
+        plain = np.linalg.solve(self.embedding.metric.T, scores.T).T
         theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
         return (*release.notes, *check_draws(release.model.coordinates, theta, weights, chain, plain).warnings)
 
@@ -71,7 +73,7 @@ def solve_release(
     reference, rank = locate(embedding, attacker, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
     name = metric or ("covariance" if release.temperature else "identity")
-    return Problem(view, attacker, reference, solved, name, rng)
+    return Problem(view, attacker, reference, embedding, solved, name, rng)
 
 
 def generator(key: Any) -> np.random.Generator:

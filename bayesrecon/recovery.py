@@ -2,23 +2,30 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from bayesrecon.embedding import Progress
+from bayesrecon.joint import JointEmbedding
 from bayesrecon.pooling import pool
 from bayesrecon.precision import in_float64
-from bayesrecon.problem import solve_release
-from bayesrecon.result import Recovery
+from bayesrecon.problem import Problem, solve_release
+from bayesrecon.result import Recovery, Row
+from bayesrecon.solve import fit
 from bayesrecon.statistics import library_of
 from bayesrecon.totals import part_totals, rows_of
 from bayesrecon.types import Release
+
+Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
 
 @in_float64
 def recover(
     release: Release | Sequence[Release],
     *,
-    statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+    statistics: Statistics = None,
     known: Mapping[str, Any] | None = None,
     unit: str | None = None,
     total: float | None = None,
@@ -39,7 +46,8 @@ def recover(
     release determines and P_low the one on simpler functions; a ratio has the smallest of its parts'.
 
     Args:
-        release: from `bayesrecon.posteriors`; several releases of one data set are pooled (`bayesrecon.pooling`).
+        release: from `bayesrecon.posteriors`; several releases of one data set are pooled: targets add where
+            their records share the fields (`bayesrecon.joint`), the rest by inverse variance (`bayesrecon.pooling`).
         statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
             `{field: array}` and returns one number. The result holds their total and their mean.
         known: `{field: (N, *shape)}` fields whose values are known for every record, row by row.
@@ -62,47 +70,81 @@ def recover(
     >>> bayesrecon.recover(release)["mean(mom_iq)"].estimate  # doctest: +SKIP
     100.05...
     """
-    if not isinstance(release, Release):
-        options: dict[str, Any] = {"statistics": statistics, "known": known, "unit": unit, "total": total}
-        options |= {"bounds": bounds, "domain": domain, "metric": metric, "coordinates": coordinates}
-        return pool([recover(one, key=key, progress=progress, **options) for one in release])
+    options: dict[str, Any] = {"known": known, "unit": unit, "total": total, "bounds": bounds, "domain": domain}
+    options |= {"metric": metric, "coordinates": coordinates, "key": key, "progress": progress}
+    if isinstance(release, Release):
+        return _recover(release, statistics, options)[1]
+    return _recover_pooled(list(release), statistics, options)
+
+
+def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> tuple[Problem, Recovery]:
     start = time.perf_counter()
-    problem = solve_release(
-        release,
-        known=known,
-        unit=unit,
-        total=total,
-        bounds=bounds,
-        domain=domain,
-        metric=metric,
-        coordinates=coordinates,
-        key=key,
-        progress=progress,
+    problem = solve_release(release, **options)
+    rows, scores = _rows(problem, statistics)
+    solved = problem.solved
+    return problem, Recovery(
+        rows=rows,
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        metric=problem.metric,
+        coordinates=options["coordinates"],
+        temperature=release.temperature,
+        rank=solved.spectrum.rank,
+        gap=solved.spectrum.gap,
+        spectrum=solved.spectrum.values,
+        pseudo=solved.pseudo,
+        warnings=problem.warnings(scores),
+        seconds=time.perf_counter() - start,
     )
+
+
+def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray]:
     solved, attacker, reference = problem.solved, problem.attacker, problem.reference
     library = library_of(
         attacker.fields,
         list(attacker.known),
         reference.centre,
         reference.scale,
-        unit,
+        attacker.unit,
         attacker.levels,
         statistics,
         solved.probes,
     )
     totals = part_totals(solved, library, attacker)
-    return Recovery(
-        rows=rows_of(library, totals, solved.embedding),
-        release=release.name,
-        model=release.model.name,
-        draws=release.size,
-        metric=problem.metric,
-        coordinates=coordinates,
-        temperature=release.temperature,
+    return rows_of(library, totals, solved.embedding), totals.scores
+
+
+def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:
+    """Releases whose records share their fields are solved as one; what is left combines by inverse variance."""
+    alone = [_recover(release, statistics, options) for release in releases]
+    pooled = pool([recovery for _, recovery in alone])  # which checks that they do not contradict each other
+    groups: dict[Any, list[tuple[Problem, Recovery]]] = {}
+    for problem, recovery in alone:
+        groups.setdefault((recovery.temperature, *sorted(problem.attacker.fields.items())), []).append(
+            (problem, recovery)
+        )
+    if len(groups) == len(alone):
+        return pooled
+    joint = [_recover_jointly(group, statistics) if len(group) > 1 else group[0][1] for group in groups.values()]
+    return pool(joint) if len(joint) > 1 else joint[0]
+
+
+def _recover_jointly(group: list[tuple[Problem, Recovery]], statistics: Statistics) -> Recovery:
+    start = time.perf_counter()
+    pooled = pool([recovery for _, recovery in group])
+    # The release that sees most located the data best.
+    lead = max(group, key=lambda pair: (pair[1].rank, pair[1].draws))[0]
+    identities = {k: v for problem, _ in group for k, v in problem.attacker.identities.items()}
+    embedding = JointEmbedding([problem.embedding for problem, _ in group])
+    solved = fit(embedding, lead.reference, lead.rng, finite=pooled.gap, expected=pooled.rank)
+    problem = replace(lead, attacker=replace(lead.attacker, identities=identities), solved=solved)
+    return replace(
+        pooled,
+        rows=_rows(problem, statistics)[0],
         rank=solved.spectrum.rank,
         gap=solved.spectrum.gap,
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
-        warnings=problem.warnings(totals.scores),
-        seconds=time.perf_counter() - start,
+        seconds=pooled.seconds + time.perf_counter() - start,
     )

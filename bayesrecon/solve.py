@@ -8,6 +8,7 @@ import scipy.linalg
 from bayesrecon.anchors import Reference
 from bayesrecon.embedding import Basis, Embedding, Moments
 from bayesrecon.errors import BayesreconError
+from bayesrecon.joint import JointEmbedding
 from bayesrecon.spectrum import Spectrum, decompose
 from bayesrecon.types import PseudoData, Records
 
@@ -40,7 +41,7 @@ class Fit:
         size: the scale of the data measure that noise is weighed against (an estimate of N).
     """
 
-    embedding: Embedding
+    embedding: Embedding | JointEmbedding
     spectrum: Spectrum
     basis: Basis
     moments: Moments
@@ -76,7 +77,11 @@ class Fit:
 
 
 def find_basis(
-    embedding: Embedding, reference: Reference, rng: np.random.Generator, finite: bool = True, expected: int = 0
+    embedding: Embedding | JointEmbedding,
+    reference: Reference,
+    rng: np.random.Generator,
+    finite: bool = True,
+    expected: int = 0,
 ) -> tuple[Spectrum, Basis, np.ndarray]:
     """Grow a pool of generic records until the spectrum shows its end, and keep independent ones.
 
@@ -85,17 +90,16 @@ def find_basis(
 
     Raises `BayesreconError` when the draws run out before the spectrum does.
     """
-    available = embedding.release.size * embedding.metric.shape[1]
+    available = embedding.equations
     pool = max(_SMALLEST_POOL, expected + expected // 4 + 16)
     while True:
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)
         spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite)
-        if embedding.release.temperature and available < _EQUATIONS * spectrum.rank:
+        if embedding.temperature and available < _EQUATIONS * spectrum.rank:
             raise BayesreconError(
-                f"too few draws: {embedding.release.size} draws of {embedding.metric.shape[1]} parameters give "
-                f"{available} equations for at least {spectrum.rank} features; supply more draws "
-                f"({-(-_EQUATIONS * spectrum.rank // embedding.metric.shape[1])} or more)"
+                f"too few draws: they give {available} equations for at least {spectrum.rank} features; supply "
+                f"{-(-_EQUATIONS * spectrum.rank // available)} times as many or more"
             )
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
@@ -106,7 +110,7 @@ def find_basis(
 
 
 def fit(
-    embedding: Embedding,
+    embedding: Embedding | JointEmbedding,
     reference: Reference,
     rng: np.random.Generator,
     *,

@@ -6,6 +6,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.embedding import Embedding
+from bayesrecon.joint import JointEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.result import Row
 from bayesrecon.solve import Fit
@@ -68,7 +69,7 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
         directions = directions[:, :count] - directions[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
         floor = floor[:count, :count] - gain @ floor[usable, :count]
-    chain = np.asarray(embedding.release.chain)
+    chain = embedding.chain
     return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain)
 
 
@@ -110,12 +111,12 @@ def _constraints(attacker: Knowledge) -> tuple[Library, np.ndarray]:
     return library, exact
 
 
-def rows_of(library: Library, totals: Totals, embedding: Embedding) -> tuple[Row, ...]:
+def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedding) -> tuple[Row, ...]:
     """One row per statistic; a substitute is shown only where the statistic it stands for is not seen."""
     rows, slopes = _seen(library, totals)
     seen = list(slopes.items())
     # One atom: nothing was sampled, so there is no sampling error to state.
-    if embedding.release.temperature:
+    if embedding.temperature:
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
             errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
@@ -166,12 +167,12 @@ def _estimate(
     return Row(statistic.name, estimate, visibility=visibility, verdict=verdict), slope
 
 
-def _errors(slopes: np.ndarray, totals: Totals, embedding: Embedding) -> list[tuple[float, float, float, float]]:
+def _errors(slopes: np.ndarray, totals: Totals, embedding: Embedding | JointEmbedding) -> list[tuple[float, float, float, float]]:
     """Standard error, floor, unseen part and effective sample size for gradients `(P, S)`."""
-    weights = np.asarray(embedding.release.weights)
+    weights = embedding.weights
     series = totals.influence @ slopes
     variance = weights @ (series - weights @ series) ** 2
-    ess = effective_sample_size(series, totals.chain) * embedding.effective_size / embedding.release.size
+    ess = effective_sample_size(series, totals.chain) * embedding.effective_size / len(weights)
     fixed = np.sqrt(variance) <= 1e-8 * totals.spread @ np.abs(slopes)  # by what is known
     se = np.where(fixed, 0.0, np.sqrt(variance / ess))
     floor = np.sqrt(np.maximum(np.einsum("ps,pq,qs->s", slopes, totals.floor, slopes, optimize=True), 0.0))

@@ -48,6 +48,23 @@ def logistic(rng, records=600, draws=4000):
     return {"dist": x, "switched": y.astype(int)}, release, {"dist": (0, 250)}
 
 
+def poisson(rng, records=300, draws=4000):
+    x = rng.normal(0.5, 0.8, records).clip(-3, 4)
+    y = rng.poisson(np.exp(0.5 + 0.4 * x))
+    design = np.column_stack([np.ones(records), x])
+    mode, sd = newton(
+        lambda t: design.T @ (y - np.exp(design @ t)) - t / 100,
+        lambda t: -(design.T * np.exp(design @ t)) @ design - np.eye(2) / 100,
+        [0.5, 0.3],
+    )
+    a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
+    eta = a[:, None, None] + b[:, None] * x
+    log_density = (y * eta - np.exp(eta)).sum(axis=-1) - (a[:, None] ** 2 + b**2) / 200
+    first, second = grid_draws(log_density, a, b, draws, rng)
+    release = from_draws({"alpha": first[None], "beta": second[None, :, None]}, load("poisson_regression"))
+    return {"x": x, "y": y}, release, {"x": (-3, 4), "y": (0, 60)}
+
+
 @pytest.fixture(scope="module")
 def logistic_case():
     return logistic(np.random.default_rng(0))
@@ -91,19 +108,38 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
         bayesrecon.bound(trained, domain={"dist": (0, 250)})
 
 
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_data_are_found_in_a_domain_much_wider_than_they_are(seed):
+    """Most of the domain is more informative than the data: the generic records must not settle there."""
+    data, release, domain = poisson(np.random.default_rng(seed))
+    found = bayesrecon.recover(release, domain=domain)
+    assert abs(found["n"].estimate - 300) < 4 * found["n"].se
+    assert found["n"].se < 10
+    assert abs(found["mean(y)"].estimate - data["y"].mean()) < 4 * found["mean(y)"].se
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+def test_data_are_found_without_a_domain(seed):
+    """Records far away that hardly any draw can see must not stand in for the data."""
+    _, release, _ = logistic(np.random.default_rng(seed))
+    n = bayesrecon.recover(release)["n"]
+    assert abs(n.estimate - 600) < 4 * n.se
+    assert n.se < 20
+
+
 @pytest.mark.slow
 def test_bounds_cover():
-    """99 % bounds of n and the means hold the truth, jointly, in at least 57 of 60 simulated logistic data sets."""
+    """Stated to hold jointly at 99 %: at least 56 of 60 data sets (at 98 % a false alarm in 150 runs)."""
     rng, hits = np.random.default_rng(1), 0
     for i in range(60):
-        data, release, domain = logistic(rng)
+        data, release, domain = (logistic if i % 2 else poisson)(rng)
         truth = true_statistics(release.model, data)
         result = bayesrecon.bound(release, domain=domain, key=i, variances=False)
         hits += all(
             (x.lower is None or x.lower <= truth[x.name]) and (x.upper is None or truth[x.name] <= x.upper)
             for x in result.intervals
         )
-    assert hits >= 57
+    assert hits >= 56
 
 
 # --- planner -----------------------------------------------------------------------------------------------

@@ -268,6 +268,40 @@ def test_halves_pool_to_the_whole(kidiq):
         assert other.lower < other.estimate < other.upper
 
 
+def test_targets_add(kidiq):
+    """In one fixed metric, the sum of the embeddings of two parts of a file is the embedding of the file."""
+    numbers = np.unique(np.asarray(kidiq.chain))
+    whole = bayesrecon.recover(kidiq, metric="identity")
+    parts = [chains_of(kidiq, numbers[:1]), chains_of(kidiq, numbers[1:])]
+    for one, other in zip(whole, bayesrecon.recover(parts, metric="identity"), strict=True):
+        assert other.estimate == pytest.approx(one.estimate, rel=1e-7)
+        assert other.floor == pytest.approx(one.floor, rel=0.01)
+
+
+def test_releases_determine_together_what_neither_does_alone():
+    """One model sees the total of a, the other that of b, with common knowledge of nothing but their fields."""
+
+    def seeing(name):
+        def program(a, b):
+            mu = numpyro.sample("mu", dist.Normal(0, 10))
+            with numpyro.plate("records", a.shape[0]):
+                numpyro.sample("seen", dist.Normal(mu, 1.0), obs={"a": a, "b": b}[name])
+
+        return from_numpyro(program, {"a": (), "b": ()}, name=f"sees_{name}")
+
+    rng = np.random.default_rng(11)
+    data = {"a": rng.normal(2, 1, 40), "b": rng.normal(-1, 1, 40)}
+    releases = [
+        from_draws({"mu": gaussian(np.ones((40, 1)), data[k], 4000, rng)[..., 0]}, seeing(k)) for k in ("a", "b")
+    ]
+    either = {"both": lambda record: record["a"] + record["b"]}
+    for release in releases:
+        assert bayesrecon.recover(release, statistics=either)["total(both)"].verdict != "determined"
+    both = bayesrecon.recover(releases, statistics=either)["total(both)"]
+    assert both.verdict == "determined"
+    assert abs(both.estimate - (data["a"] + data["b"]).sum()) < 4.5 * both.se
+
+
 def test_releases_of_different_data_contradict_each_other():
     rng, model = np.random.default_rng(1), normal_mean_model()
     releases = [from_draws(sample_normal_mean(rng.normal(2, 1, n), 2000, rng), model) for n in (50, 500)]
