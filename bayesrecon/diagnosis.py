@@ -281,7 +281,7 @@ def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     directions = root @ turned.T
     eigenvalues = np.maximum(singular**2, 1e-300)
     covariance = np.zeros_like(gram)
-    if embedding.release.temperature:
+    if embedding.temperature:
         covariance = embedding.noise(solved.basis, solved.y) / embedding.effective_size
     noise = np.einsum("rk,rs,sk->k", directions, covariance, directions, optimize=True) / count**2
     return eigenvalues, noise, cross @ directions / np.sqrt(eigenvalues)

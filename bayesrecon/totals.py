@@ -167,7 +167,9 @@ def _estimate(
     return Row(statistic.name, estimate, visibility=visibility, verdict=verdict), slope
 
 
-def _errors(slopes: np.ndarray, totals: Totals, embedding: Embedding | JointEmbedding) -> list[tuple[float, float, float, float]]:
+def _errors(
+    slopes: np.ndarray, totals: Totals, embedding: Embedding | JointEmbedding
+) -> list[tuple[float, float, float, float]]:
     """Standard error, floor, unseen part and effective sample size for gradients `(P, S)`."""
     weights = embedding.weights
     series = totals.influence @ slopes
