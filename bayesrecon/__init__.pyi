@@ -6,8 +6,11 @@ from bayesrecon.bounds import bound as bound
 from bayesrecon.diagnosis import Diagnosis as Diagnosis
 from bayesrecon.diagnosis import diagnose as diagnose
 from bayesrecon.errors import BayesreconError as BayesreconError
+from bayesrecon.gradient import Slicing as Slicing
 from bayesrecon.landscape import witness as witness
 from bayesrecon.planner import plan as plan
+from bayesrecon.pseudodata import Reconstruction as Reconstruction
+from bayesrecon.reconstruction import reconstruct as reconstruct
 from bayesrecon.recovery import recover as recover
 from bayesrecon.result import Recovery as Recovery
 from bayesrecon.result import load_result as load_result

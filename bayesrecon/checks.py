@@ -8,7 +8,6 @@ these are tested over the draws; convergence and duplicated chains are looked at
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 
@@ -53,7 +52,7 @@ def check_draws(
         error = np.sqrt(weights @ (values - size) ** 2 / ess)
         z = np.divide(np.abs(size), error, out=np.zeros_like(size), where=error > 0)
         worst = max(worst, float(z.max()))
-        threshold = -ndtri(_FALSE_ALARMS / len(z) / 2)
+        threshold = -NormalDist().inv_cdf(_FALSE_ALARMS / len(z) / 2)
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             order = broken[np.argsort(-z[broken])][:3]

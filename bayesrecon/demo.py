@@ -10,11 +10,11 @@ import numpy as np
 from bayesrecon.cli import console, tables
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import compare, true_statistics
+from bayesrecon.files import write_whole
 from bayesrecon.models import load
 from bayesrecon.plots import plot_summary
 from bayesrecon.posteriors.nuts import nuts
 from bayesrecon.recovery import recover
-from bayesrecon.result import write_whole
 from bayesrecon.types import Records
 
 COVARIATES = ("age", "sex", "bmi", "bp", "s3", "s5")

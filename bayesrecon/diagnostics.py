@@ -4,7 +4,6 @@ A NumPy core for hundreds of influence series; importing a full diagnostics pack
 """
 
 import numpy as np
-import scipy.fft
 
 
 def by_chain(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
@@ -37,9 +36,9 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     chains = split(chains)
     m, n, _ = chains.shape
     centred = chains - chains.mean(axis=1, keepdims=True)
-    size = scipy.fft.next_fast_len(2 * n, real=True)
-    spectrum = np.abs(np.asarray(scipy.fft.rfft(centred, size, axis=1))) ** 2
-    covariance = np.asarray(scipy.fft.irfft(spectrum, size, axis=1))[:, :n].mean(axis=0) / n  # (n, S), biased
+    size = 2 ** (2 * n - 1).bit_length()
+    spectrum = np.abs(np.fft.rfft(centred, size, axis=1)) ** 2
+    covariance = np.fft.irfft(spectrum, size, axis=1)[:, :n].mean(axis=0) / n  # (n, S), biased
     within = covariance[0] * n / (n - 1)
     total = within * (n - 1) / n + chains.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -156,6 +156,11 @@ class Embedding:
         return self.release.temperature
 
     @property
+    def size(self) -> int:
+        """T, the number of atoms."""
+        return self.release.size
+
+    @property
     def equations(self) -> int:
         """Rows of the score matrix: atoms times directions."""
         return self.release.size * self.metric.shape[1]

@@ -22,6 +22,7 @@ class JointEmbedding:
     def __init__(self, parts: Sequence[Embedding]):
         self.parts = tuple(parts)
         self.temperature = parts[0].temperature
+        self.size = sum(p.size for p in parts)
         self.equations = sum(p.equations for p in parts)
         self.effective_size = sum(p.effective_size for p in parts)
         self._offsets = np.cumsum([0, *(p.release.size for p in parts)])[:-1]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import scipy.optimize
 
 from bayesrecon.anchors import Reference
 from bayesrecon.coordinates import metric_factor
@@ -146,6 +145,8 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
     `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term is what
     noise makes of it (the discrepancy principle): what noise leaves open is settled by spreading the weights.
     """
+    import scipy.optimize  # costs a third of a second
+
     embedding = solved.embedding
     ridge = embedding.normal_noise(solved.basis) / embedding.effective_size
     values, vectors = np.linalg.eigh(ridge)

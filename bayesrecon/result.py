@@ -2,8 +2,6 @@
 
 import html
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.files import write_whole
 from bayesrecon.types import PseudoData
 
 
@@ -188,24 +187,6 @@ def load_result(path: str | Path) -> Recovery:
         raise BayesreconError(f"no such file: {path}") from None
     except (KeyError, IndexError, ValueError, OSError, RuntimeError, TypeError, AttributeError) as error:
         raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
-
-
-def write_whole(path: Path, write: Any) -> None:
-    """Call `write(temporary_path)` and move the file into place, so that no half-written file remains."""
-    folder = path.parent
-    if not folder.is_dir():
-        raise BayesreconError(f"cannot write {path}: the folder {folder} does not exist")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=folder)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _nan(value: float | None) -> float:

@@ -98,8 +98,8 @@ def find_basis(
         spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite)
         if embedding.temperature and available < _EQUATIONS * spectrum.rank:
             raise BayesreconError(
-                f"too few draws: they give {available} equations for at least {spectrum.rank} features; supply "
-                f"{-(-_EQUATIONS * spectrum.rank // available)} times as many or more"
+                f"too few draws: {embedding.size} draws give {available} equations for at least {spectrum.rank} "
+                f"features; supply more draws ({-(-_EQUATIONS * spectrum.rank * embedding.size // available)} or more)"
             )
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)

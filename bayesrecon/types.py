@@ -87,6 +87,7 @@ class Model:
         prepare: maps published draws to `params` where the two differ (a non-centred latent that has
             to be rebuilt); takes and returns `{name: (chains, draws, *shape)}`.
         program: the NumPyro program behind the model, where there is one; `posteriors.nuts` runs it.
+        simulate: `(params, records, key) -> records` with the observed fields drawn from the model, where it can.
         settings: arguments that rebuild the model through `models.load(name, **settings)`.
         identities: totals that the program itself fixes whatever the data, `{name: (f, total)}` with
             `sum_n f(x_n) = total` and `f(record) -> scalar`; a covariate that the program centres by its
@@ -102,6 +103,7 @@ class Model:
     log_prior_at: Callable[[Params], Any]
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
     program: Callable[..., Any] | None = None
+    simulate: Callable[[Params, Records, Any], Records] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
 

@@ -109,6 +109,12 @@ def from_numpyro(
         values = log_probs(params, blank)
         return jnp.asarray(sum((jnp.sum(v) for n, v in values.items() if n not in likelihood), start=jnp.zeros(())))
 
+    def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:
+        sites = trace(program, batch, constants, title, params)
+        drawn = [n for n in likelihood if n in record and sites[n]["type"] == "sample"]
+        keys = jax.random.split(key, max(len(drawn), 1))
+        return {**batch, **{n: sites[n]["fn"].sample(k) for n, k in zip(drawn, keys, strict=False)}}
+
     fields = {k: Field(tuple(shape), given.get(k, observed.get(k, REAL))) for k, shape in record.items()}
     model = Model(
         name=title,
@@ -117,6 +123,7 @@ def from_numpyro(
         log_lik_at=log_lik_at,
         log_prior_at=log_prior_at,
         prepare=prepare,
+        simulate=simulate,
         program=lambda **batch: program(**batch, **constants),
         settings=dict(settings or {}),
         identities=dict(identities or {}),

@@ -186,7 +186,7 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
 
     from bayesrecon._version import __version__
     from bayesrecon.diagnostics import by_chain
-    from bayesrecon.result import write_whole
+    from bayesrecon.files import write_whole
 
     model = release.model
     params = jax.vmap(model.constrain)(release.theta)

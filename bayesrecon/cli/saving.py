@@ -21,7 +21,7 @@ def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> No
 
 def save_result(result: Any, path: Path) -> None:
     """Write a recovery or a diagnosis by its suffix, whole or not at all."""
-    from bayesrecon.result import write_whole
+    from bayesrecon.files import write_whole
 
     if path.suffix == ".nc":
         result.save(path)

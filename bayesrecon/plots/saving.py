@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.result import write_whole
+from bayesrecon.files import write_whole
 
 _SUFFIXES = (".png", ".pdf", ".svg")
 
