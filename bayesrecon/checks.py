@@ -5,6 +5,7 @@ For draws of the posterior with score s and mean m, Stein's identity gives `E[s]
 these are tested over the draws; convergence and duplicated chains are looked at directly.
 """
 
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np

@@ -19,11 +19,12 @@ import numpy as np
 import optax
 
 from bayesrecon.embedding import Basis, Embedding
-from bayesrecon.score import prior_score, taylor
+from bayesrecon.score import along, prior_score, taylor
 from bayesrecon.support import Chart, Variables
 from bayesrecon.types import Model, Records
 
 _BLOCK = 1000
+_FEW = 16
 
 Slices = Literal["normal", "rademacher"]
 
@@ -88,13 +89,73 @@ def sliced_divergence(
     return atoms @ jax.vmap(one)(theta, epsilon)
 
 
-def divergence(
-    model: Model, temperature: float, metric: Any, theta: Any, atoms: Any, weights: Any, records: Records
-) -> Any:
-    """`sum_t a_t [tau tr(Sigma Hess sum_m w_m l_m) + 1/2 |sum_m w_m phi_m + prior score|^2]`, a scalar."""
-    _, phi, lap = taylor(model, metric, theta, records)
-    score = phi @ weights + prior_score(model, metric, theta, temperature)
-    return atoms @ (temperature * (lap @ weights) + 0.5 * (score**2).sum(axis=1))
+def divergence_slopes(
+    chart: Chart,
+    model: Model,
+    temperature: float,
+    atoms: tuple[Any, Any, Any],
+    slicing: Slicing,
+    epsilon: Any,
+    given: Any,
+    fixed: Records,
+    whiten: tuple[Records, Records],
+    x: Variables,
+) -> Variables:
+    """Gradient of the (sliced) divergence in the chart's variables.
+
+    With `S_t` the score of the pseudo-posterior and `q(z) = sum_t a_t [<phi_z(t), S_t> + tau curvature_z(t)]`, the
+    slopes are `q(z_m)` in the weights and `w_m grad q(z_m)` in the records: no reverse sweep through all atoms.
+    """
+    metric, theta, weights = atoms
+
+    def records(y: Variables) -> Records:
+        return chart.records_at(y, fixed, *whiten)
+
+    def score(t: Any, z: Records) -> Any:
+        return jax.grad(lambda s: model.log_lik(s, z))(t)
+
+    w, z = chart.weights_at(x, given), records(x)
+    gradients = jax.vmap(jax.vmap(score, in_axes=(None, 0)), in_axes=(0, None))(theta, z)  # (T, M, d)
+    total = jnp.einsum("tmd,m->td", gradients, w) @ metric + prior_score(model, metric, theta, temperature)
+    if slicing.count:
+        if not slicing.reduced:
+            total = jnp.einsum("tlk,tl->tk", epsilon, jnp.einsum("tlk,tk->tl", epsilon, total)) / slicing.count
+        frames = metric @ _frames(epsilon)
+    else:
+        frames = jnp.broadcast_to(metric, (len(theta), *metric.shape))
+    pulled = total @ metric.T
+
+    def influence(one: Records) -> Any:
+        def at(t: Any, frame: Any, direction: Any) -> Any:
+            curvature = jax.vmap(lambda v: along(lambda s: model.log_lik(s, one), t, v)[2], in_axes=1)(frame)
+            return score(t, one) @ direction + temperature * curvature.sum()
+
+        return weights @ jax.vmap(at)(theta, frames, pulled)
+
+    # A record has few numbers, the atoms are many: forward sweeps, unless it is an image.
+    size = sum(int(np.prod(x[name].shape[1:])) for name, _ in chart.moved)
+    moving = {name: z[name] for name, _ in chart.moved}
+    derivative = jax.jacfwd if size <= _FEW else jax.grad
+
+    def valued(m: Records, f: Records) -> tuple[Any, Any]:
+        value = influence({**f, **m})
+        return value, value
+
+    by_record, in_weights = jax.vmap(derivative(valued, has_aux=True))(moving, fixed)
+    slopes = {name: by_record[name] * w.reshape(-1, *([1] * (z[name].ndim - 1))) for name in moving}
+    _, pull = jax.vjp(lambda y: (chart.weights_at(y, given), {n: records(y)[n] for n in moving}), x)
+    return pull((in_weights, slopes))[0]
+
+
+def _frames(epsilon: Any) -> Any:
+    """`(T, k, q)` with `q = min(L, k)` columns whose outer products add up to `mean_l eps_l eps_l'`."""
+    count, dimension = epsilon.shape[1:]
+    if count <= dimension:
+        return jnp.swapaxes(epsilon, 1, 2) / jnp.sqrt(count)
+    second = jnp.einsum("tlk,tlj->tkj", epsilon, epsilon) / count
+    # Slices can be dependent by chance (signs are): a shift far below rounding of the average keeps the factor real.
+    shift = 1e-13 * jnp.trace(second, axis1=1, axis2=2)[:, None, None] * jnp.eye(dimension)
+    return jnp.linalg.cholesky(second + shift)
 
 
 @partial(jax.jit, static_argnames=("chart", "model", "temperature", "slicing", "rate", "steps"))
@@ -114,21 +175,17 @@ def adam_steps(
     state: tuple[Variables, Any],
 ) -> tuple[Variables, Any]:
     """`steps` steps of Adam from `state = (variables, optimiser state)`; `first` is the number of the first one."""
-    metric, theta, weights = atoms
-
-    def loss(x: Variables, number: Any) -> Any:
-        pseudo = chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)
-        if not slicing.count:
-            return divergence(model, temperature, metric, theta, weights, *pseudo)
-        key_ = jax.random.fold_in(key, number) if slicing.fresh else key
-        epsilon = directions(key_, slicing, theta.shape[0], metric.shape[1])
-        return sliced_divergence(model, temperature, slicing.reduced, metric, theta, weights, epsilon, *pseudo)
-
+    metric, theta, _ = atoms
     optimiser = optax.adam(rate)
 
     def step(carry: tuple[Variables, Any], number: Any) -> tuple[tuple[Variables, Any], None]:
         x, inner = carry
-        updates, inner = optimiser.update(jax.grad(loss)(x, number), inner, x)
+        epsilon = None
+        if slicing.count:
+            drawn = jax.random.fold_in(key, number) if slicing.fresh else key
+            epsilon = directions(drawn, slicing, theta.shape[0], metric.shape[1])
+        slopes = divergence_slopes(chart, model, temperature, atoms, slicing, epsilon, given, fixed, whiten, x)
+        updates, inner = optimiser.update(slopes, inner, x)
         return (optax.apply_updates(x, updates), inner), None  # type: ignore[return-value]
 
     return jax.lax.scan(step, state, first + jnp.arange(steps))[0]

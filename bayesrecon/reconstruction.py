@@ -230,8 +230,8 @@ class _Run:
     def newton(self, regulariser: Callable[[Any, Records], Any] | None, steps: int | None) -> None:
         if not np.any(self.features.target) and self.support.chart.weights == "positive":
             self.warnings.append(
-                "the target is zero: with a flat prior or regulariser the best weights are all zero; state what is known, "
-                "e.g. total="
+                "the target is zero: with a flat prior or regulariser the best weights are all zero; "
+                "state what is known, e.g. total="
             )
         self._resume()
         if regulariser is not None:

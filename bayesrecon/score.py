@@ -14,7 +14,7 @@ import jax
 from bayesrecon.types import Model, Records
 
 
-def _along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
+def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
     """Value, first and second derivative of `f` at `theta` along `v`."""
 
     def first(t: Any) -> Any:
@@ -37,7 +37,7 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records) -> tuple[Any
     """
 
     def at(t: Any, v: Any, record: Records) -> tuple[Any, Any, Any]:
-        return _along(lambda s: model.log_lik(s, record), t, v)
+        return along(lambda s: model.log_lik(s, record), t, v)
 
     over_records = jax.vmap(at, in_axes=(None, None, 0))
     over_directions = jax.vmap(over_records, in_axes=(None, 1, None), out_axes=(None, 0, 0))
