@@ -22,6 +22,7 @@ from bayesrecon.types import Model, PseudoData, Records
 _CANDIDATES = 4096
 _REFINED = 8
 _PER_ROW = 64
+_BROAD = 0.3
 _WIDE = 10.0  # half-width of the search on an unbounded field, in units of the data's spread
 _MASS = 2.0  # bound on the mass, in units of the measure's own
 
@@ -33,16 +34,14 @@ class Certificate:
     Attributes:
         kind: "signed measures" or "measures of bounded mass".
         gap: the divergence exceeds the optimum by at most this.
-        lowest: the record at which the witness is smallest, where it was looked for.
-        witness: its value there.
+        minima: records at which the witness has its smallest local minima; mass is missing where it is negative.
         domain: `{field: (low, high)}` that was searched.
         mass: bound on the total weight.
     """
 
     kind: str
     gap: float
-    lowest: Records | None = None
-    witness: float = 0.0
+    minima: Records | None = None
     domain: dict[str, Any] | None = None
     mass: float | None = None
 
@@ -66,16 +65,13 @@ def bounded(
     chart = support.chart
     if reference.known:
         return _by_rows(features, pseudo, support, reference, rng, slope, here)
-    box = {name: _box(reference, name) for name, _ in chart.moved}
-    candidates = Reference(reference.fields, {}, reference.centre, reference.scale, 0.3).draw(rng, _CANDIDATES)
-    for name, (low, high) in box.items():
-        candidates[name] = np.clip(candidates[name], low, high)
+    box, candidates = candidates_of(support, reference, rng, _CANDIDATES)
     candidates = {k: np.concatenate([v, np.asarray(pseudo.records[k])]) for k, v in candidates.items()}
     values = np.asarray(features.at(candidates)) @ slope
     best = np.argsort(values)[:_REFINED]
-    lowest, value = min(
-        (_refine(features, slope, {k: v[i] for k, v in candidates.items()}, box) for i in best), key=lambda p: p[1]
-    )
+    refined = [_refine(features, slope, {k: v[i] for k, v in candidates.items()}, box) for i in best]
+    value = min(v for _, v in refined)
+    minima = {k: np.stack([np.asarray(record[k]) for record, _ in refined]) for k in candidates}
     mass = float(pseudo.weights.sum())
     if chart.weights in ("total", "fixed", "units"):
         gap = float(pseudo.weights @ here) - mass * value
@@ -83,7 +79,19 @@ def bounded(
         mass *= _MASS
         gap = float(pseudo.weights @ here) - mass * min(value, 0.0)
     stated = {**{k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}, **box}
-    return Certificate("measures of bounded mass", max(gap, 0.0), lowest, value, stated, mass)
+    return Certificate("measures of bounded mass", max(gap, 0.0), minima, stated, mass)
+
+
+def candidates_of(
+    support: Support, reference: Reference, rng: np.random.Generator, count: int
+) -> tuple[dict[str, Any], Records]:
+    """The domain to search, `{field: (low, high)}` of the moving fields, and records spread over it."""
+    box = {name: _box(reference, name) for name, _ in support.chart.moved}
+    law = Reference(reference.fields, reference.known, reference.centre, reference.scale, _BROAD)
+    records = law.draw(rng, count)
+    for name, ends in box.items():
+        records[name] = np.clip(records[name], *ends)
+    return box, records
 
 
 def _by_rows(
@@ -99,7 +107,7 @@ def _by_rows(
     rows = len(next(iter(reference.known.values())))
     unknown = {k: f for k, f in reference.fields.items() if k not in reference.known}
     best = np.full(rows, np.inf)
-    law = Reference(unknown, {}, reference.centre, reference.scale, 0.3)
+    law = Reference(unknown, {}, reference.centre, reference.scale, _BROAD)
     for _ in range(_PER_ROW):
         values = np.asarray(features.at({**reference.known, **law.draw(rng, rows)})) @ slope
         best = np.minimum(best, values)
@@ -107,7 +115,7 @@ def _by_rows(
     best = np.minimum(best, here.reshape(rows, group).min(axis=1))
     gap = float(pseudo.weights @ here - best.sum())
     box = {name: _box(reference, name) for name, _ in support.chart.moved}
-    return Certificate("one record a row", max(gap, 0.0), None, 0.0, box, float(rows))
+    return Certificate("one record a row", max(gap, 0.0), None, box, float(rows))
 
 
 def _box(reference: Reference, name: str) -> tuple[Any, Any]:

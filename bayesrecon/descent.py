@@ -17,10 +17,14 @@ from jax.flatten_util import ravel_pytree
 
 from bayesrecon.features import Features, coordinates
 from bayesrecon.support import Chart, Support, Variables
-from bayesrecon.types import Model, Records
+from bayesrecon.types import Model, PseudoData, Records
 
 Watch = Callable[[Variables, float], bool]
 """Called with the variables and `1/2 |u|^2` at every accepted or tried step; True ends the descent."""
+
+
+_HEAVY = 1e4  # of the equation that fixes the total, next to all others
+_SAME = 1e-3  # records this close, in units of their scale, are one
 
 
 class _Enough(Exception):
@@ -101,13 +105,41 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
     return shape(jnp.asarray(last["x"]))
 
 
-def nonnegative(features: Features, support: Support) -> Variables:
-    """The best weights `w >= 0` on records that do not move, as variables of the support."""
-    c = np.asarray(features.at(support.start.records))
-    matrix = features.root @ c.T
+def nonnegative(features: Features, records: Records, total: float | None = None) -> np.ndarray:
+    """The best weights `w >= 0` on given records, `(M,)`; with a total, they add up to it."""
+    matrix, wanted = features.root @ np.asarray(features.at(records)).T, features.wanted
     length = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
-    weights = scipy.optimize.nnls(matrix / length, features.wanted, maxiter=50 * len(length))[0] / length
-    return {"weights": weights}
+    if total is not None:
+        # The equality as one heavy equation; what is left of its error is scaled away.
+        heavy = _HEAVY * np.linalg.norm(wanted) / total
+        matrix = np.concatenate([matrix, np.full((1, matrix.shape[1]), heavy)])
+        wanted = np.append(wanted, heavy * total)
+        length = np.linalg.norm(matrix, axis=0)
+    weights = scipy.optimize.nnls(matrix / length, wanted, maxiter=100 * len(length))[0] / length
+    return weights if total is None else weights * (total / weights.sum())
+
+
+def merge(pseudo: PseudoData, scale: Records, most: int) -> PseudoData:
+    """The measure without its empty records, those that coincide as one, and at most the heaviest `most`."""
+    alive = np.flatnonzero(pseudo.weights > 1e-9 * pseudo.weights.sum())
+    order = alive[np.argsort(-pseudo.weights[alive])]
+    unit = [np.where(np.asarray(scale.get(k, 1.0)) > 0, scale.get(k, 1.0), 1.0) for k in pseudo.records]
+    points = np.concatenate(
+        [
+            (np.asarray(v, float)[order] / u).reshape(len(order), -1)
+            for v, u in zip(pseudo.records.values(), unit, strict=True)
+        ],
+        axis=1,
+    )
+    weights, kept = pseudo.weights[order].copy(), []
+    for i, point in enumerate(points):
+        near = [j for j in kept if np.abs(points[j] - point).max() < _SAME]
+        if near:
+            weights[near[0]] += weights[i]
+        else:
+            kept.append(i)
+    kept = kept[:most]
+    return PseudoData(weights[kept], {k: np.asarray(v)[order[kept]] for k, v in pseudo.records.items()})
 
 
 def quasi_newton(
@@ -134,13 +166,9 @@ def quasi_newton(
         (value, half), slope = run(jnp.asarray(v))
         if float(value) < last["value"]:
             last["x"], last["value"] = np.array(v), float(value)
-        if watch(shape(jnp.asarray(v)), float(half)):
-            raise _Enough
+        watch(shape(jnp.asarray(v)), float(half))  # a small divergence is not the end here
         return float(value), np.asarray(slope)
 
-    try:
-        options = {"maxiter": steps, "maxcor": 50, "ftol": 1e-15, "gtol": 1e-12}
-        scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", options=options)
-    except _Enough:
-        pass
+    options = {"maxiter": steps, "maxcor": 50, "ftol": 1e-15, "gtol": 1e-12}
+    scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", options=options)
     return shape(jnp.asarray(last["x"]))

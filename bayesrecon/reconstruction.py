@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.certificate import Certificate, bounded, residual, signed
-from bayesrecon.descent import newton, nonnegative, quasi_newton
+from bayesrecon.certificate import Certificate, bounded, candidates_of, residual, signed
+from bayesrecon.descent import merge, newton, nonnegative, quasi_newton
+from bayesrecon.domains import Domain
 from bayesrecon.embedding import Embedding, Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.features import Features
@@ -17,13 +18,13 @@ from bayesrecon.gradient import Slicing, adam_start, adam_steps, sliced_target
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import Problem, solve_release
 from bayesrecon.pseudodata import Reconstruction
-from bayesrecon.start import make_support, refill
+from bayesrecon.start import make_support
 from bayesrecon.support import Support, Variables
 from bayesrecon.trace import Checkpoint, Trace
 from bayesrecon.types import PseudoData, Records, Release
 
 _RECORDS = 200
-_ROUNDS = 30
+_ROUNDS, _POOL, _POLISH = 30, 2048, 60
 _NOISE_SHARE = 0.01  # of what the draws can resolve, that a gap may still be
 _STEPS_OF_ADAM = 20_000
 _STRIDE = 100  # steps of Adam between two rows of the trace
@@ -94,6 +95,10 @@ def reconstruct(
     objective = objective or ("sliced" if published else "exact")
     _check(release, n, objective, method, regulariser, steps, rate, tolerance)
     slicing = slicing or Slicing(fresh=published)
+    if objective == "sliced" and slicing.count < 1:
+        raise BayesreconError(f"slicing: {slicing.count} slices; expected a positive whole number")
+    if slicing.law not in ("normal", "rademacher"):
+        raise BayesreconError(f"slicing: law {slicing.law!r}; expected 'normal' or 'rademacher'")
     if objective == "sliced" and not published and slicing.fresh:
         raise BayesreconError("method='newton' needs fixed slices: pass slicing=Slicing(fresh=False), or method='adam'")
     name = coordinates or ("constrained" if published and release.temperature else "unconstrained")
@@ -238,25 +243,44 @@ class _Run:
             self.variables = quasi_newton(self.features, self.support, self.watch, regulariser, steps=steps or 2000)
             self.trace.add(self.iteration, *self._value(self.pseudo), self.pseudo)
             return
-        chart = self.support.chart
-        if not chart.moved and chart.weights == "positive":
-            self.support = self._with(replace(self.support.start, **nonnegative(self.features, self.support)))
-            self.trace.add(1, *self._value(self.support.start), self.support.start)
-            return
-        newton(self.features, self.support, self.watch, steps=steps or 300)
-        if self.problem.solved.spectrum.gap or not chart.moved or chart.weights in ("fixed", "units"):
-            return
-        # Where no finite rank bounds the divergence, records are added where the witness says that mass is missing.
-        for _ in range(_ROUNDS):
-            found = self.certify()
-            if found.gap <= max(self.tolerance * self.scale, _NOISE_SHARE * self.noise) or found.lowest is None:
-                return
-            before = self.best
-            self.support = self._with(refill(self.features, self.pseudo, self.support, found))
-            self.variables = {}
+        chart, rank = self.support.chart, self.problem.solved.spectrum
+        if chart.weights in ("fixed", "units") or (rank.gap and chart.moved and chart.weights == "positive"):
             newton(self.features, self.support, self.watch, steps=steps or 300)
-            if before - self.best <= 1e-3 * _NOISE_SHARE * self.noise:
+        else:
+            self._conditional_gradient()
+
+    def _conditional_gradient(self) -> None:
+        """Best weights on a pool of records, descent from there, and new records where the witness is smallest.
+
+        The optimum over non-negative measures sits on at most `rank` records, however many were asked for.
+        """
+        support, most = self.support, len(self.support.start.weights)
+        total = support.chart.total if support.chart.weights == "total" else None
+        pool = support.start.records
+        if support.chart.moved:
+            box, more = candidates_of(support, self.problem.reference, self.problem.rng, _POOL)
+            pool = {k: np.concatenate([np.clip(pool[k], *box[k]) if k in box else pool[k], more[k]]) for k in pool}
+            # What is certified on a domain must stay inside it.
+            inside = tuple(
+                (k, Domain("interval", np.min(box[k][0]), np.max(box[k][1]))) for k, _ in support.chart.moved
+            )
+            self.support = replace(support, chart=replace(support.chart, moved=inside))
+        for step in range(_ROUNDS):
+            best = PseudoData(nonnegative(self.features, pool, total), pool)
+            if not best.weights.any():
                 return
+            best = merge(best, self.support.scale, most)
+            self.support, self.variables, self.best = self._with(best), {}, np.inf
+            newton(self.features, self.support, self.watch, steps=_POLISH)
+            if not support.chart.moved:
+                return
+            found = self.certify()
+            if self.progress is not None:
+                self.progress("conditional gradient", (step + 1) / _ROUNDS)
+            if found.minima is None or found.gap <= max(self.tolerance * self.scale, _NOISE_SHARE * self.noise):
+                return
+            pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), found.minima[k]]) for k in pool}
+        self.stopped = "no further progress"
 
     def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: Any) -> None:
         import jax.numpy as jnp

@@ -1,21 +1,18 @@
-"""Where a descent begins, which records it moves, and where it looks again when it is stuck."""
+"""Where a descent begins, and which records it moves."""
 
 import itertools
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.certificate import Certificate
 from bayesrecon.coordinates import constrained_theta
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.features import Features
 from bayesrecon.problem import Problem
 from bayesrecon.support import Chart, Support, WeightsKind
 from bayesrecon.types import Field, PseudoData, Records
 
 _MOST_COMBINATIONS = 1000
-_SAME = 1e-3  # records this close, in units of their scale, are one
 
 
 def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool) -> Support:
@@ -142,42 +139,3 @@ def _values(domain: Domain) -> np.ndarray | None:
     if np.isfinite(domain.low) and np.isfinite(domain.high) and domain.high - domain.low < _MOST_COMBINATIONS:
         return np.arange(domain.low, domain.high + 1)
     return None
-
-
-def refill(features: Features, pseudo: PseudoData, support: Support, found: Certificate) -> PseudoData:
-    """Put a record where the witness is smallest: the conditional-gradient step.
-
-    It takes the place of one of two records that coincide, whose weights are merged, or of the lightest one.
-    """
-    assert found.lowest is not None
-    weights = np.array(pseudo.weights, float)
-    records = {k: np.array(v) for k, v in pseudo.records.items()}
-    free = _merge(weights, records, support)
-    for name, value in found.lowest.items():
-        records[name][free] = value
-    if support.chart.weights == "total":
-        weights[free] = max(weights[free], 1e-3 * weights.sum() / len(weights))
-        return PseudoData(weights, records)
-    image = features.root @ np.asarray(features.at({k: np.asarray(v)[None] for k, v in found.lowest.items()}))[0]
-    step = -found.witness / max(float(image @ image), 1e-300)
-    weights[free] = float(np.clip(step, 1e-6 * weights.sum(), 0.1 * weights.sum()))
-    return PseudoData(weights, records)
-
-
-def _merge(weights: np.ndarray, records: Records, support: Support) -> int:
-    """The index of a record that can be given up; weights of coinciding records are merged in place."""
-    from scipy.spatial import cKDTree
-
-    scaled = [
-        (np.asarray(records[k], float) / np.where(support.scale.get(k, 1.0) == 0, 1.0, support.scale.get(k, 1.0)))
-        for k in records
-    ]
-    points = np.concatenate([s.reshape(len(weights), -1) for s in scaled], axis=1)
-    if len(points) > 1:
-        distance, neighbour = cKDTree(points).query(points, k=2)
-        closest = int(distance[:, 1].argmin())
-        if distance[closest, 1] < _SAME:
-            weights[neighbour[closest, 1]] += weights[closest]
-            weights[closest] = 0.0
-            return closest
-    return int(weights.argmin())

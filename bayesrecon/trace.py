@@ -93,7 +93,7 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as archive:
+            with self.path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
                 content = {k: archive[k] for k in archive.files}
             about = json.loads(str(content.pop("about")))
             rows = content.pop("trace")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 # Tables written to a file or a pipe must not be squeezed into 80 columns.
 _WIDTH = None if sys.stdout.isatty() else 160
@@ -19,7 +19,7 @@ err = Console(stderr=True)
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
     """A progress bar on stderr; yields `update(label, fraction)`. Shown on terminals only."""
-    columns = (TextColumn("{task.description:>12}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:>12}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("preparing", total=None)
 

@@ -1,4 +1,4 @@
-"""`bayesrecon`: demo, diagnose, fit, recover, models, posteriors."""
+"""`bayesrecon`: demo, diagnose, fit, recover, reconstruct, models, posteriors."""
 
 import sys
 from pathlib import Path
@@ -22,6 +22,7 @@ from bayesrecon.cli.options import (
     Total,
     Unit,
 )
+from bayesrecon.cli.reconstruct import reconstruct
 from bayesrecon.cli.saving import check_suffix, save_result
 from bayesrecon.errors import BayesreconError
 
@@ -98,6 +99,7 @@ def recover(
         console.out.print(tables.recovery_table(result))
 
 
+app.command()(reconstruct)
 app.command()(diagnose)
 
 

@@ -20,7 +20,7 @@ def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> No
 
 
 def save_result(result: Any, path: Path) -> None:
-    """Write a recovery or a diagnosis by its suffix, whole or not at all."""
+    """Write a recovery, a reconstruction or a diagnosis by its suffix, whole or not at all."""
     from bayesrecon.files import write_whole
 
     if path.suffix == ".nc":

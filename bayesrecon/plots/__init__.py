@@ -1,6 +1,7 @@
 """Plots of a recovery: what was recovered and how precisely, against the truth, and the kernel's spectrum.
 
-Plots of a diagnosis: the spectrum beside its noise, and the visibility of features.
+Plots of a diagnosis: the spectrum beside its noise, and the visibility of features. Plots of a reconstruction: its
+records, its gap and its traces.
 
 Every function draws into the `ax` it is given, or into a new pyplot figure, and returns the Axes. Nothing
 here shows a figure, chooses a backend or changes a global setting; matplotlib is imported on first use.
@@ -12,6 +13,8 @@ from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum as plot_diagnosis
 from bayesrecon.plots.diagnosis import plot_visibility as plot_visibility
 from bayesrecon.plots.forest import plot_recovery as plot_recovery
 from bayesrecon.plots.planner import plot_plan as plot_plan
+from bayesrecon.plots.reconstruction import plot_reconstruction as plot_reconstruction
+from bayesrecon.plots.reconstruction import plot_traces as plot_traces
 from bayesrecon.plots.scatter import plot_recovered_against_true as plot_recovered_against_true
 from bayesrecon.plots.spectrum import plot_spectrum as plot_spectrum
 from bayesrecon.plots.summary import plot_summary as plot_summary

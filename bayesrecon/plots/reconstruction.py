@@ -1,0 +1,333 @@
+"""How a reconstruction went: traces of its moments, its distance from the optimum, and its weighted records."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, PANEL, RED, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.text import label, minus, power
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bayesrecon.pseudodata import Reconstruction
+
+_COLOURS = (BLUE, ORANGE, "#009E73", RED, "#CC79A7", "#56B4E9", GREY)  # Okabe-Ito
+_WIDTH, _HEIGHT = 2.5, 1.7  # inches of a panel of a trace
+_A_ROW = 3  # fields beside each other
+_MOST = 7  # fields whose traces are drawn
+_LEADING = 4  # columns of a trace before the moments
+_DECADES = 2  # iterations over more than these are on a logarithmic axis
+_FEW = 60  # points of a trace that are marked one by one
+_LARGEST = 1e290  # beyond, an axis would overflow
+_INK, _LARGEST_MARK = 6000.0, 150.0  # square points of all marks together, and of one
+_DISTINCT = 12  # records of a single field that get a line each
+_LEVELS = 10  # whole values closer than this get a tick each
+_TITLE = 28  # characters over a panel
+
+
+def plot_traces(
+    results: "Mapping[str, Reconstruction]",
+    truth: Mapping[str, float] | None = None,
+    axes: "Sequence[Axes] | np.ndarray | None" = None,
+    x: Literal["iteration", "seconds"] = "iteration",
+) -> np.ndarray:
+    """Sum of the weights, weighted means and variances while several reconstructions ran, in the same panels.
+
+    Args:
+        results: reconstructions of the same fields by the label of each.
+        truth: true values by name, from `bayesrecon.evaluate.true_statistics`, drawn as dashed lines.
+        axes: where to draw, one panel for each statistic of the first result (default: a new figure).
+        x: "iteration" or "seconds".
+
+    Returns:
+        The Axes in an array, in the order of the statistics: n, means, variances.
+
+    Raises:
+        BayesreconError: for another `x`, no results, or too few axes.
+
+    >>> axes = plot_traces({"published": adam, "fast": newton}, x="seconds")  # doctest: +SKIP
+    """
+    if x not in ("iteration", "seconds"):
+        raise BayesreconError(f"x={x!r}: expected 'iteration' or 'seconds'")
+    if not results:
+        raise BayesreconError("results: expected at least one reconstruction")
+    first = next(iter(results.values()))
+    own = axes is None
+    names = _shown(first) if own else list(first.columns[_LEADING:])
+    sizes: tuple[list[float], list[float]] = ([], [])
+    if axes is None:
+        panels, sizes = _grid(new_figure(), names)
+    else:
+        panels = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(panels) < len(names):
+        raise BayesreconError(f"axes: {len(panels)} given for {len(names)} statistics ({', '.join(names)})")
+    colours = _colours(len(results))
+    for ax, name in zip(panels, names, strict=False):
+        for (key, result), colour in zip(results.items(), colours, strict=True):
+            if name in result.columns:
+                _draw_trace(ax, _column(result, x), _column(result, name), colour, label(key))
+        if truth is not None and np.isfinite(value := float(truth.get(name, np.nan))):
+            ax.axhline(value, color=ax.title.get_color(), lw=1, ls="--", zorder=1, label="true")
+        _frame_trace(ax, _short(name))
+        _set_iterations(ax, np.concatenate([_column(result, x) for result in results.values()]), x)
+        # One legend for all panels: under the first, where the grid has room, or under the last that was given.
+        finish(ax)
+        if (legend := ax.get_legend()) is not None and ax is not panels[0 if own else len(names) - 1]:
+            legend.remove()
+    if own:
+        legend = panels[0].get_legend()
+        if legend is not None:
+            legend.set_in_layout(False)
+        fit(panels[0].figure, *sizes)
+    return np.array(panels[: len(names)], dtype=object)
+
+
+def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None) -> np.ndarray:
+    """One figure of a reconstruction: its weighted records, how far it is from the optimum, and its traces.
+
+    A dot marks the iterate that was kept; its value is in the panel's corner. At most seven fields have traces.
+
+    Args:
+        path: where to save the figure, a .png, .pdf or .svg file that appears only once it is complete. The
+            figure then stays outside pyplot, so that nothing is left to close or to be shown.
+
+    Returns:
+        The Axes in an array: traces of n, means and variances, then the relative gap, then the records.
+
+    Raises:
+        BayesreconError: for a path with another suffix or in a folder that does not exist.
+
+    >>> axes = plot_reconstruction(result, "reconstruction.pdf")  # doctest: +SKIP
+    """
+    check_path(path)
+    figure, names = new_figure(pyplot=path is None), _shown(result)
+    panels, sizes = _grid(figure, names, full=True)
+    *traces, gap, records = panels
+    iterations, kept, values = _column(result, "iteration"), _kept(result), result.statistics()
+    for ax, name in zip(traces, names, strict=True):
+        trace = _column(result, name)
+        _draw_trace(ax, iterations, trace, BLUE)
+        if kept is not None:
+            ax.plot(iterations[kept], trace[kept], "o", ms=6, color=BLUE, zorder=3)
+        _frame_trace(ax, _short(name))
+        ax.set_title(minus(f"{values[name]:.5g}"), loc="right", fontsize="medium", color=BLUE)
+        _set_iterations(ax, iterations)
+        finish(ax)
+    _draw_gap(gap, result, iterations, kept)
+    _draw_records(records, result)
+    hidden = (len(result.columns) - _LEADING - len(names)) // 2
+    more = f" (traces of {_MOST} fields of {_MOST + hidden})" if hidden else ""
+    about = f"{result.n} weighted record{'s' * (result.n != 1)}, {result.method}, {result.objective} objective"
+    if result.stopped in ("diverged", "interrupted"):
+        about += f", {result.stopped}"
+    heading = figure.suptitle(f"{label(result.release)}: {about}{more}", weight="bold")
+    heading.set_usetex(False)
+    fit(figure, *sizes)
+    if path is not None:
+        save_figure(figure, path)
+    return np.array(panels, dtype=object)
+
+
+def _shown(result: "Reconstruction") -> list[str]:
+    """The statistics that get a panel: n, and the mean and variance of the first fields."""
+    means, variances = (
+        [c for c in result.columns[_LEADING:] if c.startswith(kind)][:_MOST] for kind in ("mean(", "var(")
+    )
+    return ["n", *means, *variances]
+
+
+def _column(result: "Reconstruction", name: str) -> np.ndarray:
+    """A column of the trace; NaN where a number is not finite, or too large to be drawn."""
+    values = np.array(result.trace, float).reshape(-1, len(result.columns))[:, result.columns.index(name)]
+    return np.where(np.abs(values) < _LARGEST, values, np.nan)
+
+
+def _kept(result: "Reconstruction") -> int | None:
+    """The row of the trace that the result is, if it is one."""
+    distance = np.abs(_column(result, "objective") - result.objective_value)
+    same = distance <= 1e-9 * max(abs(result.objective_value), abs(result.bound))
+    if not same.any():
+        return None
+    return int(np.argmin(np.where(same, _column(result, "gap"), np.inf)))
+
+
+def _short(name: str) -> str:
+    """A title that leaves room for a number beside it."""
+    return label(name if len(name) <= _TITLE else f"{name[: _TITLE - 1]}…")
+
+
+def _colours(count: int) -> list[Any]:
+    if count <= len(_COLOURS):
+        return list(_COLOURS[:count])
+    import matplotlib
+
+    return list(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, count)))
+
+
+def _grid(figure: Any, names: list[str], full: bool = False) -> "tuple[list[Axes], tuple[list[float], list[float]]]":
+    """A column of panels for each field, mean over variance, beside n; where `full`, also the gap and the records.
+
+    The Axes are in the order of `names`, gap, records; with them come widths and heights, in inches.
+    """
+    fields = len(names) // 2
+    left = int(full)  # the column of n, beside that of the records
+    across = min(max(fields, 1), _A_ROW)
+    # Where one pair of rows is not enough, the next ones begin under n.
+    cells = [(0, 1 + i) for i in range(_A_ROW)]
+    cells += [(2 + 2 * (i // (1 + _A_ROW)), i % (1 + _A_ROW)) for i in range(max(fields - _A_ROW, 0))]
+    rows = 2 + cells[max(fields, 1) - 1][0]
+    widths = [PANEL] * left + [_WIDTH] * (1 + across)
+    heights = [_HEIGHT] * rows
+    grid = figure.add_gridspec(rows, len(widths), width_ratios=widths, height_ratios=heights)
+    places = [(0, left)]
+    for below in (0, 1):
+        places += [(row + below, left + column) for row, column in cells[:fields]]
+    panels = [figure.add_subplot(grid[place]) for place in places]
+    if full:
+        panels += [figure.add_subplot(grid[1, left]), figure.add_subplot(grid[:2, 0])]
+    return panels, (widths, heights)
+
+
+def _draw_trace(ax: "Axes", x: np.ndarray, y: np.ndarray, colour: Any, name: str | None = None) -> None:
+    marker = {"marker": "o", "ms": 2.5} if np.isfinite(y).sum() <= _FEW else {}
+    ax.plot(x, y, color=colour, lw=1.4, zorder=2, label=name, **marker)
+
+
+def _frame_trace(ax: "Axes", title: str) -> None:
+    """Limits around what is drawn, however little it moves; symmetric-logarithmic where it ran away."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    lines = [line for shared in ax.get_shared_y_axes().get_siblings(ax) for line in shared.lines]
+    values = np.concatenate([np.asarray(line.get_ydata(), float) for line in lines] or [np.zeros(0)])
+    values = values[np.isfinite(values)]
+    if values.size:
+        low, high, usual = values.min(), values.max(), float(np.median(np.abs(values)))
+        if usual > 0 and max(-low, high) > 1e4 * usual:
+            ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(usual)))
+        else:
+            middle = (low + high) / 2
+            half = max(0.55 * (high - low), 1e-3 * abs(middle), 1e-12)
+            ax.set_ylim(middle - half, middle + half)
+            ax.yaxis.set_major_locator(MaxNLocator(nbins=4))
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: minus(f"{value:g}")))
+    ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
+    ax.set_title(title, loc="left", fontsize="medium")
+
+
+def _set_iterations(ax: "Axes", x: np.ndarray, name: str = "iteration") -> None:
+    """A logarithmic axis where the iterations (or seconds) span more than two decades."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set_xlabel(name)
+    x = x[np.isfinite(x)]
+    if not x.size:
+        ax.set(xticks=[], yticks=[])
+        ax.text(0.5, 0.5, "no iterations", transform=ax.transAxes, ha="center", va="center", color=GREY)
+        return
+    positive, last = x[x > 0], x.max()
+    first = positive.min() if positive.size else 1.0
+    if last > 10.0**_DECADES * first:
+        low, high = int(np.ceil(np.log10(first))), int(np.floor(np.log10(last)))
+        ticks = [10.0**e for e in range(low, high + 1, max(-(-(high - low + 1) // 4), 1))]
+        if positive.size < x.size:
+            ax.set_xscale("symlog", linthresh=first, linscale=0.5)
+            ax.set_xlim(-0.1 * first, 1.3 * last)
+            set_ticks(ax.xaxis, [0.0, *ticks])
+        else:
+            ax.set_xscale("log")
+            ax.set_xlim(first / 1.3, 1.3 * last)
+            set_ticks(ax.xaxis, ticks)
+    else:
+        room = 0.04 * (last - x.min()) or 1.0
+        ax.set_xlim(x.min() - room, last + room)
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=name == "iteration"))
+
+
+def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept: int | None) -> None:
+    """The distance from the smallest divergence, what of it is certified, and what the draws resolve."""
+    scale = abs(result.bound) or 1.0
+    gaps = _column(result, "gap") / scale
+    gaps = np.where(gaps > 0, gaps, np.nan)
+    shown = list(gaps[np.isfinite(gaps)])
+    ax.set_yscale("log")
+    signed = result.certificate == "signed measures"
+    _draw_trace(ax, iterations, gaps, BLUE, None if signed or not shown else "to signed measures")
+    if kept is not None:
+        ax.plot(iterations[kept], gaps[kept], "o", ms=6, color=BLUE, zorder=3)
+    if result.gap > 0 and not signed:
+        # The bound over signed measures is too low where the weights are positive: a second one is certified.
+        ax.axhline(result.gap / scale, color=RED, lw=1.2, zorder=1, label="certified")
+        shown.append(result.gap / scale)
+    if result.gap_in_noise and result.gap > 0:
+        noise = result.gap / result.gap_in_noise / scale
+        ax.axhline(noise, color=ORANGE, lw=1.2, ls="--", zorder=1, label="noise of the draws")
+        shown.append(noise)
+    if shown:
+        low, high = np.log10(min(shown)), np.log10(max(shown))
+        room = max(0.08 * (high - low), 0.15, (1 - (high - low)) / 2)
+        ax.set_ylim(10.0 ** (low - room), 10.0 ** (high + room))
+        first, last = int(np.ceil(low - room)), int(np.floor(high + room))
+        step = max(-(-(last - first + 1) // 4), 1)
+        exponents = range(last, first - 1, -step)
+        set_ticks(ax.yaxis, [10.0**e for e in exponents], [f"$10^{{{e}}}$" for e in exponents])
+    else:
+        set_ticks(ax.yaxis, [])
+    ax.grid(axis="y", color=GREY, alpha=0.2, lw=0.8)
+    ax.set_title("relative gap" if result.bound else "gap", loc="left", fontsize="medium")
+    final = result.gap / scale
+    ax.set_title(power(float(f"{final:.1g}")), loc="right", fontsize="medium", color=BLUE if signed else RED)
+    _set_iterations(ax, iterations)
+    finish(ax)
+
+
+def _draw_records(ax: "Axes", result: "Reconstruction") -> None:
+    """The first two fields against each other, or the histogram of a single one."""
+    table = result.to_dataframe()
+    moved = [c[5:-1] for c in result.columns if c.startswith("mean(")]
+    names = [c for c in table.columns[1:] if c in moved]
+    known = [c for c in table.columns[1:] if c not in moved]
+    names = names[:2] if len(names) > 1 else [*known[:1], *names]
+    table = table[["weight", *names]].astype(float)
+    table = table[(table.abs() < _LARGEST).all(axis=1)]
+    # Records that coincide are one mark.
+    table = table.groupby(names, as_index=False)["weight"].sum()
+    weights = table["weight"].to_numpy()
+    negative = weights < 0
+    title = "Pseudo-records"
+    if len(names) == 1:
+        _draw_histogram(ax, table[names[0]].to_numpy(), weights)
+        ax.set_ylabel("weight")
+    else:
+        size = min(_INK / max(np.abs(weights).sum(), 1e-300), _LARGEST_MARK / max(np.abs(weights).max(), 1e-300))
+        style: dict[str, Any] = {"alpha": 0.55, "linewidths": 0.5, "edgecolors": ax.get_facecolor(), "zorder": 2}
+        for at, colour in ((~negative, BLUE), (negative, RED)):
+            if at.any():
+                ax.scatter(*table.loc[at, names].to_numpy().T, s=size * np.abs(weights[at]), color=colour, **style)
+        typical = float(f"{np.abs(weights).max(initial=0.0):.1g}")
+        if typical > 0:
+            ax.scatter([], [], s=size * typical, color=BLUE, label=f"weight {power(typical)}", **style)
+        if negative.any():
+            ax.scatter([], [], s=30, color=RED, label=f"negative ({negative.sum()})", **style)
+        ax.set_ylabel(label(names[1]))
+        title += ", area by weight"
+    for name, axis in zip(names, (ax.xaxis, ax.yaxis), strict=False):
+        values = np.unique(table[name])
+        if len(values) and np.ptp(values) < _LEVELS and (values == np.round(values)).all():
+            set_ticks(axis, values.tolist())
+    ax.set_xlabel(label(names[0]))
+    ax.set_title(title, loc="left", fontsize="medium")
+    finish(ax)
+
+
+def _draw_histogram(ax: "Axes", values: np.ndarray, weights: np.ndarray) -> None:
+    if len(values) <= _DISTINCT:
+        ax.vlines(values, 0, weights, color=BLUE, lw=3)
+        ax.margins(x=0.1)
+    else:
+        ax.hist(values, bins=int(np.clip(np.sqrt(len(values)) * 1.5, 8, 40)), weights=weights, color=BLUE)
+    ax.axhline(0, color=GREY, lw=0.8, zorder=1)

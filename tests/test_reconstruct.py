@@ -1,0 +1,370 @@
+"""`reconstruct`: the default descent, the published one, their objectives, certificates and constraints."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conjugate import regression_model, sample_regression
+
+import bayesrecon
+from bayesrecon import PseudoData, Slicing
+from bayesrecon.embedding import Basis
+from bayesrecon.evaluate import true_statistics
+from bayesrecon.gradient import directions, divergence_slopes, sliced_divergence
+from bayesrecon.models import load
+from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.sources import dirac
+from bayesrecon.precision import x64
+from bayesrecon.problem import solve_release
+from bayesrecon.support import Chart, Support
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(4)
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    return {"x": x, "y": y}, from_draws(sample_regression(x, y, 400, rng), regression_model())
+
+
+def check_sizes(release, sizes, start):
+    """Gap, positive weights, and the statistics that `recover` finds from the same draws."""
+    expected = bayesrecon.recover(release)
+    for n in sizes:
+        found = bayesrecon.reconstruct(release, n=n, start=start)
+        assert found.relative_gap < 1e-6
+        assert found.certificate == "signed measures"
+        assert len(found.pseudo.weights) == n
+        assert found.pseudo.weights.min() > 0
+        for name, value in found.statistics().items():
+            assert value == pytest.approx(expected[name].estimate, rel=1e-3), (n, name)
+        assert found.trace[-1][3] <= found.trace[0][3]
+
+
+def test_default_from_the_published_start(database):
+    check_sizes(from_posteriordb("kidiq-kidscore_momiq", draws=1000), (50, 400), "published")
+
+
+@pytest.mark.slow
+def test_default_from_the_published_start_for_every_size(database):
+    check_sizes(from_posteriordb("kidiq-kidscore_momiq", draws=1000), (50, 100, 200, 400, 800, 1600), "published")
+
+
+def test_a_perfect_match_needs_few_records(small):
+    """Four features: a handful of weighted records has the whole posterior's score."""
+    _, release = small
+    assert bayesrecon.reconstruct(release, n=5).relative_gap < 1e-6
+
+
+def test_the_objective_is_the_divergence_over_all_draws(small):
+    """In features of a few draws, against `w'Kw/2 - w'b` accumulated over all of them."""
+    _, release = small
+    found = bayesrecon.reconstruct(release, n=7, tolerance=1e-3)
+    with x64():
+        embedding = solve_release(release).embedding
+        moments = embedding.moments(Basis(found.pseudo.records, np.eye(7)))
+    w = found.pseudo.weights
+    value = 0.5 * w @ moments.gram @ w - w @ moments.target
+    assert found.objective_value == pytest.approx(value, rel=1e-8)
+    assert found.bound <= value
+
+
+# --- the sliced objective -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def few(small):
+    """Forty atoms, six records, a metric: what the sliced objective needs."""
+    data, release = small
+    rows = slice(0, 40)
+    with x64():
+        metric = solve_release(release).embedding.metric
+    weights, records = np.linspace(0.5, 2, 6), {k: v[:6] for k, v in data.items()}
+    return release.model, metric, np.asarray(release.theta)[rows], np.full(40, 1 / 40), weights, records
+
+
+@pytest.mark.parametrize("law", ["normal", "rademacher"])
+@pytest.mark.parametrize("reduced", [True, False])
+def test_sliced_agrees_with_exact_in_expectation(few, law, reduced):
+    """Mean over 600 sets of slices within 4.5 standard errors: a false alarm in 1.5e5 runs of each case."""
+    model, metric, theta, atoms, weights, records = few
+    slicing = Slicing(3, law)
+    k = metric.shape[1]
+    with x64():
+        run = jax.jit(lambda e: sliced_divergence(model, 1.0, reduced, metric, theta, atoms, e, weights, records))
+        # k slices along sqrt(k) times the axes have the identity as their second moment: the exact divergence.
+        exact = float(run(jnp.broadcast_to(np.sqrt(k) * jnp.eye(k), (len(theta), k, k))))
+        keys = jax.random.split(jax.random.PRNGKey(3), 600)
+        values = np.array([run(directions(key, slicing, len(theta), k)) for key in keys])
+    assert values.std() > 0
+    assert abs(values.mean() - exact) < 4.5 * values.std() / np.sqrt(len(values))
+
+
+@pytest.mark.parametrize("count, reduced", [(2, True), (10, True), (10, False)])
+def test_slopes_are_the_gradient_of_the_objective(few, count, reduced):
+    """The sweep that avoids differentiating through all atoms, against plain automatic differentiation."""
+    model, metric, theta, atoms, weights, records = few
+    chart = Chart(tuple((k, model.fields[k].domain) for k in records), "free")
+    support = Support(chart, PseudoData(weights, records), dict.fromkeys(records, 0.0), dict.fromkeys(records, 1.0))
+    slicing = Slicing(count, reduced=reduced)
+    with x64():
+        x = {k: jnp.asarray(v) for k, v in support.pack().items()}
+        epsilon = directions(jax.random.PRNGKey(1), slicing, len(theta), metric.shape[1])
+        whiten = (support.centre, support.scale)
+
+        def value(x):
+            z = chart.records_at(x, {}, *whiten)
+            return sliced_divergence(
+                model, 1.0, reduced, metric, theta, atoms, epsilon, chart.weights_at(x, weights), z
+            )
+
+        expected = jax.grad(value)(x)
+        found = divergence_slopes(chart, model, 1.0, (metric, theta, atoms), slicing, epsilon, weights, {}, whiten, x)
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-10)
+
+
+def test_many_fixed_slices_come_close_to_exact(small):
+    _, release = small
+    exact = bayesrecon.reconstruct(release, n=20).statistics()["n"]
+
+    def sliced(count, key):
+        slicing = Slicing(count, fresh=False)
+        return bayesrecon.reconstruct(release, n=20, objective="sliced", slicing=slicing, key=key)
+
+    assert sliced(500, 0).relative_gap < 1e-6
+    few = [abs(sliced(2, key).statistics()["n"] - exact) for key in range(6)]
+    many = [abs(sliced(500, key).statistics()["n"] - exact) for key in range(6)]
+    assert np.mean(many) < 0.3 * np.mean(few)
+    with pytest.raises(bayesrecon.BayesreconError, match="fixed slices"):
+        bayesrecon.reconstruct(release, objective="sliced", slicing=Slicing(fresh=True))
+
+
+# --- the published descent ----------------------------------------------------------------------------------
+
+
+def test_published_recipe_starts_as_published(database):
+    release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
+    found = bayesrecon.reconstruct(release, n=50, method="adam", steps=200)
+    assert (found.metric, found.coordinates, found.objective) == ("identity", "constrained", "sliced")
+    first = dict(zip(found.columns, found.trace[0], strict=True))
+    assert first["n"] == 50
+    assert abs(first["mean(mom_iq)"]) < 0.6
+    assert 20 < first["mean(kid_score)"] < 32  # the fitted line at zero, 26
+    assert found.trace[-1][3] < found.trace[0][3]
+    assert found.stopped == "all steps taken"
+
+
+def test_a_descent_can_be_resumed(small, tmp_path):
+    _, release = small
+    path = tmp_path / "run.npz"
+    whole = bayesrecon.reconstruct(release, n=10, method="adam", steps=400, rate=0.01)
+    bayesrecon.reconstruct(release, n=10, method="adam", steps=200, rate=0.01, checkpoint=path)
+    resumed = bayesrecon.reconstruct(release, n=10, method="adam", steps=400, rate=0.01, checkpoint=path)
+    np.testing.assert_allclose(resumed.pseudo.weights, whole.pseudo.weights, rtol=1e-10)
+    assert [row[0] for row in resumed.trace] == [row[0] for row in whole.trace]
+    with pytest.raises(bayesrecon.BayesreconError, match="another reconstruction"):
+        bayesrecon.reconstruct(release, n=11, method="adam", steps=400, rate=0.01, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(bayesrecon.BayesreconError, match="not a checkpoint"):
+        bayesrecon.reconstruct(release, n=10, method="adam", steps=400, rate=0.01, checkpoint=path)
+
+
+@pytest.mark.parametrize("method", ["newton", "adam"])
+def test_an_interrupted_descent_keeps_its_best(small, method):
+    _, release = small
+    calls = []
+
+    def interrupt(label, fraction):
+        if label == "descent":
+            calls.append(fraction)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+
+    found = bayesrecon.reconstruct(release, n=10, method=method, steps=1000, progress=interrupt)
+    assert found.stopped == "interrupted"
+    assert found.gap == pytest.approx(min(row[3] for row in found.trace), rel=1e-6)
+
+
+# --- what the attacker knows --------------------------------------------------------------------------------
+
+
+def test_total_is_kept(small):
+    _, release = small
+    found = bayesrecon.reconstruct(release, n=12, total=60)
+    assert found.pseudo.weights.sum() == pytest.approx(60, rel=1e-9)
+    assert found.certificate == "measures of bounded mass"
+    assert found.mass == pytest.approx(60)
+    free = bayesrecon.recover(release, total=60)
+    assert found.statistics()["mean(y)"] == pytest.approx(free["mean(y)"].estimate, abs=0.1)
+    # What is left above the unconstrained optimum is what the constraint costs.
+    assert found.gap_in_noise < 0.05
+
+
+def test_one_record_per_known_row(database):
+    """Eight schools: school and standard error known, the effect private."""
+    release = from_posteriordb("eight_schools-eight_schools_noncentered")
+    data = read_data(open_database(), "eight_schools")
+    known = {"school": np.arange(1, 9), "sigma": np.asarray(data["sigma"], float)}
+    found = bayesrecon.reconstruct(release, known=known, unit="school")
+    table = found.to_dataframe()
+    assert (table.weight == 1).all()
+    assert found.certificate == "one record a row"
+    error = table.y.to_numpy() - np.asarray(data["y"], float)
+    assert np.sqrt(np.mean(error**2)) < 1.0  # naive posterior means: about 8
+
+
+def test_candidates_of_a_binary_field():
+    """A known design with a private answer: weights decide between the two answers of every row."""
+    rng = np.random.default_rng(8)
+    count, draws = 40, 3000
+    x = rng.normal(size=count)
+    model = load("logistic_regression")
+    from bayesrecon.posteriors import nuts
+
+    y = (rng.random(count) < 1 / (1 + np.exp(-x))).astype(int)
+    release = nuts(model, {"x": x, "y": y}, draws=draws // 4, warmup=300)
+    found = bayesrecon.reconstruct(release, known={"x": x})
+    share = found.pseudo.weights.reshape(count, 2)
+    np.testing.assert_allclose(share.sum(axis=1), 1, rtol=1e-9)
+    # Only the totals of y and x y are determined, and those come out.
+    answers = share @ [0, 1]
+    assert answers.sum() == pytest.approx(y.sum(), abs=1.5)
+    assert (answers * x).sum() == pytest.approx((y * x).sum(), abs=1.5)
+
+
+def test_bounds_are_kept(small):
+    _, release = small
+    found = bayesrecon.reconstruct(release, n=30, bounds={"y": (-4.0, 9.0)})
+    assert found.pseudo.records["y"].min() >= -4
+    assert found.pseudo.records["y"].max() <= 9
+    assert found.relative_gap < 1e-6
+
+
+def test_a_regulariser_chooses_among_equals(small):
+    """Many measures have the smallest divergence; a penalty picks the one it likes, at next to no cost."""
+    _, release = small
+
+    def third(weights, records):
+        return jnp.sum(weights * (records["y"] - 2.5) ** 3)
+
+    found = bayesrecon.reconstruct(release, n=20, regulariser=lambda w, z: 1e-6 * (third(w, z) - 300) ** 2)
+    plain = bayesrecon.reconstruct(release, n=20)
+    assert found.relative_gap < 1e-3
+    assert abs(third(**vars(found.pseudo)) - 300) < 30
+    assert abs(third(**vars(plain.pseudo)) - 300) > 100
+
+
+def test_a_given_start(small):
+    data, release = small
+    start = PseudoData(np.ones(60), data)
+    found = bayesrecon.reconstruct(release, start=start)
+    assert found.n == 60
+    assert found.relative_gap < 1e-6
+    # From the truth it is not far: the records hardly move.
+    assert np.abs(found.pseudo.records["y"] - data["y"]).max() < 2
+
+
+# --- a trained parameter --------------------------------------------------------------------------------------
+
+
+def trained(small):
+    """The mode of the small regression, found by Newton on its own log posterior."""
+    data, release = small
+    model = release.model
+    with x64():
+
+        def loss(theta):
+            fitted = jax.vmap(model.log_lik, in_axes=(None, 0))(theta, {k: jnp.asarray(v) for k, v in data.items()})
+            return -(fitted.sum() + model.log_prior(theta))
+
+        theta = jnp.asarray(np.asarray(release.theta).mean(axis=0))
+        for _ in range(30):
+            theta = theta - jnp.linalg.solve(jax.hessian(loss)(theta), jax.grad(loss)(theta))
+        params = {k: np.asarray(v) for k, v in model.constrain(theta).items()}
+    return dirac(model, params)
+
+
+def test_gradient_norm_matching(small):
+    release = trained(small)
+    found = bayesrecon.reconstruct(release, n=30, total=60)
+    assert found.gap_in_noise is None
+    with x64():
+        problem = solve_release(release, total=60)
+        theta = np.asarray(release.theta)[0]
+        model = release.model
+
+        def log_p(t):
+            fitted = jax.vmap(model.log_lik, in_axes=(None, 0))(t, found.pseudo.records)
+            return found.pseudo.weights @ fitted + model.log_prior(t)
+
+        left = np.linalg.norm(jax.grad(log_p)(theta))
+        scale = np.linalg.norm(np.asarray(problem.embedding.scores(found.pseudo.records, np.array([0]))).sum(axis=1))
+    assert left < 1e-3 * max(scale, 1.0)
+
+
+# --- results and bad input --------------------------------------------------------------------------------------
+
+
+def test_result_in_all_its_forms(small, tmp_path):
+    _, release = small
+    found = bayesrecon.reconstruct(release, n=9)
+    assert list(found.to_dataframe().columns) == ["weight", "x[1]", "y"]
+    assert list(found.trace_dataframe().columns[:5]) == ["iteration", "seconds", "objective", "gap", "n"]
+    assert found.to_dict()["statistics"]["n"] == pytest.approx(found.pseudo.weights.sum())
+    assert "9 weighted records" in found._repr_html_()
+    import xarray as xr
+
+    with xr.open_dataset(found.save(tmp_path / "pseudo.nc"), engine="h5netcdf") as stored:
+        np.testing.assert_allclose(stored["weight"], found.pseudo.weights)
+
+
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ({"n": 0}, "n=0"),
+        ({"objective": "best"}, "objective"),
+        ({"method": "magic"}, "method"),
+        ({"start": "anywhere"}, "start"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"method": "adam", "rate": -1.0}, "rate"),
+        ({"method": "adam", "steps": 0}, "steps"),
+        ({"method": "adam", "regulariser": lambda w, z: 0.0}, "regulariser"),
+        ({"slicing": Slicing(0, fresh=False), "objective": "sliced"}, "slices"),
+        ({"known": {"colour": [1]}}, "colour"),
+        ({"start": PseudoData(np.ones(2), {"x": np.zeros((2, 1))})}, "fields"),
+        ({"start": PseudoData(-np.ones(2), {"x": np.zeros((2, 1)), "y": np.zeros(2)})}, "weights"),
+    ],
+)
+def test_bad_input(small, options, match):
+    with pytest.raises(bayesrecon.BayesreconError, match=match):
+        bayesrecon.reconstruct(small[1], **options)
+
+
+@pytest.mark.slow
+def test_a_mixture_gives_its_size_mean_and_variance(database):
+    """No finite sufficient statistic: n within 2 %, mean and variance within 0.5 %, and a certificate on a domain."""
+    release = from_posteriordb("low_dim_gauss_mix-low_dim_gauss_mix")
+    truth = true_statistics(release.model, {"y": np.asarray(read_data(open_database(), "low_dim_gauss_mix")["y"])})
+    found = bayesrecon.reconstruct(release, n=50)
+    statistics = found.statistics()
+    assert statistics["n"] == pytest.approx(truth["n"], rel=0.02)
+    assert statistics["mean(y)"] == pytest.approx(truth["mean(y)"], rel=0.005)
+    assert statistics["var(y)"] == pytest.approx(truth["var(y)"], rel=0.005)
+    assert found.pseudo.weights.min() >= 0
+    assert found.certificate == "measures of bounded mass"
+    assert found.gap_in_noise < 0.1
+    assert set(found.domain) == {"y"}
+
+
+def test_every_tenth_draw_gives_nearly_the_same(small):
+    """The pseudo-data belong to the release, not to the seed: only the draws move the statistics."""
+    _, release = small
+    a, b = (bayesrecon.reconstruct(release, n=15, key=key).statistics() for key in (0, 1))
+    for name in a:
+        assert a[name] == pytest.approx(b[name], rel=1e-4)
+    thin = dataclasses.replace(release, theta=release.theta[::10], weights=np.full(40, 1 / 40), chain=np.ones(40, int))
+    assert bayesrecon.reconstruct(thin, n=15).statistics()["n"] != pytest.approx(a["n"], rel=1e-4)
