@@ -143,7 +143,7 @@ def _refine(features: Features, slope: np.ndarray, start: Records, box: dict[str
     import scipy.optimize
     from jax.flatten_util import ravel_pytree
 
-    embedding = features.solved.embedding
+    embedding = features.embedding
     theta, inverse = features.atoms
     still = {k: v for k, v in start.items() if k not in box}
     x = {k: jnp.asarray(start[k], float) for k in box}

@@ -5,6 +5,7 @@ trust-region Gauss-Newton method (SciPy) solves it in tens of steps, each a deco
 matrix. Where the weights are all that moves, it is a non-negative least-squares problem.
 """
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -69,24 +70,22 @@ def _jacobian(
     return found
 
 
-def newton(features: Features, support: Support, watch: Watch, *, steps: int = 300) -> Variables:
-    """Descend from the support's start until `watch` says so or no progress is left."""
-    embedding = features.solved.embedding
+def newton(features: Features, support: Support, watch: Watch, *, steps: int = 300) -> None:
+    """Descend from the support's start until `watch`, which sees every point, says so or no progress is left."""
+    embedding = features.embedding
     at = (embedding.metric, *features.atoms, features.root, features.wanted)
     static = (support.chart, embedding.release.model, at, np.asarray(support.start.weights), support.fixed)
     whiten = (support.centre, support.scale)
     x = {k: jnp.asarray(v, float) for k, v in support.pack().items()}
     if not x:
-        return {}
+        return
     start, shape = ravel_pytree(x)
     sizes = np.asarray(ravel_pytree(support.steps())[0])
     names = sorted(x)
-    last = {"x": np.asarray(start)}
 
     def residual(v: np.ndarray) -> np.ndarray:
         u = np.asarray(_residual(*static, whiten, shape(jnp.asarray(v))))
         u = np.nan_to_num(u, nan=1e100, posinf=1e100, neginf=-1e100)
-        last["x"] = np.array(v)
         if watch(shape(jnp.asarray(v)), 0.5 * float(u @ u)):
             raise _Enough
         return u
@@ -96,13 +95,11 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
         return np.concatenate([np.asarray(blocks[name]) for name in names], axis=1)
 
     tight = 3e-16
-    try:
+    jac: Any = jacobian
+    with contextlib.suppress(_Enough):
         scipy.optimize.least_squares(
-            residual, np.asarray(start), jacobian, x_scale=sizes, xtol=tight, ftol=1e-12, gtol=None, max_nfev=steps
+            residual, np.asarray(start), jac, x_scale=sizes, xtol=tight, ftol=1e-12, gtol=tight, max_nfev=steps
         )
-    except _Enough:
-        return shape(jnp.asarray(last["x"]))
-    return shape(jnp.asarray(last["x"]))
 
 
 def nonnegative(features: Features, records: Records, total: float | None = None) -> np.ndarray:
@@ -146,7 +143,7 @@ def quasi_newton(
     features: Features, support: Support, watch: Watch, regulariser: Callable[[Any, Records], Any], *, steps: int = 2000
 ) -> Variables:
     """L-BFGS on the divergence plus a regulariser of weights and records."""
-    embedding = features.solved.embedding
+    embedding = features.embedding
     at = (embedding.metric, *features.atoms, features.root, features.wanted)
     given, fixed, whiten = np.asarray(support.start.weights), support.fixed, (support.centre, support.scale)
     chart, model = support.chart, embedding.release.model

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.embedding import Embedding
 from bayesrecon.score import taylor
 from bayesrecon.solve import Fit
 from bayesrecon.types import Model, Records
@@ -34,11 +35,13 @@ class Features:
     """The solved embedding in the form that descent needs.
 
     Attributes:
-        solved: the embedding's solution.
+        embedding: of the release.
+        solved: its solution.
         target: `(r,)` of the basis; differs from the solution's own where the objective is sliced.
-        total: rows of the score matrix used for a record's coordinates, per feature.
+        rows: rows of the score matrix that fix a record's coordinates, per feature.
     """
 
+    embedding: Embedding
     solved: Fit
     target: np.ndarray
     rows: int = _ROWS
@@ -46,7 +49,7 @@ class Features:
     @cached_property
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:
         """A few atoms, and the pseudo-inverse of the basis' scores at them."""
-        embedding, basis = self.solved.embedding, self.solved.basis
+        embedding, basis = self.embedding, self.solved.basis
         size, k = embedding.release.size, embedding.metric.shape[1]
         number = min(size, max(4, -(-self.rows * basis.size // k)))
         theta = np.asarray(embedding.release.theta)[np.linspace(0, size - 1, number).astype(int)]
@@ -55,7 +58,7 @@ class Features:
 
     def at(self, records: Records) -> Any:
         """`c(z)` of records, `(M, r)`; may be traced."""
-        embedding = self.solved.embedding
+        embedding = self.embedding
         theta, inverse = self.atoms
         return coordinates(embedding.release.model, embedding.metric, theta, inverse, records)
 

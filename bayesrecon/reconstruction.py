@@ -118,7 +118,7 @@ def reconstruct(
     target = problem.solved.moments.target
     if objective == "sliced" and not published:
         target = sliced_target(problem.embedding, problem.solved.basis, target, slicing, random)
-    features = Features(problem.solved, target)
+    features = Features(problem.embedding, problem.solved, target)
     support = make_support(
         problem, n or _RECORDS, start or ("published" if published else "located"), random, published
     )

@@ -1,6 +1,7 @@
 """Where output goes: results to stdout, everything else to stderr."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,4 +42,13 @@ def warn(message: str) -> None:
 
 def emit_json(document: Any) -> None:
     """One JSON object on stdout; numbers that do not exist are null."""
-    print(json.dumps(document, allow_nan=False))  # noqa: T201
+    print(json.dumps(nulls(document), allow_nan=False))  # noqa: T201
+
+
+def nulls(document: Any) -> Any:
+    """The document with None for numbers that do not exist, such as the mean of no weight at all."""
+    if isinstance(document, dict):
+        return {key: nulls(value) for key, value in document.items()}
+    if isinstance(document, (list, tuple)):
+        return [nulls(value) for value in document]
+    return None if isinstance(document, float) and not math.isfinite(document) else document

@@ -143,19 +143,17 @@ def _slicing(
         return None
     if not reduced and not adam:
         raise BayesreconError("--no-reduced needs --method adam")
-    if slices is not None and slices < 1:
-        raise BayesreconError(f"--slices {slices}: expected a positive whole number")
-    if law not in (None, "normal", "rademacher"):
-        raise BayesreconError(f"--slice-law {law}: expected normal or rademacher")
     from bayesrecon.gradient import Slicing
 
-    return Slicing(slices or _SLICES, law or "normal", adam and not fixed, reduced)  # type: ignore[arg-type]
+    count = _SLICES if slices is None else slices
+    return Slicing(count, law or "normal", adam and not fixed, reduced)  # type: ignore[arg-type]
 
 
 def headline(result: "Reconstruction") -> str:
     """What was built, and how."""
+    count = len(result.pseudo.weights)
     return (
-        f"{result.release}: {result.n} weighted record{'s' * (result.n != 1)} by {result.method}, "
+        f"{result.release}: {count} weighted record{'s' * (count != 1)} by {result.method}, "
         f"{result.objective} objective (metric {result.metric}, {result.coordinates} coordinates)"
     )
 

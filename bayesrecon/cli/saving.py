@@ -26,7 +26,9 @@ def save_result(result: Any, path: Path) -> None:
     if path.suffix == ".nc":
         result.save(path)
     elif path.suffix == ".json":
-        text = json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
+        from bayesrecon.cli.console import nulls
+
+        text = json.dumps(nulls(result.to_dict()), indent=2, allow_nan=False) + "\n"
         write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     else:
         write_whole(path, lambda temporary: result.to_dataframe().to_csv(temporary))

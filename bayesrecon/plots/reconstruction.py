@@ -122,7 +122,8 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
     _draw_records(records, result)
     hidden = (len(result.columns) - _LEADING - len(names)) // 2
     more = f" (traces of {_MOST} fields of {_MOST + hidden})" if hidden else ""
-    about = f"{result.n} weighted record{'s' * (result.n != 1)}, {result.method}, {result.objective} objective"
+    count = len(result.pseudo.weights)
+    about = f"{count} weighted record{'s' * (count != 1)}, {result.method}, {result.objective} objective"
     if result.stopped in ("diverged", "interrupted"):
         about += f", {result.stopped}"
     heading = figure.suptitle(f"{label(result.release)}: {about}{more}", weight="bold")
