@@ -69,7 +69,8 @@ def bounded(
     candidates = {k: np.concatenate([v, np.asarray(pseudo.records[k])]) for k, v in candidates.items()}
     values = np.asarray(features.at(candidates)) @ slope
     best = np.argsort(values)[:_REFINED]
-    refined = [_refine(features, slope, {k: v[i] for k, v in candidates.items()}, box) for i in best]
+    moving = {name: box[name] for name, _ in chart.moved}
+    refined = [_refine(features, slope, {k: v[i] for k, v in candidates.items()}, moving) for i in best]
     value = min(v for _, v in refined)
     minima = {k: np.stack([np.asarray(record[k]) for record, _ in refined]) for k in candidates}
     mass = float(pseudo.weights.sum())
@@ -78,19 +79,20 @@ def bounded(
     else:
         mass *= _MASS
         gap = float(pseudo.weights @ here) - mass * min(value, 0.0)
-    stated = {**{k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}, **box}
-    return Certificate("measures of bounded mass", max(gap, 0.0), minima, stated, mass)
+    return Certificate("measures of bounded mass", max(gap, 0.0), minima, box, mass)
 
 
 def candidates_of(
     support: Support, reference: Reference, rng: np.random.Generator, count: int
 ) -> tuple[dict[str, Any], Records]:
-    """The domain to search, `{field: (low, high)}` of the moving fields, and records spread over it."""
-    box = {name: _box(reference, name) for name, _ in support.chart.moved}
+    """The domain to search, `{field: (low, high)}`, and records spread over it."""
+    whole = [k for k, f in reference.fields.items() if f.domain.kind == "integer" and k not in reference.known]
+    box = {name: _box(reference, name) for name in (*(n for n, _ in support.chart.moved), *whole)}
     law = Reference(reference.fields, reference.known, reference.centre, reference.scale, _BROAD)
     records = law.draw(rng, count)
     for name, ends in box.items():
-        records[name] = np.clip(records[name], *ends)
+        low, high = (np.ceil(ends[0]), np.floor(ends[1])) if name in whole else ends
+        records[name] = np.clip(records[name], low, high).astype(records[name].dtype)
     return box, records
 
 

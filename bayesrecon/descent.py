@@ -5,7 +5,6 @@ trust-region Gauss-Newton method (SciPy) solves it in tens of steps, each a deco
 matrix. Where the weights are all that moves, it is a non-negative least-squares problem.
 """
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -70,15 +69,15 @@ def _jacobian(
     return found
 
 
-def newton(features: Features, support: Support, watch: Watch, *, steps: int = 300) -> None:
-    """Descend from the support's start until `watch`, which sees every point, says so or no progress is left."""
+def newton(features: Features, support: Support, watch: Watch, *, steps: int = 300) -> str:
+    """Descend from the support's start until `watch`, which sees every point, says so; returns why it ended."""
     embedding = features.embedding
     at = (embedding.metric, *features.atoms, features.root, features.wanted)
     static = (support.chart, embedding.release.model, at, np.asarray(support.start.weights), support.fixed)
     whiten = (support.centre, support.scale)
     x = {k: jnp.asarray(v, float) for k, v in support.pack().items()}
     if not x:
-        return
+        return "converged"
     start, shape = ravel_pytree(x)
     sizes = np.asarray(ravel_pytree(support.steps())[0])
     names = sorted(x)
@@ -96,10 +95,13 @@ def newton(features: Features, support: Support, watch: Watch, *, steps: int = 3
 
     tight = 3e-16
     jac: Any = jacobian
-    with contextlib.suppress(_Enough):
-        scipy.optimize.least_squares(
+    try:
+        found = scipy.optimize.least_squares(
             residual, np.asarray(start), jac, x_scale=sizes, xtol=tight, ftol=1e-12, gtol=tight, max_nfev=steps
         )
+    except _Enough:
+        return "converged"
+    return "no further progress" if found.status > 0 else "all steps taken"
 
 
 def nonnegative(features: Features, records: Records, total: float | None = None) -> np.ndarray:
@@ -141,8 +143,8 @@ def merge(pseudo: PseudoData, scale: Records, most: int) -> PseudoData:
 
 def quasi_newton(
     features: Features, support: Support, watch: Watch, regulariser: Callable[[Any, Records], Any], *, steps: int = 2000
-) -> Variables:
-    """L-BFGS on the divergence plus a regulariser of weights and records."""
+) -> tuple[Variables, str]:
+    """L-BFGS on the divergence plus a regulariser of weights and records: the variables, and why it ended."""
     embedding = features.embedding
     at = (embedding.metric, *features.atoms, features.root, features.wanted)
     given, fixed, whiten = np.asarray(support.start.weights), support.fixed, (support.centre, support.scale)
@@ -167,5 +169,5 @@ def quasi_newton(
         return float(value), np.asarray(slope)
 
     options = {"maxiter": steps, "maxcor": 50, "ftol": 1e-15, "gtol": 1e-12}
-    scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", options=options)
-    return shape(jnp.asarray(last["x"]))
+    found = scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", options=options)
+    return shape(jnp.asarray(last["x"])), "converged" if found.success else "all steps taken"

@@ -1,33 +1,27 @@
 """The verb `reconstruct`: weighted records whose posterior has the released draws' score."""
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.certificate import Certificate, bounded, candidates_of, residual, signed
-from bayesrecon.descent import merge, newton, nonnegative, quasi_newton
-from bayesrecon.domains import Domain
-from bayesrecon.embedding import Embedding, Progress
+from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.features import Features
-from bayesrecon.gradient import Slicing, adam_start, adam_steps, sliced_target
+from bayesrecon.gradient import Slicing, sliced_target
+from bayesrecon.iterate import Run
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import Problem, solve_release
 from bayesrecon.pseudodata import Reconstruction
 from bayesrecon.start import make_support
-from bayesrecon.support import Support, Variables
 from bayesrecon.trace import Checkpoint, Trace
 from bayesrecon.types import PseudoData, Records, Release
 
 _RECORDS = 200
-_ROUNDS, _POOL, _POLISH = 30, 2048, 60
-_NOISE_SHARE = 0.01  # of what the draws can resolve, that a gap may still be
 _STEPS_OF_ADAM = 20_000
-_STRIDE = 100  # steps of Adam between two rows of the trace
 
 
 @in_float64
@@ -68,7 +62,7 @@ def reconstruct(
             recipe: identity metric, the parameters' own coordinates, free weights, fresh slices.
         start: "located" (around the recovered data), "published" (covariates standard normal, observed fields drawn
             from the model at the mean parameters, weights one) or a `PseudoData`.
-        slicing: how the sliced objective is sliced.
+        slicing: how the sliced objective is sliced; the gap is then that of the sliced objective.
         regulariser: `(weights, records) -> scalar`, added to the divergence; written with `jax.numpy`.
         known, unit, total, bounds, domain: what the attacker knows, as in `recover`. With known fields every row
             carries the weight of one record; fields with finitely many values become candidates of each row.
@@ -93,7 +87,9 @@ def reconstruct(
     began = time.perf_counter()
     published = method == "adam"
     objective = objective or ("sliced" if published else "exact")
-    _check(release, n, objective, method, regulariser, steps, rate, tolerance)
+    _check(release, n, objective, method, start, regulariser, steps, rate, tolerance)
+    if known and n is not None:
+        raise BayesreconError("n and known fields exclude each other: the table has one record a row")
     slicing = slicing or Slicing(fresh=published)
     if objective == "sliced" and slicing.count < 1:
         raise BayesreconError(f"slicing: {slicing.count} slices; expected a positive whole number")
@@ -101,6 +97,8 @@ def reconstruct(
         raise BayesreconError(f"slicing: law {slicing.law!r}; expected 'normal' or 'rademacher'")
     if objective == "sliced" and not published and slicing.fresh:
         raise BayesreconError("method='newton' needs fixed slices: pass slicing=Slicing(fresh=False), or method='adam'")
+    if objective == "sliced" and not published and not slicing.reduced:
+        raise BayesreconError("method='newton' slices the Laplacian only: leave reduced=True, or take method='adam'")
     name = coordinates or ("constrained" if published and release.temperature else "unconstrained")
     problem = solve_release(
         release,
@@ -133,9 +131,11 @@ def reconstruct(
         "coordinates": name,
     }
     shapes = {f: problem.attacker.fields[f].shape for f in problem.attacker.fields if f not in problem.attacker.known}
-    run = _Run(problem, features, support, Trace(shapes or _shapes(problem)), tolerance, progress)
+    run = Run(problem, features, support, Trace(shapes or _shapes(problem)), tolerance, progress)
     if checkpoint is not None:
+        given = {"start": start, "known": known, "unit": unit, "total": total, "bounds": bounds, "domain": domain}
         settings = {**about, "rate": rate, "slicing": str(slicing), "key": str(random.tolist())}
+        settings |= {name: _fingerprint(value) for name, value in given.items()}
         run.checkpoint = Checkpoint(Path(checkpoint), settings)
     try:
         if published:
@@ -152,6 +152,7 @@ def _check(
     n: int | None,
     objective: str,
     method: str,
+    start: Any,
     regulariser: Any,
     steps: int | None,
     rate: float,
@@ -163,6 +164,8 @@ def _check(
         raise BayesreconError(f"objective={objective!r}: expected 'exact' or 'sliced'")
     if method not in ("newton", "adam"):
         raise BayesreconError(f"method={method!r}: expected 'newton' or 'adam'")
+    if start not in (None, "located", "published") and not isinstance(start, PseudoData):
+        raise BayesreconError(f"start={start!r}: expected 'located', 'published' or a PseudoData")
     if regulariser is not None and method == "adam":
         raise BayesreconError("a regulariser needs method='newton'")
     if objective == "sliced" and not release.temperature:
@@ -175,6 +178,19 @@ def _check(
         raise BayesreconError(f"tolerance={tolerance}: expected a relative gap between 0 and 1, e.g. 1e-10")
 
 
+def _fingerprint(value: Any) -> str:
+    """Of what an attacker stated, so that a checkpoint is resumed with the same."""
+    if isinstance(value, PseudoData):
+        value = {"weights": value.weights, **value.records}
+    if isinstance(value, Mapping):
+        return hashlib.sha256("".join(f"{k}:{_fingerprint(value[k])};" for k in sorted(value)).encode()).hexdigest()[
+            :16
+        ]
+    if isinstance(value, str) or value is None:
+        return str(value)
+    return f"{np.shape(value)}{hashlib.sha256(str(np.asarray(value).tolist()).encode()).hexdigest()[:16]}"
+
+
 def _jax_key(rng: np.random.Generator) -> Any:
     import jax
 
@@ -183,212 +199,3 @@ def _jax_key(rng: np.random.Generator) -> Any:
 
 def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     return {name: spec.shape for name, spec in problem.attacker.fields.items()}
-
-
-@dataclass
-class _Run:
-    """One descent: its best iterate, its trace, and why it ended."""
-
-    problem: Problem
-    features: Features
-    support: Support
-    trace: Trace
-    tolerance: float
-    progress: Progress | None
-    checkpoint: Checkpoint | None = None
-    stopped: str = "converged"
-    iteration: int = 0
-    best: float = np.inf
-    variables: Variables = field(default_factory=dict)
-    first: float = 0.0
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def embedding(self) -> Embedding:
-        return self.problem.embedding
-
-    @property
-    def scale(self) -> float:
-        """What a gap is relative to: the divergence that can be gained over the empty measure."""
-        return max(abs(self.features.bound), 1e-300)
-
-    @property
-    def noise(self) -> float:
-        """What the draws can resolve, `rank / (2 T_eff)`."""
-        if not self.embedding.temperature:
-            return 0.0
-        return self.problem.solved.basis.size / (2 * self.embedding.effective_size)
-
-    def watch(self, x: Variables, half: float) -> bool:
-        """Note an iterate; True when it is good enough."""
-        self.iteration += 1
-        if half < self.best:
-            self.best, self.variables = half, {k: np.asarray(v) for k, v in x.items()}
-            self.trace.add(self.iteration, half + self.features.bound, half, self.support.unpack(x))
-            self._save()
-        self.first = self.first or half
-        if self.progress is not None and half > 0 and self.first > 0:
-            whole = np.log(self.first / (self.tolerance * self.scale))
-            self.progress("descent", float(np.clip(np.log(self.first / half) / max(whole, 1e-9), 0, 1)))
-        return half <= self.tolerance * self.scale
-
-    def newton(self, regulariser: Callable[[Any, Records], Any] | None, steps: int | None) -> None:
-        if not np.any(self.features.target) and self.support.chart.weights == "positive":
-            self.warnings.append(
-                "the target is zero: with a flat prior or regulariser the best weights are all zero; "
-                "state what is known, e.g. total="
-            )
-        self._resume()
-        if regulariser is not None:
-            self.variables = quasi_newton(self.features, self.support, self.watch, regulariser, steps=steps or 2000)
-            self.trace.add(self.iteration, *self._value(self.pseudo), self.pseudo)
-            return
-        chart, rank = self.support.chart, self.problem.solved.spectrum
-        if chart.weights in ("fixed", "units") or (rank.gap and chart.moved and chart.weights == "positive"):
-            newton(self.features, self.support, self.watch, steps=steps or 300)
-        else:
-            self._conditional_gradient()
-
-    def _conditional_gradient(self) -> None:
-        """Best weights on a pool of records, descent from there, and new records where the witness is smallest.
-
-        The optimum over non-negative measures sits on at most `rank` records, however many were asked for.
-        """
-        support, most = self.support, len(self.support.start.weights)
-        total = support.chart.total if support.chart.weights == "total" else None
-        pool = support.start.records
-        if support.chart.moved:
-            box, more = candidates_of(support, self.problem.reference, self.problem.rng, _POOL)
-            pool = {k: np.concatenate([np.clip(pool[k], *box[k]) if k in box else pool[k], more[k]]) for k in pool}
-            # What is certified on a domain must stay inside it.
-            inside = tuple(
-                (k, Domain("interval", np.min(box[k][0]), np.max(box[k][1]))) for k, _ in support.chart.moved
-            )
-            self.support = replace(support, chart=replace(support.chart, moved=inside))
-        for step in range(_ROUNDS):
-            best = PseudoData(nonnegative(self.features, pool, total), pool)
-            if not best.weights.any():
-                return
-            best = merge(best, self.support.scale, most)
-            self.support, self.variables, self.best = self._with(best), {}, np.inf
-            newton(self.features, self.support, self.watch, steps=_POLISH)
-            if not support.chart.moved:
-                return
-            found = self.certify()
-            if self.progress is not None:
-                self.progress("conditional gradient", (step + 1) / _ROUNDS)
-            if found.minima is None or found.gap <= max(self.tolerance * self.scale, _NOISE_SHARE * self.noise):
-                return
-            pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), found.minima[k]]) for k in pool}
-        self.stopped = "no further progress"
-
-    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: Any) -> None:
-        import jax.numpy as jnp
-
-        if objective == "exact":
-            slicing = replace(slicing, count=0)
-        release, chart = self.embedding.release, self.support.chart
-        atoms = (self.embedding.metric, np.asarray(release.theta), self.embedding.weights)
-        given, fixed, whiten = np.asarray(self.support.start.weights), self.support.fixed, self._whiten
-        x = {k: jnp.asarray(v, float) for k, v in self.support.pack().items()}
-        state = (x, adam_start(rate, x))
-        done = self._resume_adam(state)
-        if done is not None:
-            self.iteration, state = done
-        else:
-            self._note(state)
-        self.stopped = "all steps taken"
-        while self.iteration < steps:
-            stride = min(_STRIDE, steps - self.iteration)
-            model, temperature = release.model, release.temperature
-            static = (chart, model, temperature, slicing, rate, stride)
-            state = adam_steps(*static, atoms, given, fixed, whiten, key, self.iteration, state)
-            self.iteration += stride
-            self._note(state)
-            if not np.isfinite(self.trace.rows[-1][2]):
-                self.stopped = "diverged"
-                self.warnings.append("the descent diverged; the best iterate before is kept. Lower rate=")
-                return
-            if self.progress is not None:
-                self.progress("descent", self.iteration / steps)
-
-    def _note(self, state: tuple[Variables, Any]) -> None:
-        x = {k: np.asarray(v) for k, v in state[0].items()}
-        pseudo = self.support.unpack(x)
-        objective, gap = self._value(pseudo)
-        self.trace.add(self.iteration, objective, gap, pseudo)
-        if gap < self.best:
-            self.best, self.variables = gap, x
-        if self.checkpoint is not None and (self.checkpoint.due() or self.progress is None):
-            import jax
-
-            leaves = jax.tree_util.tree_leaves(state)
-            best = {f"best_{k}": v for k, v in self.variables.items()}
-            self.checkpoint.save(self.iteration, {**{f"leaf_{i}": v for i, v in enumerate(leaves)}, **best}, self.trace)
-
-    def _resume_adam(self, like: tuple[Variables, Any]) -> tuple[int, tuple[Variables, Any]] | None:
-        if self.checkpoint is None or (found := self.checkpoint.load(self.trace)) is None:
-            return None
-        import jax
-
-        iteration, arrays = found
-        self.variables = {k[5:]: v for k, v in arrays.items() if k.startswith("best_")}
-        self.best = self._value(self.support.unpack(self.variables))[1]
-        leaves, shape = jax.tree_util.tree_flatten(like)
-        return iteration, jax.tree_util.tree_unflatten(shape, [arrays[f"leaf_{i}"] for i in range(len(leaves))])
-
-    def _resume(self) -> None:
-        if self.checkpoint is None or (found := self.checkpoint.load(self.trace)) is None:
-            return
-        self.iteration, arrays = found
-        self.support = self._with(self.support.unpack(arrays))
-
-    def _save(self) -> None:
-        if self.checkpoint is not None and (self.checkpoint.due() or self.iteration == 1):
-            self.checkpoint.save(self.iteration, self.variables, self.trace)
-
-    def _with(self, pseudo: PseudoData) -> Support:
-        return replace(self.support, start=pseudo)
-
-    @property
-    def _whiten(self) -> tuple[Records, Records]:
-        return self.support.centre, self.support.scale
-
-    @property
-    def pseudo(self) -> PseudoData:
-        return self.support.unpack(self.variables) if self.variables else self.support.start
-
-    def _value(self, pseudo: PseudoData) -> tuple[float, float]:
-        gap = 0.5 * float(np.sum(residual(self.features, pseudo) ** 2))
-        return gap + self.features.bound, gap
-
-    def certify(self) -> Certificate:
-        positive = self.support.chart.weights in ("positive", "free")
-        if self.problem.solved.spectrum.gap and positive and not self.problem.attacker.known:
-            return signed(self.features, self.pseudo)
-        return bounded(self.features, self.pseudo, self.support, self.problem.reference, self.problem.rng)
-
-    def result(self, about: dict[str, Any], seconds: float) -> Reconstruction:
-        pseudo, certificate = self.pseudo, self.certify()
-        if self.checkpoint is not None and self.variables and about["method"] != "adam":
-            self.checkpoint.save(self.iteration, self.variables, self.trace)
-        noise = self.noise
-        return Reconstruction(
-            pseudo=pseudo,
-            trace=tuple(tuple(row) for row in self.trace.rows),
-            columns=tuple(self.trace.columns),
-            objective_value=self._value(pseudo)[0],
-            bound=self.features.bound,
-            gap=certificate.gap,
-            relative_gap=certificate.gap / self.scale if self.features.bound else None,
-            gap_in_noise=certificate.gap / noise if noise else None,
-            certificate=certificate.kind,
-            domain=certificate.domain or {},
-            mass=certificate.mass,
-            rank=self.problem.solved.basis.size,
-            weights=self.support.chart.weights,
-            stopped=self.stopped,
-            warnings=(*self.problem.release.notes, *self.warnings),
-            seconds=seconds,
-            **about,
-        )

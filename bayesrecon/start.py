@@ -41,10 +41,8 @@ def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool
             begin = _given(start, attacker.fields)
         elif start == "located":
             begin = PseudoData(np.full(n, _count(problem) / n), reference.draw(problem.rng, n))
-        elif start == "published":
-            begin = PseudoData(np.ones(n), _published(problem, n, key))
         else:
-            raise BayesreconError(f"start={start!r}: expected 'located', 'published' or a PseudoData")
+            begin = PseudoData(np.ones(n), _published(problem, n, key))
         weights = "free" if published else "positive"
         if attacker.total is not None:
             weights = "total"

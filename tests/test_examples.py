@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-TINY = {"own_model.py": ["--draws", "100"]}
-NEEDS_DATABASE = {"eight_schools.py"}
+TINY = {"own_model.py": ["--draws", "100"], "kidscore_figures.py": ["--steps", "20", "--sizes", "20"]}
+NEEDS_DATABASE = {"eight_schools.py", "kidscore_figures.py"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
