@@ -63,7 +63,7 @@ def main():
         found, seconds = default(release, n)
         reached = settled(found.trace_dataframe(), best)
         before = seconds - found.trace_dataframe().seconds.iloc[-1]  # the kernel, before the descent
-        step = recipe(release, n, 500)[1]
+        step = recipe(release, n, 200)[1]
         within = "" if reached is None else f"{before + reached.seconds:.2f}"
         table.add_row(f"{n}", f"{seconds:.2f}", f"{found.relative_gap:.1e}", within, f"{1e3 * step:.1f}")
         if n == 50:

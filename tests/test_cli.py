@@ -553,7 +553,7 @@ def test_bad_input(run, tmp_path, case):
         ("wells_data-wells_dist", (), "no reference draws for wells_data-wells_dist; .*bayesrecon fit"),
         ("a/b", (), "'a/b' is not a name"),
         ("../../etc/passwd", (), "etc/passwd"),
-        ("low_dim_gauss_mix-low_dim_gauss_mix", (), "its model low_dim_gauss_mix is not shipped.*--model"),
+        ("garch-garch11", (), "its model garch11 is not shipped.*--model"),
         (KIDIQ, ("--model", "blr"), "sigma|beta"),
         ("eight_schools-eight_schools_noncentered", ("--model", "kidscore_momiq"), "lack parameter beta"),
         (

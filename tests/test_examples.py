@@ -12,7 +12,14 @@ TINY = {"own_model.py": ["--draws", "100"], "kidscore_figures.py": ["--steps", "
 NEEDS_DATABASE = {"eight_schools.py", "kidscore_figures.py"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+SLOW = {"kidscore_figures.py"}
+EXAMPLES = [
+    pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (p.name in SLOW))
+    for p in sorted((ROOT / "examples").glob("*.py"))
+]
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
 def test_example(path, request, tmp_path):
     if path.name in NEEDS_DATABASE:
         request.getfixturevalue("database")

@@ -130,7 +130,7 @@ def test_interrupted_reports_the_best_so_far(database, run, monkeypatch, tmp_pat
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesrecon.reconstruction.newton", stop)
+    monkeypatch.setattr("bayesrecon.iterate.newton", stop)
     out, picture = tmp_path / "records.csv", tmp_path / "records.png"
     outcome = run(KIDIQ, *SMALL, "--json", "--out", out, "--plot", picture)
     assert document(outcome)["stopped"] == "interrupted"
