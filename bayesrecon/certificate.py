@@ -91,9 +91,14 @@ def candidates_of(
     law = Reference(reference.fields, reference.known, reference.centre, reference.scale, _BROAD)
     records = law.draw(rng, count)
     for name, ends in box.items():
-        low, high = (np.ceil(ends[0]), np.floor(ends[1])) if name in whole else ends
-        records[name] = np.clip(records[name], low, high).astype(records[name].dtype)
+        records[name] = inside(records[name], ends)
     return box, records
+
+
+def inside(values: np.ndarray, ends: tuple[Any, Any]) -> np.ndarray:
+    """The values drawn into an interval; whole numbers stay whole."""
+    low, high = ends if values.dtype.kind == "f" else (np.ceil(ends[0]), np.floor(ends[1]))
+    return np.clip(values, low, high).astype(values.dtype)
 
 
 def _by_rows(

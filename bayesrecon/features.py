@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from bayesrecon.embedding import Embedding
-from bayesrecon.score import taylor
+from bayesrecon.score import scores
 from bayesrecon.solve import Fit
 from bayesrecon.types import Model, Records
 
@@ -26,8 +26,7 @@ _ROWS = 6  # score rows per feature that fix a record's coordinates
 @partial(jax.jit, static_argnames="model")
 def coordinates(model: Model, metric: Any, theta: Any, inverse: Any, records: Records) -> Any:
     """`c(z)` of records `(M, r)`: the pseudo-inverse `(r, C k)` of the basis' scores applied to the records'."""
-    phi = taylor(model, metric, theta, records)[1]
-    return (inverse @ phi.reshape(-1, phi.shape[-1])).T
+    return (inverse @ scores(model, metric, theta, records)).T
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Features:
         size, k = embedding.release.size, embedding.metric.shape[1]
         number = min(size, max(4, -(-self.rows * basis.size // k)))
         theta = np.asarray(embedding.release.theta)[np.linspace(0, size - 1, number).astype(int)]
-        phi = np.asarray(_scores(embedding.release.model, embedding.metric, theta, basis.records))
+        phi = np.asarray(scores(embedding.release.model, embedding.metric, theta, basis.records))
         return theta, np.linalg.pinv(phi @ basis.coefficients, rcond=1e-13)
 
     def at(self, records: Records) -> Any:
@@ -83,9 +82,3 @@ class Features:
     def bound(self) -> float:
         """Smallest value of the divergence over all signed measures, `-b' G^-1 b / 2` (up to the constant)."""
         return -0.5 * float(self.wanted @ self.wanted)
-
-
-@partial(jax.jit, static_argnames="model")
-def _scores(model: Model, metric: Any, theta: Any, records: Records) -> Any:
-    phi = taylor(model, metric, theta, records)[1]
-    return phi.reshape(-1, phi.shape[-1])

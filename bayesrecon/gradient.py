@@ -75,14 +75,8 @@ def sliced_divergence(
         return fitted + model.log_prior(t) + temperature * model.log_det(t)
 
     def one(t: Any, e: Any) -> Any:
-        slope = jax.grad(log_p)
-
-        def along(v: Any) -> tuple[Any, Any]:
-            gradient, turned = jax.jvp(slope, (t,), (v,))
-            return gradient, turned @ v
-
-        gradients, curvature = jax.vmap(along)(e @ metric.T)
-        score = metric.T @ gradients[0]
+        curvature = jax.vmap(lambda v: along(log_p, t, v)[2])(e @ metric.T)
+        score = metric.T @ jax.grad(log_p)(t)
         square = score @ score if reduced else jnp.mean((e @ score) ** 2)
         return temperature * curvature.mean() + 0.5 * square
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.certificate import Certificate, bounded, candidates_of, residual, signed
+from bayesrecon.certificate import Certificate, bounded, candidates_of, inside, residual, signed
 from bayesrecon.descent import merge, newton, nonnegative, quasi_newton
 from bayesrecon.domains import Domain
 from bayesrecon.embedding import Embedding, Progress
@@ -99,12 +99,12 @@ class Run:
         pool = support.start.records
         if support.chart.moved:
             box, more = candidates_of(support, self.problem.reference, self.problem.rng, _POOL)
-            pool = {k: np.concatenate([_inside(pool[k], box.get(k)), more[k]]) for k in pool}
+            pool = {k: np.concatenate([inside(pool[k], box[k]) if k in box else pool[k], more[k]]) for k in pool}
             # What is certified on a domain must stay inside it.
-            inside = tuple(
+            domains = tuple(
                 (k, Domain("interval", np.min(box[k][0]), np.max(box[k][1]))) for k, _ in support.chart.moved
             )
-            self.support = replace(support, chart=replace(support.chart, moved=inside))
+            self.support = replace(support, chart=replace(support.chart, moved=domains))
         reached, kept = np.inf, self.support
         for step in range(_ROUNDS):
             best = PseudoData(nonnegative(self.features, pool, total), pool)
@@ -238,10 +238,3 @@ class Run:
             seconds=seconds,
             **about,
         )
-
-
-def _inside(values: np.ndarray, ends: Any) -> np.ndarray:
-    if ends is None:
-        return values
-    low, high = ends if values.dtype.kind == "f" else (np.ceil(ends[0]), np.floor(ends[1]))
-    return np.clip(values, low, high).astype(values.dtype)
