@@ -23,7 +23,7 @@ from bayesrecon.cli.options import (
     Unit,
 )
 from bayesrecon.cli.reconstruct import reconstruct
-from bayesrecon.cli.saving import check_suffix, save_result
+from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 
 app = typer.Typer(
@@ -72,7 +72,7 @@ def recover(
     from bayesrecon.recovery import recover as run
 
     check_suffix(out, (".nc", ".json", ".csv"), "--out")
-    check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
+    check_suffix(plot, FIGURES, "--plot")
     opened = inputs.open_releases(release, model=model, settings=settings, draws=draws, download=download)
     with console.progress_bar() as progress:
         result = run(
@@ -85,18 +85,7 @@ def recover(
             key=seed,
             progress=progress,
         )
-    for warning in result.warnings:
-        console.warn(warning)
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
-        from bayesrecon.plots import plot_summary
-
-        plot_summary(result, path=plot)
-    if json:
-        console.emit_json(result.to_dict())
-    else:
-        console.out.print(tables.recovery_table(result))
+    deliver(result, out=out, plot=plot, draw="plot_summary", json=json, show=lambda r: [tables.recovery_table(r)])
 
 
 app.command()(reconstruct)
