@@ -39,9 +39,18 @@ class Shipped:
 @cache
 def shipped() -> Mapping[str, Shipped]:
     """All shipped models by name (read-only)."""
-    from bayesrecon.models import gaussian_linear, glm, grouped_glm, item_response, mixtures, radon
+    from bayesrecon.models import (
+        gaussian_linear,
+        glm,
+        grouped_glm,
+        item_response,
+        logistic,
+        mixtures,
+        radon,
+        rates,
+    )
 
-    families = (gaussian_linear, glm, grouped_glm, radon, item_response, mixtures)
+    families = (gaussian_linear, logistic, glm, rates, grouped_glm, radon, item_response, mixtures)
     entries = [entry for family in families for entry in family.MODELS]
     return MappingProxyType({entry.name: entry for entry in entries})
 

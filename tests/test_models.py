@@ -17,14 +17,14 @@ from numpyro.infer.util import log_density, potential_energy
 from scipy import stats
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import find, from_numpyro, gaussian_linear, glm, load, mixtures, shipped
+from bayesrecon.models import find, from_numpyro, gaussian_linear, glm, load, logistic, mixtures, shipped
 from bayesrecon.posteriors.database import posterior_info, read_data, read_reference_draws
 from bayesrecon.posteriors.nuts import check_records
 from bayesrecon.posteriors.sources import from_draws, posteriordb_model
 from bayesrecon.precision import x64
 
 POSTERIORS = [(name, entry.name) for entry in shipped().values() for name in entry.posteriors]
-FAMILIES = (gaussian_linear, glm, mixtures)
+FAMILIES = (gaussian_linear, glm, logistic, mixtures)
 OTHERS = {entry.name for entry in shipped().values()} - {e.name for family in FAMILIES for e in family.MODELS}
 
 

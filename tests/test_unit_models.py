@@ -236,6 +236,64 @@ def radon_county(p, z):
     return {"a": a}, density, len(a) * np.log(p["sigma_a"])
 
 
+def shocked(y, log_p):
+    return np.log(np.where(y == 1, np.exp(log_p), 1 - np.exp(log_p))).sum()
+
+
+def dogs(p, z):
+    eta = p["beta"][0] + p["beta"][1] * z["avoid"] + p["beta"][2] * z["shock"]
+    return {}, N(p["beta"], 0, 100).sum() + bernoulli(z["y"], eta), 0.0
+
+
+def dogs_log(p, z):
+    return {}, bernoulli(z["y"], p["beta"][0] * z["avoid"] + p["beta"][1] * z["shock"]), 0.0
+
+
+def dogs_hierarchical(p, z):
+    return {}, shocked(z["y"], z["shock"] * np.log(p["a"]) + z["avoid"] * np.log(p["b"])), 0.0
+
+
+def dogs_nonhierarchical(p, z):
+    sigma, factor = p["sigma_logit_ab"], p["L_logit_ab"]
+    logit = p["mu_logit_ab"] + p["z"] @ (np.diag(sigma) @ factor)
+    a, b = expit(logit[z["dog"] - 1]).T
+    density = stats.logistic.logpdf(p["mu_logit_ab"]).sum() + stats.halfnorm.logpdf(sigma).sum()
+    density += lkj(factor, 2) + N(p["z"]).sum()
+    return {}, density + shocked(z["y"], z["shock"] * np.log(a) + z["avoid"] * np.log(b)), 0.0
+
+
+def rate(*names):
+    def oracle(p, z):
+        theta = np.array([p[k] for k in names])[z["sample"] - 1 if "sample" in z else 0]
+        return {}, stats.binom.logpmf(z["k"], z["n"], theta).sum(), 0.0
+
+    return oracle
+
+
+def glm_binomial(p, z):
+    year = z["year"]
+    density = sum(N(p[k], 0, 100) for k in ("alpha", "beta1", "beta2"))
+    eta = p["alpha"] + p["beta1"] * year + p["beta2"] * year**2
+    return {}, density + stats.binom.logpmf(z["C"], z["N"], expit(eta)).sum(), 0.0
+
+
+def glm_poisson(p, z):
+    year = z["year"]
+    log_rate = p["alpha"] + p["beta1"] * year + p["beta2"] * year**2 + p["beta3"] * year**3
+    return {}, stats.poisson.logpmf(z["C"], np.exp(log_rate)).sum(), 0.0
+
+
+def logit(*columns, response="switched", one_vector=False):
+    def oracle(p, z):
+        beta = p["beta"] if one_vector else np.append(p["alpha"], p["beta"])
+        names = {"dist100": ("dist", 100), "c_dist100": ("c_dist", 100), "educ4": ("educ", 4), "c_educ4": ("c_educ", 4)}
+        value = lambda c: z[names[c][0]] / names[c][1] if c in names else z[c]  # noqa: E731
+        x = np.array([np.ones(len(z[response])), *(np.prod([value(f) for f in c.split("*")], axis=0) for c in columns)])
+        return {}, bernoulli(z[response], beta @ x), 0.0
+
+    return oracle
+
+
 IRT = {"persons": 4, "items": 3}
 ORACLES = {
     "irt_2pl": (irt_2pl, IRT),
@@ -255,6 +313,30 @@ ORACLES = {
     "GLMM1_model": (glmm1, {"sites": 5}),
     "GLMM_Poisson_model": (glmm_poisson, {"occasions": 6}),
     "election88_full": (election, {"state": 6, "region_full": 3}),
+    "dogs": (dogs, {}),
+    "dogs_log": (dogs_log, {}),
+    "dogs_hierarchical": (dogs_hierarchical, {}),
+    "dogs_nonhierarchical": (dogs_nonhierarchical, {"dogs": 4}),
+    "Rate_1_model": (rate("theta"), {}),
+    "Rate_2_model": (rate("theta1", "theta2"), {}),
+    "Rate_3_model": (rate("theta"), {}),
+    "Rate_4_model": (rate("theta"), {}),
+    "Rate_5_model": (rate("theta"), {}),
+    "GLM_Binomial_model": (glm_binomial, {}),
+    "GLM_Poisson_model": (glm_poisson, {}),
+    "wells_dist": (logit("dist", one_vector=True), {}),
+    "wells_dist100_model": (logit("dist100"), {}),
+    "wells_dist100ars_model": (logit("dist100", "arsenic"), {}),
+    "wells_interaction_model": (logit("dist100", "arsenic", "dist100*arsenic"), {}),
+    "wells_interaction_c_model": (logit("c_dist100", "c_arsenic", "c_dist100*c_arsenic"), {}),
+    "wells_dae_model": (logit("dist100", "arsenic", "educ4"), {}),
+    "wells_dae_c_model": (logit("c_dist100", "c_arsenic", "c_dist100*c_arsenic", "educ4"), {}),
+    "wells_daae_c_model": (logit("c_dist100", "c_arsenic", "c_dist100*c_arsenic", "assoc", "educ4"), {}),
+    "wells_dae_inter_model": (
+        logit("c_dist100", "c_arsenic", "c_educ4", "c_dist100*c_arsenic", "c_dist100*c_educ4", "c_arsenic*c_educ4"),
+        {},
+    ),
+    "nes_logit_model": (logit("income", response="vote"), {}),
     "radon_pooled": (radon("common", "common"), {}),
     "radon_county_intercept": (radon("fixed", "common"), {"counties": 4}),
     "radon_county": (radon_county, {"counties": 4}),
@@ -276,7 +358,7 @@ def draw_records(model, size, seed):
     """Records inside the domains in which trials exceed successes and items offer the category."""
     rng = np.random.default_rng(seed)
     z = {k: f.domain.draw(rng, (size, *f.shape), 2.0, 1.0) for k, f in model.fields.items()}
-    for trials, successes in (("n", "r"), ("N", "n")):
+    for trials, successes in (("n", "r"), ("N", "n"), ("n", "k"), ("N", "C")):
         if {trials, successes} <= z.keys():
             z[trials] = z[trials] + z[successes]
     if model.name == "gpcm_latent_reg_irt":
@@ -288,7 +370,7 @@ def draw_records(model, size, seed):
     return z
 
 
-QUICK = {"irt_2pl", "bones_model", "surgical_model", "pilots", "radon_variable_intercept_slope_noncentered"}
+QUICK = {"irt_2pl", "bones_model", "surgical_model", "dogs_hierarchical", "radon_variable_intercept_slope_noncentered"}
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ORACLES])
@@ -330,9 +412,10 @@ def test_density_of_the_published_program_and_map_of_its_draws(name):
 
 
 def test_every_model_with_units_has_an_oracle():
-    from bayesrecon.models import grouped_glm, item_response, radon
+    from bayesrecon.models import glm, grouped_glm, item_response, logistic, radon, rates
 
-    assert {e.name for family in (grouped_glm, item_response, radon) for e in family.MODELS} == set(ORACLES)
+    families = (glm, grouped_glm, item_response, logistic, radon, rates)
+    assert {e.name for f in families for e in f.MODELS if e.posteriors} == set(ORACLES)
 
 
 def test_settings_of_nested_tables_survive_json():
@@ -351,6 +434,10 @@ EXPECTED = {
     "rats_data-rats_model": (150, 65),
     "GLMM_data-GLMM1_model": (2072, 237),
     "election88-election88_full": (11566, 90),
+    "wells_data-wells_dae_inter_model": (3020, 7),
+    "nes_logit_data-nes_logit_model": (1179, 2),
+    "dogs-dogs": (750, 3),
+    "dogs-dogs_nonhierarchical": (720, 65),
     "radon_mn-radon_variable_intercept_slope_noncentered": (919, 175),
     "radon_all-radon_hierarchical_intercept_centered": (12573, 391),
     "radon_mod-radon_county": (12573, 389),
