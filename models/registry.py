@@ -40,6 +40,7 @@ class Shipped:
 def shipped() -> Mapping[str, Shipped]:
     """All shipped models by name (read-only)."""
     from bayesrecon.models import (
+        curves,
         gaussian_linear,
         glm,
         grouped_glm,
@@ -48,9 +49,10 @@ def shipped() -> Mapping[str, Shipped]:
         mixtures,
         radon,
         rates,
+        series,
     )
 
-    families = (gaussian_linear, logistic, glm, rates, grouped_glm, radon, item_response, mixtures)
+    families = (gaussian_linear, logistic, glm, rates, grouped_glm, radon, item_response, mixtures, series, curves)
     entries = [entry for family in families for entry in family.MODELS]
     return MappingProxyType({entry.name: entry for entry in entries})
 

@@ -25,13 +25,27 @@ from bayesrecon.precision import x64
 
 POSTERIORS = [(name, entry.name) for entry in shipped().values() for name in entry.posteriors]
 FAMILIES = (gaussian_linear, glm, logistic, mixtures)
-OTHERS = {entry.name for entry in shipped().values()} - {e.name for family in FAMILIES for e in family.MODELS}
-
-
-def slow_unless_simple(names):
-    """Models with many units take seconds to compile: they are checked with the slow tests."""
-    for name in names:
-        yield pytest.param(name, marks=pytest.mark.slow) if name in OTHERS else name
+SIMPLE = {e.name for family in FAMILIES for e in family.MODELS}
+WITH_UNITS = {e.name for e in shipped().values()} - SIMPLE
+REFERENCE = {  # models with units or series of which posteriordb has draws
+    "arma11",
+    "eight_schools_noncentered",
+    "garch11",
+    "gp_pois_regr",
+    "gp_regr",
+    "hmm_drive_0",
+    "hmm_drive_1",
+    "hmm_example",
+    "lotka_volterra",
+    "one_comp_mm_elim_abs",
+}
+# Models with many units or long recursions take seconds to compile: they are checked with the slow tests.
+SHIPPED = [pytest.param(n, marks=pytest.mark.slow) if n in WITH_UNITS else n for n in shipped()]
+HAVE_DRAWS = [
+    pytest.param(p, n, marks=pytest.mark.slow) if n in REFERENCE - {"eight_schools_noncentered"} else (p, n)
+    for p, n in POSTERIORS
+    if n in SIMPLE | REFERENCE
+]
 
 
 def draw_records(model, size, seed=0):
@@ -67,7 +81,7 @@ def agrees_with_numpyro(model, seed=0):
 # The models that are shipped
 
 
-@pytest.mark.parametrize("name", slow_unless_simple(shipped()))
+@pytest.mark.parametrize("name", SHIPPED)
 def test_shipped(name):
     model = load(name)
     assert model.name == name
@@ -181,14 +195,14 @@ def records_of(database, posterior, name):
     return data, model, check_records(model, find(name).records(data))
 
 
-@pytest.mark.parametrize("posterior, name", POSTERIORS)
+@pytest.mark.parametrize("posterior, name", [pair for pair in POSTERIORS if pair[1] in SIMPLE | REFERENCE])
 def test_records(database, posterior, name):
     try:
         data, model, records = records_of(database, posterior, name)
     except BayesreconError as error:
         pytest.skip(str(error)) if "not in this copy" in str(error) else pytest.fail(str(error))
     assert len({len(v) for v in records.values()}) == 1
-    if name not in OTHERS:
+    if name in SIMPLE:
         expected = {"arK": lambda: data["T"] - data["K"]}
         assert len(next(iter(records.values()))) == expected.get(name, lambda: data.get("N", data.get("n")))()
     with x64():
@@ -197,7 +211,7 @@ def test_records(database, posterior, name):
             assert abs(values.sum() - total) <= 1e-9 * (1 + jnp.abs(values).sum())
 
 
-@pytest.mark.parametrize("posterior, name", POSTERIORS)
+@pytest.mark.parametrize("posterior, name", HAVE_DRAWS)
 def test_score_of_the_private_data_is_zero(database, posterior, name):
     """Integration by parts at the truth, within 5 standard errors: about one false alarm in 10,000 sets of draws."""
     try:
