@@ -18,8 +18,8 @@ class Knowledge:
     Attributes:
         fields: the record's fields with their domains narrowed.
         known: `{field: (N, *shape)}` values known row by row.
-        unit: the known field, or fields together, that name a record, each unit having one; or a field that is not known
-            and has finitely many values: the group a record belongs to.
+        unit: the known field, or fields together, that name a record, each unit having one; or a field that is not
+            known and has finitely many values: the group a record belongs to.
         total: the number of records, when known.
         identities: totals that the model's program fixes, `{name: (f, total)}`.
     """

@@ -1,13 +1,10 @@
 """Individual records from a release: the design is known, one record a unit, the response private."""
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 import scipy.linalg
-from scipy.special import ndtr
 
 from bayesrecon.coordinates import in_coordinates, metric_factor
 from bayesrecon.diagnostics import effective_sample_size
@@ -59,7 +56,7 @@ def recover_records(
     theta = np.asarray(view.theta)
     rows = make_rows(view, attacker.known, unknown, rng)
     pairs = rows.pairs()
-    slots = make_slots(view.model, theta, metric_factor(view, metric), *pairs)
+    slots = make_slots(view.model, theta, metric_factor(view, metric), pairs)
     system = make_system(view, slots, rows.base(), pairs, progress)
     read = readout(view, rows, slots, rng)
     series = system.influence(read.columns, progress)

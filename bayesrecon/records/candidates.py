@@ -72,7 +72,7 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
             probes[name] = np.concatenate([anchors, more])
     count, n, p = len(next(iter(probes.values()))), rows.count, rows.features
     values = {k: np.tile(v, (n, 1)) for k, v in probes.items()}
-    s = _coordinates(release, rows, slots, values)[0]
+    s = _coordinates(release, rows, slots, values)
     legal = np.isfinite(s).all(axis=2)
     s = np.where(legal[:, :, None], s, 0.0)
     design = np.concatenate([np.ones((n, count, 1)), s], axis=2) * legal[:, :, None]
@@ -106,7 +106,7 @@ def candidates_of(
         if found is None:
             return None
         values, valid = found
-    s, lost = _coordinates(release, rows, slots, values)
+    s = _coordinates(release, rows, slots, values)
     theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_PRIOR, release.size)).astype(int)]
     log_prior = np.concatenate(
         [
@@ -134,43 +134,39 @@ def naive_guess(
     guess: dict[str, np.ndarray | None] = dict.fromkeys(rows.unknown)
     if model.simulate is None:
         return guess
-    params, total = model.constrain(mean), {}
-    before = rows.base()
-    for _ in range(_SIMULATED):
-        drawn = model.simulate(params, before, jax.random.key(int(rng.integers(2**31))))
-        for name in rows.unknown:
-            total[name] = total.get(name, 0.0) + np.asarray(drawn[name], float) / _SIMULATED
+    params, before, simulate = model.constrain(mean), rows.base(), model.simulate
+    keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _SIMULATED)
+    drawn = jax.jit(jax.vmap(lambda key: {k: simulate(params, before, key)[k] for k in rows.unknown}))(keys)
     for name, spec in rows.unknown.items():
+        expected = np.asarray(drawn[name], float).mean(axis=0)
         # A field that is never observed by the model keeps its base value: no guess.
-        if not np.array_equal(total[name], before[name]):
-            guess[name] = np.round(total[name]) if spec.domain.discrete else total[name]
+        if not np.array_equal(expected, before[name]):
+            guess[name] = np.round(expected) if spec.domain.discrete else expected
     return guess
 
 
-def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) -> tuple[np.ndarray, np.ndarray]:
+def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:
     """Coordinates `(N, C, p)` of values `{field: (N, C)}`; not finite where a value is illegal."""
     n, each = next(iter(values.values())).shape
     p = rows.features
     theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_ATOMS, release.size)).astype(int)]
-    features = np.asarray(slopes(release.model, theta, *rows.pairs(), slots.directions, slots.inverse)[0])
+    features = np.asarray(slopes(release.model, theta, rows.pairs(), slots.colours))
     features = features.reshape(-1, n, p)
-    base = rows.filled({k: np.repeat(v[:1], n * each) for k, v in rows.anchors.items()}, each)
-    other = rows.filled({k: v.ravel() for k, v in values.items()}, each)
+    known = {k: np.repeat(v, each, axis=0) for k, v in rows.known.items()}
+    base = {k: np.repeat(v[:1], n * each) for k, v in rows.anchors.items()}
+    other = {k: v.ravel() for k, v in values.items()}
     step = max(1, _BLOCK // (each * slots.width))
-    found, lost = [], []
+    found = []
     for start in range(0, n, step):
         part, flat = slice(start, start + step), slice(start * each, (start + step) * each)
-        own = [np.repeat(x[part.start * p : part.stop * p : p], each, axis=0) for x in (slots.directions, slots.inverse)]
-        moved = slopes(
-            release.model, theta, {k: v[flat] for k, v in base.items()}, {k: v[flat] for k, v in other.items()}, *own
-        )[0]
+        known_, base_, other_ = ({k: v[flat] for k, v in part_.items()} for part_ in (known, base, other))
+        moved = slopes(release.model, theta, (known_, base_, other_), slots.colours)
         moved = np.asarray(moved).reshape(features.shape[0], -1, each)
         bad = ~np.isfinite(moved).all(axis=0)
-        s, share = coordinates_of(np.where(bad, 0.0, moved), features[:, part])
+        s = coordinates_of(np.where(bad, 0.0, moved), features[:, part])
         s[bad] = np.nan
         found.append(s)
-        lost.append(share)
-    return np.concatenate(found), np.concatenate(lost)
+    return np.concatenate(found)
 
 
 def _windows(rows: Rows, estimate: np.ndarray, se: np.ndarray) -> tuple[Records, np.ndarray] | None:

@@ -2,7 +2,8 @@
 
 With the design x_n known and u_n not, the log likelihood moves with u only through a few functions of theta,
 
-    l(theta, x_n, u) = l(theta, x_n, u_0) + sum_j s_j(u) f_nj(theta) + const(u),   f_nj = l(., x_n, u_j) - l(., x_n, u_0),
+    l(theta, x_n, u) = l(theta, x_n, u_0) + sum_j s_j(u) f_nj(theta) + const(u),
+    f_nj = l(., x_n, u_j) - l(., x_n, u_0),
 
 with anchors u_0 .. u_p: p = 1 for a binary answer or a binomial count, more for categories. The release determines
 the coordinates s of every row, and those name the value.
@@ -55,12 +56,12 @@ class Rows:
         """Every row with the base value, `(N, ...)`."""
         return self.filled({k: np.repeat(v[:1], self.count) for k, v in self.anchors.items()}, 1)
 
-    def pairs(self) -> tuple[Records, Records]:
-        """Base and anchor records of all features, `(N * p, ...)` each, row by row."""
+    def pairs(self) -> tuple[Records, Records, Records]:
+        """Known fields, base values and anchors of all features, `(N * p, ...)` each, row by row."""
         p, n = self.features, self.count
-        alternative = {k: np.tile(v[1:], n) for k, v in self.anchors.items()}
+        other = {k: np.tile(v[1:], n) for k, v in self.anchors.items()}
         base = {k: np.repeat(v[:1], n * p) for k, v in self.anchors.items()}
-        return self.filled(base, p), self.filled(alternative, p)
+        return {k: np.repeat(v, p, axis=0) for k, v in self.known.items()}, base, other
 
     def filled(self, values: Records, each: int) -> Records:
         """Records from `each` values a row, `(N * each,)` per field."""
@@ -83,7 +84,9 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
     few = {k: v[some] for k, v in known.items()}
     pool = _pool(model, theta, few, unknown, rng)
     size = len(next(iter(pool.values())))
-    batch = {k: np.repeat(v, size, axis=0) for k, v in few.items()} | {k: np.tile(v, len(some)) for k, v in pool.items()}
+    batch = {k: np.repeat(v, size, axis=0) for k, v in few.items()} | {
+        k: np.tile(v, len(some)) for k, v in pool.items()
+    }
     phi = np.asarray(scores(model, np.diag(theta.std(axis=0) + 1e-12), theta, batch)).reshape(-1, len(some), size)
     legal = np.isfinite(phi).all(axis=(0, 1))
     if not legal[0]:
@@ -151,21 +154,15 @@ def combinations(unknown: Mapping[str, Field]) -> Records | None:
     return {k: np.array([c[i] for c in table], unknown[k].domain.dtype) for i, k in enumerate(unknown)}
 
 
-def coordinates_of(values: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates s of candidates from score differences to the base.
+def coordinates_of(values: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """Coordinates s `(N, C, p)` of candidates from score differences to the base.
 
     Args:
         values: `(E, N, C)` scores of the candidates less the base's, in E equations.
         features: `(E, N, p)` scores of the features.
-
-    Returns:
-        s `(N, C, p)` and the share of the candidates' scores that the features do not explain, `(N,)`.
     """
     f, g = np.moveaxis(features, 0, 1), np.moveaxis(values, 0, 1)  # (N, E, p), (N, E, C)
-    s = np.linalg.pinv(f, rcond=1e-10) @ g
-    rest = g - f @ s
-    whole = np.maximum((g**2).sum(axis=(1, 2)), 1e-300)
-    return np.moveaxis(s, 1, 2), (rest**2).sum(axis=(1, 2)) / whole
+    return np.moveaxis(np.linalg.pinv(f, rcond=1e-10) @ g, 1, 2)
 
 
 def log_likelihoods(model: Model, theta: Any, records: Records) -> np.ndarray:

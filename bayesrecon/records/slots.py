@@ -1,10 +1,11 @@
 """Which parameters a row touches: the sparsity that makes thousands of unknown records affordable.
 
-An answer moves with its person's and its item's parameters and with nothing else. Rows keep the q coordinates they touch
-("slots"), and a kernel in the dense metric Sigma splits into q^2 products of thin matrices,
+An answer moves with its person's and its item's parameters and with nothing else. Coordinates that no row touches
+together share a colour, so that a row has one coordinate of every colour at most, its "slots", and
 
     k(n, m) = sum_AB  E_t[ D_A(t, n) D_B(t, m) ]  Sigma[i_A(n), i_B(m)],    D_A(t, n) = d f_n / d theta_{i_A(n)}.
 
+One sweep along the sum of a colour's coordinates gives D_A of all rows at once (Curtis, Powell and Reid 1974).
 Parameters that nearly all rows touch may be left out: the score of the rest, given them, satisfies the same identity.
 """
 
@@ -16,12 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
 from bayesrecon.score import along
 from bayesrecon.types import Model, Records
 
+_UNROLLED = 12  # sweeps up to which a loop is written out
 _SHARED = 0.5  # a coordinate touched by more than this share of the rows is shared by them
-_DEARER = 2e12  # floating-point operations above which shared coordinates are left out
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,17 @@ class Slots:
     """The coordinates each row touches.
 
     Attributes:
-        used: `(k,)` coordinates of theta that take part.
-        sigma: `(k, k)` metric in units of `scale`.
-        scale: `(d,)` unit of every coordinate.
-        index: `(N, q)` positions in `used`.
-        directions: `(N, q, d)` with `sum_k v_k v_k' = Sigma` on the row's slots.
-        inverse: `(N, q, q)`, from slopes along the directions to derivatives by slot.
+        sigma: `(k, k)` metric of the coordinates that take part.
+        basis: `(k, d)` these coordinates as directions of theta, in units in which they vary by about one.
+        index: `(M, q)` the coordinate of every slot; 0 where a row has none of a colour (its derivative is zero there).
+        colours: `(q, d)` the sums of the coordinates of each colour.
         left_out: number of shared coordinates that do not take part.
     """
 
-    used: np.ndarray
     sigma: np.ndarray
-    scale: np.ndarray
+    basis: np.ndarray
     index: np.ndarray
-    directions: np.ndarray
-    inverse: np.ndarray
+    colours: np.ndarray
     left_out: int
 
     @property
@@ -51,75 +47,125 @@ class Slots:
         """q, the number of slots of a row."""
         return self.index.shape[1]
 
+    @property
+    def whitened(self) -> bool:
+        """Whether the metric is the identity, so that different slots have no products."""
+        return bool((self.sigma == np.eye(len(self.sigma))).all())
 
-def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, base: Records, other: Records) -> Slots:
-    """Slots of the features `l(., other) - l(., base)`.
+    def sweeps(self) -> tuple[np.ndarray, np.ndarray]:
+        """Directions `(S, d)`, the colours first, and weights `(S, M)` of the second derivatives along them.
+
+        `tr(Sigma H) = sum_A H_AA (Sigma_AA - sum_B Sigma_AB) + sum_(A < B) Sigma_AB H_(A+B, A+B)`.
+        """
+        metric = self.sigma[self.index[:, :, None], self.index[:, None, :]]  # (M, q, q)
+        own = 2 * np.einsum("maa->am", metric) - metric.sum(axis=2).T
+        directions, weights = list(self.colours), list(own)
+        for a in range(self.width):
+            for b in range(a + 1, self.width):
+                if metric[:, a, b].any():
+                    directions.append(self.colours[a] + self.colours[b])
+                    weights.append(metric[:, a, b])
+        return np.stack(directions), np.stack(weights)
+
+
+def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, rows: tuple[Records, Records, Records]) -> Slots:
+    """Slots of the features `l(., known, other) - l(., known, base)` of `rows = (known, base, other)`.
 
     Args:
-        theta: `(T, d)` atoms, all of them: the structure is read off a few, the cost off their number.
+        theta: `(T, d)` atoms.
         metric: `(d, d)` factor of Sigma.
     """
-    touched = np.zeros((len(next(iter(base.values()))), theta.shape[1]), bool)
+    touched = np.zeros((len(next(iter(rows[0].values()))), theta.shape[1]), bool)
     for t in theta[np.linspace(0, len(theta) - 1, 3).astype(int)]:
-        touched |= np.asarray(_gradients(model, t, base, other)) != 0
+        touched |= np.asarray(_gradients(model, t, rows)) != 0
     scale = np.sqrt((metric**2).sum(axis=1))
     whitened = metric / scale[:, None]
     sigma = whitened @ whitened.T
-    used = np.flatnonzero(touched.any(axis=0))
     shared = touched.mean(axis=0) > _SHARED
-    widest = int(touched.sum(axis=1).max())
-    cost = widest * (widest + 1) * len(touched) ** 2 * len(theta)
     left_out = 0
-    if cost > _DEARER and touched[:, ~shared].any(axis=1).all():
+    # With more rows than coordinates the rows differ by how their gradients change over the draws; there the shared
+    # coordinates add more noise than they show.
+    if len(touched) > theta.shape[1] and touched[:, ~shared].any(axis=1).all():
         # The metric of the others given the shared ones: the inverse of a block of the precision.
-        used, left_out = np.flatnonzero(touched.any(axis=0) & ~shared), int(shared.sum())
         rest = np.flatnonzero(~shared)
-        precision = np.linalg.inv(sigma)[np.ix_(rest, rest)]
-        inside = np.searchsorted(rest, used)
-        sigma = np.linalg.inv(precision)[np.ix_(inside, inside)]
-    else:
-        sigma = sigma[np.ix_(used, used)]
-    index = _padded(touched[:, used])
-    count, width = index.shape
-    if width * count * theta.shape[1] > 4e8:
-        raise BayesreconError(f"{count} rows that touch {width} parameters each are too many for one machine")
-    factor = np.linalg.cholesky(sigma[index[:, :, None], index[:, None, :]])
-    directions = np.zeros((count, width, theta.shape[1]))
-    rows = np.arange(count)[:, None, None]
-    columns = used[index]
-    directions[rows, np.arange(width)[None, :, None], columns[:, None, :]] = (
-        np.swapaxes(factor, 1, 2) * scale[columns][:, None, :]
-    )
-    return Slots(used, sigma, scale, index, directions, np.linalg.inv(factor), left_out)
+        sigma[np.ix_(rest, rest)] = np.linalg.inv(np.linalg.inv(sigma)[np.ix_(rest, rest)])
+        touched[:, shared] = False
+        left_out = int(shared.sum())
+    used = np.flatnonzero(touched.any(axis=0))
+    touched, sigma, basis = touched[:, used], sigma[np.ix_(used, used)], np.diag(scale)[used]
+    if touched.all():
+        # Nothing is sparse: whitened coordinates need no products of different slots.
+        values, vectors = np.linalg.eigh(sigma)
+        basis, sigma = (np.sqrt(np.maximum(values, 0.0)) * vectors).T @ basis, np.eye(len(used))
+        return Slots(sigma, basis, np.tile(np.arange(len(used)), (len(touched), 1)), basis, left_out)
+    colour = _colours(touched)
+    index = np.zeros((len(touched), colour.max() + 1), int)
+    row, column = np.nonzero(touched)
+    index[row, colour[column]] = column
+    colours = np.stack([basis[colour == c].sum(axis=0) for c in range(index.shape[1])])
+    return Slots(sigma, basis, index, colours, left_out)
 
 
-def _padded(touched: np.ndarray) -> np.ndarray:
-    """Indices of the touched coordinates, filled up with untouched ones (whose derivative is zero)."""
-    width = int(touched.sum(axis=1).max())
-    # A stable sort brings the touched coordinates of every row to the front.
-    return np.sort(np.argsort(~touched, axis=1, kind="stable")[:, :width], axis=1)
-
-
-@partial(jax.jit, static_argnames="model")
-def _gradients(model: Model, theta: Any, base: Records, other: Records) -> Any:
-    def feature(t: Any, b: Records, o: Records) -> Any:
-        return model.log_lik(t, o) - model.log_lik(t, b)
-
-    return jax.vmap(jax.grad(feature), in_axes=(None, 0, 0))(theta, base, other)
+def _colours(touched: np.ndarray) -> np.ndarray:
+    """A colour per coordinate, `(k,)`, no two of one colour touched by the same row (greedily, the busiest first)."""
+    together = touched.T.astype(np.float32) @ touched.astype(np.float32) > 0
+    colour = np.full(len(together), -1)
+    for i in np.argsort(-together.sum(axis=0), kind="stable"):
+        taken = set(colour[together[i]].tolist())
+        colour[i] = next(c for c in range(len(together)) if c not in taken)
+    return colour
 
 
 @partial(jax.jit, static_argnames="model")
-def slopes(model: Model, theta: Any, base: Records, other: Records, directions: Any, inverse: Any) -> tuple[Any, Any]:
-    """Derivatives by slot `(q, C, M)` and Laplacians `(C, M)` of the features at a block of atoms."""
+def _gradients(model: Model, theta: Any, rows: tuple[Records, Records, Records]) -> Any:
+    return jax.jacrev(lambda t: _features(model, t, rows))(theta)
 
-    def one(t: Any, b: Records, o: Records, v: Any) -> tuple[Any, Any]:
-        _, slope, curvature = along(lambda s: model.log_lik(s, o) - model.log_lik(s, b), t, v)
-        return slope, curvature
 
-    over_directions = jax.vmap(one, in_axes=(None, None, None, 0))
-    over_rows = jax.vmap(over_directions, in_axes=(None, 0, 0, 0))
-    slope, curvature = jax.vmap(over_rows, in_axes=(0, None, None, None))(theta, base, other, directions)
-    return jnp.einsum("nka,cnk->acn", inverse, slope), curvature.sum(axis=-1)
+@partial(jax.jit, static_argnames="model")
+def slopes(model: Model, theta: Any, rows: tuple[Records, Records, Records], colours: Any) -> Any:
+    """Derivatives by slot `(q, C, M)` of the features at a block of atoms."""
+
+    def one(t: Any, v: Any) -> Any:
+        return jax.jvp(lambda s: _features(model, s, rows), (t,), (v,))[1]
+
+    return jax.vmap(jax.vmap(one, in_axes=(0, None)), in_axes=(None, 0))(theta, colours)
+
+
+@partial(jax.jit, static_argnames=("model", "width"))
+def curvatures(
+    model: Model, width: int, theta: Any, rows: tuple[Records, Records, Records], directions: Any, weights: Any
+) -> tuple[Any, Any]:
+    """Derivatives by slot `(q, C, M)`, q = `width`, and Laplacians `(C, M)`; see `Slots.sweeps`."""
+
+    def one(t: Any, v: Any) -> tuple[Any, Any]:
+        return along(lambda s: _features(model, s, rows), t, v)[1:]
+
+    sweep = jax.vmap(one, in_axes=(0, None))
+    if len(directions) > _UNROLLED:
+
+        def step(lap: Any, given: Any) -> tuple[Any, Any]:
+            slope, curvature = sweep(theta, given[0])
+            return lap + given[1] * curvature, slope
+
+        start = jnp.zeros((len(theta), weights.shape[1]))
+        lap, found = jax.lax.scan(step, start, (directions[:width], weights[:width]))
+        lap, _ = jax.lax.scan(lambda x, given: (step(x, given)[0], None), lap, (directions[width:], weights[width:]))
+        return found, lap
+    found, lap = [], jnp.zeros(())
+    for k in range(len(directions)):  # one fused loop each; mapped over, they are several times slower
+        slope, curvature = sweep(theta, directions[k])
+        found.append(slope)
+        lap = lap + weights[k] * curvature
+    return jnp.stack(found[:width]), lap
+
+
+def _features(model: Model, theta: Any, rows: tuple[Records, Records, Records]) -> Any:
+    """`l(., known, other) - l(., known, base)` of every row, `(M,)`; what is known is looked up once for both."""
+
+    def one(known: Records, base: Records, other: Records) -> Any:
+        return model.log_lik(theta, {**known, **other}) - model.log_lik(theta, {**known, **base})
+
+    return jax.vmap(one)(*rows)
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))

@@ -9,20 +9,21 @@ phi_m the whitened gradient of f_m and g that of the base posterior. Memory is K
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
-from bayesrecon.records.slots import Slots, base_scores, slopes
+from bayesrecon.records.slots import Slots, base_scores, curvatures
 from bayesrecon.types import Records, Release
 
 _BLOCK = 2**25  # doubles in a block of derivatives
 _FEWEST, _MOST = 32, 1024  # draws in a block: enough for a product to pay, few enough to fit
+_ROWS = 512  # rows of K that are assembled at once
+_LOOKED_AT = 8  # draws by which columns are told apart
 _SINGULAR = 1e-11  # eigenvalues of K below this share of the largest are rounding
-_DENSE = 3000  # unknowns up to which a full eigendecomposition is taken
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class System:
     release: Release
     slots: Slots
     base: Records
-    pairs: tuple[Records, Records]
+    pairs: tuple[Records, Records, Records]
     gram: np.ndarray
     target: np.ndarray
     mean_gram: np.ndarray
@@ -59,68 +60,93 @@ class System:
 
     def influence(self, columns: np.ndarray, progress: Progress | None = None) -> np.ndarray:
         """Per-draw influence on `columns' s`, `(T, S)`, for `columns (M, S)`."""
-        slots, model, tau = self.slots, self.release.model, self.release.temperature
+        slots = self.slots
         directions = self.solve(columns)
         found = np.empty((self.release.size, columns.shape[1]))
-        at = 0
+        size, at = len(slots.index), 0
+        where = [(slots.index[:, a], np.arange(size)) for a in range(slots.width)]
+        scatter = [scipy.sparse.csr_array((np.ones(size), w), (len(slots.sigma), size)) for w in where]
         for d, lap, u, n in _blocks(self.release, slots, self.base, self.pairs, "errors", progress):
-            s = d * self.solution  # (q, C, M): the rows' own share of the score
-            own = np.zeros((len(u), len(slots.used)))
+            share = d * self.solution  # the rows' own part of the score, by slot
+            own = sum((into @ share[a].T for a, into in enumerate(scatter)), start=np.zeros((len(slots.sigma), len(u))))
+            total = u + own.T @ slots.sigma
+            r = lap
             for a in range(slots.width):
-                np.add.at(own.T, slots.index[:, a], s[a].T)
-            total = u + own @ slots.sigma
-            r = tau * lap
-            for a in range(slots.width):
-                r += d[a] * total[:, slots.index[:, a]]
+                r = r + d[a] * total[:, slots.index[:, a]]
             found[at : at + n] = -(r @ directions)[:n]
             at += n
         return found
 
 
 def make_system(
-    release: Release, slots: Slots, base: Records, pairs: tuple[Records, Records], progress: Progress | None = None
+    release: Release,
+    slots: Slots,
+    base: Records,
+    pairs: tuple[Records, Records, Records],
+    progress: Progress | None = None,
 ) -> System:
     """One pass over the draws, and the solve."""
-    size, tau = len(slots.index), release.temperature
-    gram, mean = np.zeros((size, size)), np.zeros((slots.width, size))
-    target = np.zeros(size)
+    size = len(slots.index)
+    products, mean, target = _Products(slots), np.zeros((slots.width, size)), np.zeros(size)
     weights, at = np.asarray(release.weights), 0
     for d, lap, u, n in _blocks(release, slots, base, pairs, "kernel", progress):
         a_t = np.zeros(len(u))
         a_t[:n] = weights[at : at + n]
         at += n
-        heavy = d * a_t[:, None]
-        target -= tau * (a_t @ lap)
+        target -= a_t @ lap
         for a in range(slots.width):
-            target -= (heavy[a] * u[:, slots.index[:, a]]).sum(axis=0)
-        mean += heavy.sum(axis=1)
-        _accumulate(gram, heavy, d, slots)
-    gram = 0.5 * (gram + gram.T)
-    mean_gram = np.zeros_like(gram)
-    _accumulate(mean_gram, mean[:, None, :], mean[:, None, :], slots)
-    mean_gram = 0.5 * (mean_gram + mean_gram.T)
+            target -= a_t @ (d[a] * u[:, slots.index[:, a]])
+        mean += np.einsum("t,atm->am", a_t, d)
+        products.add(d, a_t)
+    gram = products.gram()
+    alone = _Products(slots)
+    alone.add(mean[:, None, :], np.ones(1))
     solution, visible, solve = _solve(gram, target)
-    return System(release, slots, base, pairs, gram, target, mean_gram, solution, visible, solve)
+    return System(release, slots, base, pairs, gram, target, alone.gram(), solution, visible, solve)
 
 
-def _accumulate(gram: np.ndarray, heavy: np.ndarray, d: np.ndarray, slots: Slots) -> None:
-    """Add a block's share of K; the pairs A < B count twice and are evened out at the end."""
-    if (slots.index == slots.index[0]).all():
-        inner = np.tensordot(slots.sigma[np.ix_(slots.index[0], slots.index[0])], d, axes=1)
-        gram += heavy.reshape(-1, gram.shape[0]).T @ inner.reshape(-1, gram.shape[0])
-        return
-    for a in range(slots.width):
-        for b in range(a, slots.width):
-            part = heavy[a].T @ d[b]
-            part *= slots.sigma[np.ix_(slots.index[:, a], slots.index[:, b])]
-            gram += part if a == b else 2 * part
+class _Products:
+    """Accumulates `E[D_A D_B]` over the columns that differ: in a person-by-item design the derivative by a person's
+    parameter is the same for every person, and most of the products are small."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self.distinct: list[tuple[np.ndarray, np.ndarray]] = []
+        self.sums: dict[tuple[int, int], np.ndarray] = {}
+
+    def add(self, d: np.ndarray, weights: np.ndarray) -> None:
+        if not self.distinct:
+            self.distinct = [_distinct(x) for x in d]
+        slots, few = self.slots, [x[:, first] for x, (first, _) in zip(d, self.distinct, strict=True)]
+        for a, b in zip(*np.triu_indices(slots.width), strict=True):
+            if a < b and slots.whitened:
+                continue
+            part = (few[a] * weights[:, None]).T @ few[b]
+            self.sums[a, b] = part if (a, b) not in self.sums else self.sums[a, b] + part
+
+    def gram(self) -> np.ndarray:
+        size = len(self.slots.index)
+        total = np.zeros((size, size))
+        for (a, b), part in self.sums.items():
+            index = self.slots.index
+            for rows in np.array_split(np.arange(size), -(-size // _ROWS)):
+                block = part[np.ix_(self.distinct[a][1][rows], self.distinct[b][1])]
+                total[rows] += (1 if a == b else 2) * block * self.slots.sigma[np.ix_(index[rows, a], index[:, b])]
+        return 0.5 * (total + total.T)
+
+
+def _distinct(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the columns that differ, and for every column the one it equals."""
+    digits = np.round(columns[:_LOOKED_AT], 12 - int(np.floor(np.log10(np.abs(columns[:_LOOKED_AT]).max() + 1e-300))))
+    _, first, inverse = np.unique(digits, axis=1, return_index=True, return_inverse=True)
+    return first, inverse.ravel()
 
 
 def _blocks(
     release: Release,
     slots: Slots,
     base: Records,
-    pairs: tuple[Records, Records],
+    pairs: tuple[Records, Records, Records],
     label: str,
     progress: Progress | None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
@@ -128,17 +154,20 @@ def _blocks(
     theta = np.asarray(release.theta)
     chunk = int(np.clip(_BLOCK // max(slots.width * len(slots.index), 1), _FEWEST, _MOST))
     chunk = min(chunk, len(theta))
+    directions, weights = slots.sweeps()
+    weights = release.temperature * weights
     for start in range(0, len(theta), chunk):
         block = theta[start : start + chunk]
         n = len(block)
         if n < chunk:
             block = np.concatenate([block, np.repeat(block[-1:], chunk - n, axis=0)])
-        d, lap = slopes(release.model, block, *pairs, slots.directions, slots.inverse)
+        d, lap = map(np.asarray, curvatures(release.model, slots.width, block, pairs, directions, weights))
         score = np.asarray(base_scores(release.model, release.temperature, block, base))
-        u = (score * slots.scale)[:, slots.used] @ slots.sigma
-        d, lap = np.asarray(d), np.asarray(lap)
+        u = score @ slots.basis.T @ slots.sigma
         if not (np.isfinite(d).all() and np.isfinite(u).all()):
-            raise BayesreconError("the likelihood is not differentiable at some draw and row; narrow bounds= or domain=")
+            raise BayesreconError(
+                "the likelihood of a known row is not differentiable at some draw; narrow bounds= or domain="
+            )
         yield d, lap, u, n
         if progress is not None:
             progress(label, min(1.0, (start + n) / len(theta)))
@@ -150,23 +179,25 @@ def _solve(
     """Least-norm solution in units that give K a diagonal of ones, and a solver for further right-hand sides."""
     unit = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     scaled = gram / unit[:, None] / unit
-    if len(gram) <= _DENSE:
-        values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
-        kept = values > _SINGULAR * values[-1]
-        basis = vectors[:, kept]
 
-        def solve(right: np.ndarray) -> np.ndarray:
-            scale = unit if right.ndim == 1 else unit[:, None]
-            return (basis @ ((basis.T @ (right / scale)).T / values[kept]).T) / scale
-
-        visible = None if kept.all() else basis @ basis.T
-        return solve(target), visible, solve
-    factor: Any = scipy.linalg.cho_factor(
-        scaled + len(gram) * _SINGULAR * np.eye(len(gram)), lower=True, overwrite_a=True, check_finite=False
-    )
-
-    def solve_large(right: np.ndarray) -> np.ndarray:
+    def in_units(solve: Callable[[np.ndarray], np.ndarray], right: np.ndarray) -> np.ndarray:
         scale = unit if right.ndim == 1 else unit[:, None]
-        return scipy.linalg.cho_solve(factor, right / scale, check_finite=False) / scale
+        return solve(right / scale) / scale
 
-    return solve_large(target), None, solve_large
+    factor, info = scipy.linalg.lapack.dpotrf(scaled, lower=1, clean=0)
+    if not info:
+        rcond, info = scipy.linalg.lapack.dpocon(factor, np.abs(scaled).sum(axis=0).max(), uplo="L")
+        if rcond > _SINGULAR:
+
+            def solve(right: np.ndarray) -> np.ndarray:
+                return in_units(lambda x: scipy.linalg.cho_solve((factor, True), x, check_finite=False), right)
+
+            return solve(target), None, solve
+    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
+    kept = values > _SINGULAR * values[-1]
+    basis = vectors[:, kept]
+
+    def solve_kept(right: np.ndarray) -> np.ndarray:
+        return in_units(lambda x: basis @ ((basis.T @ x).T / values[kept]).T, right)
+
+    return solve_kept(target), (None if kept.all() else basis @ basis.T), solve_kept
