@@ -174,7 +174,7 @@ def one_comp_mm_elim_abs(times: Sequence[float] = _DAYS, D: float = 30.0, V: flo
         def slope(t: Any, amount: Any) -> Any:
             return jnp.exp(-k_a * t) * D * k_a / V - V_m / V * amount / (K_m + amount)
 
-        path = runge_kutta(slope, jnp.zeros(()), days, 0.05)
+        path = runge_kutta(slope, jnp.zeros(()), days, 0.02)
         observe("C_hat", dist.LogNormal(jnp.log(path)[occasion - 1], sigma), C_hat, occasion.shape[0])
 
     return from_numpyro(
