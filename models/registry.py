@@ -51,6 +51,7 @@ def shipped() -> Mapping[str, Shipped]:
         radon,
         rates,
         series,
+        smooth,
     )
 
     families = (
@@ -65,6 +66,7 @@ def shipped() -> Mapping[str, Shipped]:
         mixtures,
         series,
         curves,
+        smooth,
     )
     entries = [entry for family in families for entry in family.MODELS]
     return MappingProxyType({entry.name: entry for entry in entries})
