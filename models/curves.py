@@ -135,7 +135,8 @@ def lotka_volterra(times: Sequence[float] = _YEARS) -> Model:
 
     def program(occasion: Any, pelts: Any = None) -> None:
         centre, spread = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
-        a, b, c, d = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
+        rates: Any = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
+        a, b, c, d = rates
         first = numpyro.sample("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
         sigma: Any = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
 
@@ -169,7 +170,9 @@ def one_comp_mm_elim_abs(times: Sequence[float] = _DAYS, D: float = 30.0, V: flo
     days = np.asarray(times, float)
 
     def program(occasion: Any, C_hat: Any = None) -> None:
-        k_a, K_m, V_m, sigma = (numpyro.sample(k, dist.HalfCauchy(1)) for k in ("k_a", "K_m", "V_m", "sigma"))
+        law = dist.HalfCauchy(1)
+        latents: list[Any] = [numpyro.sample(k, law) for k in ("k_a", "K_m", "V_m", "sigma")]
+        k_a, K_m, V_m, sigma = latents
 
         def slope(t: Any, amount: Any) -> Any:
             return jnp.exp(-k_a * t) * D * k_a / V - V_m / V * amount / (K_m + amount)

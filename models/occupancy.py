@@ -153,7 +153,7 @@ def multi_occupancy(species: int = 50, sites: int = 20, visits: int = 18) -> Mod
 
     def program(species_id: Any, X: Any = None) -> None:
         alpha, beta = (numpyro.sample(k, dist.Cauchy(0, 2.5)) for k in ("alpha", "beta"))
-        omega = numpyro.sample("Omega", dist.Beta(2, 2))
+        omega: Any = numpyro.sample("Omega", dist.Beta(2, 2))
         rho: Any = numpyro.sample("rho_uv", dist.ImproperUniform(constraints.interval(-1.0, 1.0), (), ()))
         numpyro.sample("rho_prior", dist.Beta(2, 2), obs=(rho + 1) / 2)
         sigma: Any = numpyro.sample("sigma_uv", dist.HalfCauchy(2.5).expand((2,)).to_event(1))

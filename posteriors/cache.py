@@ -74,10 +74,10 @@ def store(path: Path, release: Release, attributes: Mapping[str, Any]) -> None:
     for p in release.model.parameters:
         values = by_chain(np.asarray(params[p.name]).reshape(release.size, -1), chain)
         arrays[p.name] = values.reshape(*values.shape[:2], *p.shape)
-    text = np.array(json.dumps({k: str(v) for k, v in attributes.items()}))
+    contents: dict[str, Any] = {**arrays, ATTRIBUTES: np.array(json.dumps({k: str(v) for k, v in attributes.items()}))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lambda target: np.savez(target, **arrays, **{ATTRIBUTES: text}))
+        write_whole(path, lambda target: np.savez(target, **contents))
     except OSError as error:
         raise BayesreconError(
             f"cannot write {path} ({error.strerror}); set BAYESRECON_CACHE to a folder that can be written"
