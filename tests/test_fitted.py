@@ -190,5 +190,7 @@ def test_from_posteriordb_builds_what_has_no_draws(cache, database):
     theta = 1 / (1 + np.exp(-np.asarray(release.theta)[:, 0]))
     exact = stats.beta(6, 6)
     assert abs(theta.mean() - exact.mean()) < 5 * exact.std() / np.sqrt(1000)
+    with pytest.raises(BayesreconError, match="no reference draws for Rate_1_data"):
+        from_posteriordb("Rate_1_data-Rate_1_model", build=False)
     few = from_posteriordb("Rate_1_data-Rate_1_model", draws=1000, say=lines.append)
     np.testing.assert_array_equal(few.theta, np.asarray(release.theta)[-1000:])
