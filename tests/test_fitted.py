@@ -6,15 +6,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
 
+from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import load
+from bayesrecon.models import find, load
 from bayesrecon.posteriors import Run, fitted, from_draws, from_npz, from_posteriordb, nuts
 from bayesrecon.posteriors.cache import cache_folder, cache_path
-from bayesrecon.posteriors.nuts import convergence
+from bayesrecon.posteriors.database import read_data
+from bayesrecon.posteriors.nuts import check_records, convergence
+from bayesrecon.precision import x64
 
 COIN = {"n": [10], "k": [7]}
 FEW = Run(chains=2, draws=400, warmup=200)
@@ -194,3 +198,23 @@ def test_from_posteriordb_builds_what_has_no_draws(cache, database):
         from_posteriordb("Rate_1_data-Rate_1_model", build=False)
     few = from_posteriordb("Rate_1_data-Rate_1_model", draws=1000, say=lines.append)
     np.testing.assert_array_equal(few.theta, np.asarray(release.theta)[-1000:])
+
+
+@pytest.mark.slow
+def test_score_of_the_private_data_is_zero_in_built_draws(cache, database):
+    """Integration by parts at the truth over draws built here: data, density and sampler agree (5 standard errors)."""
+    name = "surgical_data-surgical_model"
+    release = from_posteriordb(name, say=lambda _: None)
+    model, records = (
+        release.model,
+        check_records(release.model, find("surgical_model").records(read_data(database, name))),
+    )
+
+    def log_posterior(theta):
+        terms = jax.vmap(model.log_lik, (None, 0))(theta, records)
+        return terms.sum() + model.log_prior(theta) + model.log_det(theta)
+
+    with x64():
+        scores = np.asarray(jax.jit(jax.vmap(jax.grad(log_posterior)))(release.theta))
+    ess = effective_sample_size(scores, np.asarray(release.chain))
+    assert np.abs(scores.mean(axis=0) / (scores.std(axis=0) / np.sqrt(ess))).max() < 5
