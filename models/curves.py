@@ -135,7 +135,8 @@ def lotka_volterra(times: Sequence[float] = _YEARS) -> Model:
 
     def program(occasion: Any, pelts: Any = None) -> None:
         centre, spread = np.array([1.0, 0.05, 1.0, 0.05]), np.array([0.5, 0.05, 0.5, 0.05])
-        a, b, c, d = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
+        rates: Any = numpyro.sample("theta", dist.TruncatedNormal(centre, spread, low=0.0).to_event(1))
+        a, b, c, d = rates
         first = numpyro.sample("z_init", dist.LogNormal(np.log(10), 1).expand((2,)).to_event(1))
         sigma: Any = numpyro.sample("sigma", dist.LogNormal(-1, 1).expand((2,)).to_event(1))
 
@@ -169,12 +170,14 @@ def one_comp_mm_elim_abs(times: Sequence[float] = _DAYS, D: float = 30.0, V: flo
     days = np.asarray(times, float)
 
     def program(occasion: Any, C_hat: Any = None) -> None:
-        k_a, K_m, V_m, sigma = (numpyro.sample(k, dist.HalfCauchy(1)) for k in ("k_a", "K_m", "V_m", "sigma"))
+        law = dist.HalfCauchy(1)
+        latents: list[Any] = [numpyro.sample(k, law) for k in ("k_a", "K_m", "V_m", "sigma")]
+        k_a, K_m, V_m, sigma = latents
 
         def slope(t: Any, amount: Any) -> Any:
             return jnp.exp(-k_a * t) * D * k_a / V - V_m / V * amount / (K_m + amount)
 
-        path = runge_kutta(slope, jnp.zeros(()), days, 0.05)
+        path = runge_kutta(slope, jnp.zeros(()), days, 0.02)
         observe("C_hat", dist.LogNormal(jnp.log(path)[occasion - 1], sigma), C_hat, occasion.shape[0])
 
     return from_numpyro(
@@ -186,7 +189,94 @@ def one_comp_mm_elim_abs(times: Sequence[float] = _DAYS, D: float = 30.0, V: flo
     )
 
 
+_WEEKS = tuple(7.0 * k for k in range(1, 21))
+
+
+def sir(t: Sequence[float] = _WEEKS, y0: Sequence[float] = (1e4, 0.0, 0.0, 1e4)) -> Model:
+    """Cholera: new infections per interval (Poisson) and bacteria in the water (log-normal, scale 0.15)."""
+    days, start = np.asarray(t, float), np.asarray(y0, float)
+    scales = {"beta": 2.5, "gamma": 1.0, "xi": 25.0, "delta": 1.0}
+
+    def program(occasion: Any, stoi: Any = None, B: Any = None) -> None:
+        latents: list[Any] = [numpyro.sample(k, dist.HalfCauchy(v)) for k, v in scales.items()]
+        beta, gamma, xi, delta = latents
+
+        def slope(_: Any, y: Any) -> Any:
+            infected = beta * y[3] / (y[3] + _KAPPA) * y[0]
+            recovered = gamma * y[1]
+            return jnp.stack([-infected, infected - recovered, recovered, xi * y[1] - delta * y[3]])
+
+        path = runge_kutta(slope, jnp.asarray(start), days, 0.1)
+        susceptible = jnp.concatenate([start[:1], path[:, 0]])
+        new = (susceptible[:-1] - susceptible[1:])[occasion - 1]
+        with numpyro.plate("records", occasion.shape[0]):
+            numpyro.sample("stoi", dist.Poisson(new), obs=stoi)
+            numpyro.sample("B", dist.LogNormal(jnp.log(path[occasion - 1, 3]), 0.15), obs=B)
+
+    return from_numpyro(
+        program,
+        {"occasion": (), "stoi": (), "B": ()},
+        domain={"occasion": levels(len(days))},
+        name="sir",
+        settings={"t": tuple(map(float, days)), "y0": tuple(map(float, start))},
+    )
+
+
+_KAPPA = 1e6
+
+
+def soil_incubation(ts: Sequence[float] = _DAYS, total: float = 7.7) -> Model:
+    """Carbon evolved from soil: two pools that feed each other, normal errors."""
+    days = np.asarray(ts, float)
+
+    def program(occasion: Any, eCO2: Any = None) -> None:
+        names = ("k1", "k2", "alpha21", "alpha12")
+        latents: list[Any] = [numpyro.sample(k, dist.HalfNormal(1)) for k in names]
+        k1, k2, alpha21, alpha12 = latents
+        gamma: Any = numpyro.sample("gamma", dist.Beta(10, 1))
+        sigma = numpyro.sample("sigma", dist.HalfCauchy(1))
+
+        def slope(_: Any, c: Any) -> Any:
+            return jnp.stack([alpha12 * k2 * c[1] - k1 * c[0], alpha21 * k1 * c[0] - k2 * c[1]])
+
+        path = runge_kutta(slope, total * jnp.stack([gamma, 1 - gamma]), days, 0.1)
+        evolved = total - jnp.sum(path, axis=1)
+        observe("eCO2", dist.Normal(evolved[occasion - 1], sigma), eCO2, occasion.shape[0])
+
+    return from_numpyro(
+        program,
+        {"occasion": (), "eCO2": ()},
+        domain={"occasion": levels(len(days)), "eCO2": "positive"},
+        name="soil_incubation",
+        settings={"ts": tuple(map(float, days)), "total": float(total)},
+    )
+
+
 MODELS: tuple[Shipped, ...] = (
+    Shipped(
+        "sir",
+        sir,
+        "cholera cases and bacteria around an epidemic model",
+        lambda data: {
+            "occasion": np.arange(1, int(data["N_t"]) + 1),
+            "stoi": index(data, "stoi_hat"),
+            "B": array(data, "B_hat"),
+        },
+        ("sir-sir",),
+        constants=lambda data: {"t": tuple(map(float, data["t"])), "y0": tuple(map(float, data["y0"]))},
+        design=("occasion",),
+        response="stoi",
+    ),
+    Shipped(
+        "soil_incubation",
+        soil_incubation,
+        "carbon evolved from soil with two pools",
+        lambda data: {"occasion": np.arange(1, int(data["N_t"]) + 1), "eCO2": array(data, "eCO2mean")},
+        ("soil_carbon-soil_incubation",),
+        constants=lambda data: {"ts": tuple(map(float, data["ts"])), "total": float(data["totalC_t0"])},
+        design=("occasion",),
+        response="eCO2",
+    ),
     Shipped(
         "gp_pois_regr",
         gp_pois_regr,

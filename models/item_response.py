@@ -304,7 +304,7 @@ class _OneBased(dist.CategoricalLogits):
 
     @property
     def support(self) -> Any:
-        return dist.constraints.integer_interval(1, self.logits.shape[-1])
+        return dist.constraints.integer_interval(1, jnp.shape(self.logits)[-1])
 
 
 def _bones_records(data: Mapping[str, Any]) -> Records:

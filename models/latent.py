@@ -83,9 +83,10 @@ class BinomialLogit(dist.BinomialLogits):
     """
 
     def log_prob(self, value: Any) -> Any:
-        n = self.total_count
+        n: Any = self.total_count
         ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(jnp.maximum(n - value, 0) + 1.0)
-        return value * self.logits - n * jax.nn.softplus(self.logits) + ways
+        eta: Any = self.logits
+        return value * eta - n * jax.nn.softplus(eta) + ways
 
 
 class Law(dist.Distribution):

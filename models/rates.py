@@ -24,7 +24,7 @@ def _rate(name: str, latents: tuple[str, ...], separate: bool = False) -> Any:
     def build() -> Model:
         def program(n: Any, k: Any, sample: Any = None) -> None:
             rates = [numpyro.sample(name, dist.Beta(1, 1)) for name in latents]
-            theta = jnp.stack(rates)[sample - 1] if separate else rates[0]
+            theta: Any = jnp.stack(rates)[sample - 1] if separate else rates[0]
             logit = jnp.broadcast_to(jnp.log(theta) - jnp.log1p(-theta), n.shape)
             observe("k", BinomialLogit(logit, n), k, n.shape[0])
 

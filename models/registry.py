@@ -47,12 +47,27 @@ def shipped() -> Mapping[str, Shipped]:
         item_response,
         logistic,
         mixtures,
+        occupancy,
         radon,
         rates,
         series,
+        smooth,
     )
 
-    families = (gaussian_linear, logistic, glm, rates, grouped_glm, radon, item_response, mixtures, series, curves)
+    families = (
+        gaussian_linear,
+        logistic,
+        glm,
+        rates,
+        grouped_glm,
+        radon,
+        item_response,
+        occupancy,
+        mixtures,
+        series,
+        curves,
+        smooth,
+    )
     entries = [entry for family in families for entry in family.MODELS]
     return MappingProxyType({entry.name: entry for entry in entries})
 

@@ -177,6 +177,26 @@ def hmm_drive_1(length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: flo
     return _hmm_drive("hmm_drive_1", length, rows, (tau, rho))
 
 
+def hmm_gaussian(length: int = 500, states: int = 3) -> Model:
+    """Normal emissions with increasing means, all priors flat; the first state has a law of its own."""
+
+    def program(y: Any) -> None:
+        even = dist.Dirichlet(jnp.ones(states))
+        first: Any = numpyro.sample("pi1", even)
+        transition = numpyro.sample("A", even.expand((states,)).to_event(1))
+        mu: Any = numpyro.sample("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
+        sigma: Any = numpyro.sample("sigma", flat_positive().expand((states,)).to_event(1))
+
+        def log_density(series: Any) -> Any:
+            emission = _normal(series[:, None] - mu, sigma)
+            return _forward(emission.at[0].add(jnp.log(first)), transition)
+
+        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+
+    settings = {"length": length, "states": states}
+    return from_numpyro(program, {"y": (length,)}, name="hmm_gaussian", settings=settings)
+
+
 def _whole(*names: str) -> Callable[[Mapping[str, Any]], Records]:
     """One record: whole columns of the data."""
     return lambda data: {k: array(data, k)[None] for k in names}
@@ -188,6 +208,15 @@ def _drive_constants(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MODELS: tuple[Shipped, ...] = (
+    Shipped(
+        "hmm_gaussian",
+        hmm_gaussian,
+        "hidden Markov model with three states; one record is the series",
+        _whole("y"),
+        ("hmm_gaussian_simulated-hmm_gaussian",),
+        constants=lambda data: {"length": int(data["T"]), "states": int(data["K"])},
+        response="y",
+    ),
     Shipped(
         "arma11",
         arma11,

@@ -38,21 +38,23 @@ def cache_folder() -> Path:
 def cache_path(name: str, model: Model, records: Records, run: Mapping[str, Any]) -> Path:
     """The file of one run: its name carries a hash of the data, the program, the settings and the versions.
 
+    Two names of the same posterior, as of a centred and a non-centred program, share one file.
+
     Args:
-        name: the posterior's name.
+        name: the posterior's name; what stands before its first dash, in posteriordb the name of the data,
+            begins the file's name.
         model, records: what is sampled; the program counts through its compiled text, so that comments and
             names do not matter and numbers do.
         run: settings of the sampler.
     """
     identity = {
-        "posterior": name,
         "run": dict(run),
         "versions": versions(),
         "data": _hash_records(records),
         "program": _hash_program(model, records),
     }
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-    return cache_folder() / f"{name}-{digest[:16]}.npz"
+    return cache_folder() / f"{name.partition('-')[0]}-{digest[:16]}.npz"
 
 
 def versions() -> dict[str, str]:
@@ -72,10 +74,10 @@ def store(path: Path, release: Release, attributes: Mapping[str, Any]) -> None:
     for p in release.model.parameters:
         values = by_chain(np.asarray(params[p.name]).reshape(release.size, -1), chain)
         arrays[p.name] = values.reshape(*values.shape[:2], *p.shape)
-    text = np.array(json.dumps({k: str(v) for k, v in attributes.items()}))
+    contents: dict[str, Any] = {**arrays, ATTRIBUTES: np.array(json.dumps({k: str(v) for k, v in attributes.items()}))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lambda target: np.savez(target, **arrays, **{ATTRIBUTES: text}))
+        write_whole(path, lambda target: np.savez(target, **contents))
     except OSError as error:
         raise BayesreconError(
             f"cannot write {path} ({error.strerror}); set BAYESRECON_CACHE to a folder that can be written"

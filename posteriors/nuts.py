@@ -14,6 +14,9 @@ from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Records, Release
 
+DENSE = 300
+"""Dimension up to which the mass matrix is dense: a common mean is strongly correlated with well-known units."""
+
 ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 
 
@@ -117,7 +120,7 @@ def nuts(
     progress: bool = False,
     name: str | None = None,
 ) -> Release:
-    """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix up to 200 dimensions).
+    """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix up to 300 dimensions).
 
     Args:
         model: from `bayesrecon.models`.
@@ -165,7 +168,7 @@ def sample(
         model.program,
         target_accept_prob=target_accept,
         max_tree_depth=max_tree_depth,
-        dense_mass=model.dimension <= 200,
+        dense_mass=model.dimension <= DENSE,
         init_strategy=init_to_uniform(radius=1),
     )
     mcmc = MCMC(

@@ -96,6 +96,7 @@ def from_posteriordb(
     path: str | Path | None = None,
     download: bool = False,
     model: Model | None = None,
+    build: bool = True,
     say: Callable[[str], None] | None = None,
 ) -> Release:
     """A posterior of posteriordb: its reference draws, or draws built here where there are none.
@@ -109,6 +110,7 @@ def from_posteriordb(
         path: a local copy of the database; default POSTERIOR_DB_PATH.
         download: fetch from the database's public repository instead.
         model: instead of the shipped one; then there have to be reference draws.
+        build: whether to build draws where there are none; refused with an error otherwise.
         say: takes a line about what is built or read from the cache; lines go to stderr unless given.
     """
     from bayesrecon.posteriors.database import (
@@ -121,7 +123,7 @@ def from_posteriordb(
 
     database = open_database(path, download=download)
     info = posterior_info(database, name)
-    if model is None and not has_reference_draws(database, name):
+    if build and model is None and not has_reference_draws(database, name):
         from bayesrecon.posteriors.fitted import fitted_posterior
 
         return fitted_posterior(database, info, draws=draws, say=say)

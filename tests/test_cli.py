@@ -517,10 +517,10 @@ def test_bad_input(run, tmp_path, case):
     [
         ("kidiq-kidscore_momi", (), f"posteriordb has no posterior 'kidiq-kidscore_momi'; did you mean {KIDIQ}"),
         ("zzz", (), "posteriordb has no posterior 'zzz'"),
-        ("wells_data-wells_dist", (), "no reference draws for wells_data-wells_dist; .*bayesrecon fit"),
+        ("wells_data-wells_dist", ("--model", "wells_dist"), "no reference draws for wells_data-wells_dist; .*fit"),
         ("a/b", (), "'a/b' is not a name"),
         ("../../etc/passwd", (), "etc/passwd"),
-        ("garch-garch11", (), "its model garch11 is not shipped.*--model"),
+        ("mnist-nn_rbm1bJ100", (), "its model nn_rbm1bJ100 is not shipped.*--model"),
         (KIDIQ, ("--model", "blr"), "sigma|beta"),
         ("eight_schools-eight_schools_noncentered", ("--model", "kidscore_momiq"), "lack parameter beta"),
         (

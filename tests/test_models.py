@@ -26,7 +26,6 @@ from bayesrecon.precision import x64
 POSTERIORS = [(name, entry.name) for entry in shipped().values() for name in entry.posteriors]
 FAMILIES = (gaussian_linear, glm, logistic, mixtures)
 SIMPLE = {e.name for family in FAMILIES for e in family.MODELS}
-WITH_UNITS = {e.name for e in shipped().values()} - SIMPLE
 REFERENCE = {  # models with units or series of which posteriordb has draws
     "arma11",
     "eight_schools_noncentered",
@@ -40,9 +39,11 @@ REFERENCE = {  # models with units or series of which posteriordb has draws
     "one_comp_mm_elim_abs",
 }
 # Models with many units or long recursions take seconds to compile: they are checked with the slow tests.
-SHIPPED = [pytest.param(n, marks=pytest.mark.slow) if n in WITH_UNITS else n for n in shipped()]
-HAVE_DRAWS = [
-    pytest.param(p, n, marks=pytest.mark.slow) if n in REFERENCE - {"eight_schools_noncentered"} else (p, n)
+QUICK = {e.name for family in (gaussian_linear, glm) for e in family.MODELS}
+QUICK |= {"wells_dist", "wells_dist100_model", "low_dim_gauss_mix", "eight_schools_noncentered"}
+SHIPPED = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in shipped()]
+CHECKED = [
+    (p, n) if n in QUICK else pytest.param(p, n, marks=pytest.mark.slow)
     for p, n in POSTERIORS
     if n in SIMPLE | REFERENCE
 ]
@@ -195,7 +196,7 @@ def records_of(database, posterior, name):
     return data, model, check_records(model, find(name).records(data))
 
 
-@pytest.mark.parametrize("posterior, name", [pair for pair in POSTERIORS if pair[1] in SIMPLE | REFERENCE])
+@pytest.mark.parametrize("posterior, name", CHECKED)
 def test_records(database, posterior, name):
     try:
         data, model, records = records_of(database, posterior, name)
@@ -203,7 +204,7 @@ def test_records(database, posterior, name):
         pytest.skip(str(error)) if "not in this copy" in str(error) else pytest.fail(str(error))
     assert len({len(v) for v in records.values()}) == 1
     if name in SIMPLE:
-        expected = {"arK": lambda: data["T"] - data["K"]}
+        expected = {"arK": lambda: data["T"] - data["K"], "GLM_Binomial_model": lambda: data["nyears"]}
         assert len(next(iter(records.values()))) == expected.get(name, lambda: data.get("N", data.get("n")))()
     with x64():
         for f, total in model.identities.values():
@@ -211,7 +212,7 @@ def test_records(database, posterior, name):
             assert abs(values.sum() - total) <= 1e-9 * (1 + jnp.abs(values).sum())
 
 
-@pytest.mark.parametrize("posterior, name", HAVE_DRAWS)
+@pytest.mark.parametrize("posterior, name", CHECKED)
 def test_score_of_the_private_data_is_zero(database, posterior, name):
     """Integration by parts at the truth, within 5 standard errors: about one false alarm in 10,000 sets of draws."""
     try:

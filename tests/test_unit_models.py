@@ -6,9 +6,9 @@ by the Jacobian of the map between them and a constant that does not depend on t
 
 import json
 
-import jax
 import numpy as np
 import pytest
+from densities import check_density
 from scipy import stats
 from scipy.special import expit, log_expit
 
@@ -16,7 +16,6 @@ from bayesrecon.models import find, load
 from bayesrecon.posteriors.database import posterior_info, read_data
 from bayesrecon.posteriors.nuts import check_records
 from bayesrecon.posteriors.sources import posteriordb_model
-from bayesrecon.precision import x64
 
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 
@@ -377,38 +376,7 @@ QUICK = {"irt_2pl", "bones_model", "surgical_model", "dogs_hierarchical", "radon
 def test_density_of_the_published_program_and_map_of_its_draws(name):
     oracle, settings = ORACLES[name]
     model = load(name, **settings)
-    records = draw_records(model, 12, 1)
-    thetas = 0.7 * np.random.default_rng(2).standard_normal((5, model.dimension))
-    with x64():
-
-        @jax.jit
-        def joint(theta, z):
-            return jax.vmap(model.log_lik, (None, 0))(theta, z).sum() + model.log_prior(theta)
-
-        ours = np.array([joint(theta, records) for theta in thetas])
-        constrain = jax.jit(model.constrain)
-        params = [{k: np.asarray(v) for k, v in constrain(theta).items()} for theta in thetas]
-    entry = find(name)
-    assert {*entry.design, entry.response} <= set(model.fields)
-    assert entry.response not in entry.design
-    published, densities, jacobians = zip(*(oracle(p, records) for p in params), strict=True)
-    difference = ours - np.array(densities) - np.array(jacobians)
-    np.testing.assert_allclose(difference, difference.mean(), atol=1e-8 * np.abs(ours).max())
-    # A constant model would pass: the values must move.
-    assert np.ptp(ours) > 1
-    if model.prepare is None:
-        assert not published[0]
-        return
-    theirs = {k: np.stack([f[k] for f in published])[None] for k in published[0]}
-    kept = {k: np.stack([p[k] for p in params])[None] for k in params[0]}
-    rebuilt = [k for k in kept if k.removesuffix("_raw") in theirs or k in ("theta_trans", "xi_raw")]
-    back = model.prepare({**{k: v for k, v in kept.items() if k not in rebuilt}, **theirs})
-    assert back.keys() == kept.keys()
-    for k in kept:
-        np.testing.assert_allclose(back[k], kept[k], rtol=1e-9, atol=1e-9)
-    # Draws of our own coordinates pass through.
-    for k, v in model.prepare(kept).items():
-        assert v is kept[k]
+    check_density(model, oracle, draw_records(model, 12, 1))
 
 
 def test_every_model_with_units_has_an_oracle():
