@@ -18,6 +18,7 @@ _LAZY = {
     "Model": "bayesrecon.types",
     "PseudoData": "bayesrecon.types",
     "Reconstruction": "bayesrecon.pseudodata",
+    "RecordTable": "bayesrecon.records.table",
     "Recovery": "bayesrecon.result",
     "Release": "bayesrecon.types",
     "Slicing": "bayesrecon.gradient",

@@ -167,9 +167,7 @@ def diagnose(
         progress=progress,
     )
     solved, attacker, reference = problem.solved, problem.attacker, problem.reference
-    group = unit is not None and unit not in attacker.known
-    apart = [*attacker.known, unit] if group else list(attacker.known)
-    found = components(attacker.fields, apart, reference.centre, reference.scale)
+    found = components(attacker.fields, attacker.aside, reference.centre, reference.scale)
     library, orders = monomials(found, order)
     polynomial = Library(dict(library.parts), [])
     if unit is not None:

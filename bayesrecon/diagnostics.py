@@ -1,4 +1,4 @@
-"""Convergence diagnostics for many series at once: effective sample size and split R-hat.
+"""Convergence diagnostics for many series at once: effective sample size and split R-hat; calibration.
 
 A NumPy core for hundreds of influence series; importing a full diagnostics package costs seconds.
 """
@@ -73,3 +73,10 @@ def split_r_hat(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.sqrt((n - 1) / n + between / within / n)
     return np.where(within > 0, ratio, np.where(between > 0, np.inf, 1.0))
+
+
+def calibration_table(probability: np.ndarray, right: np.ndarray, bins: int = 10) -> list[tuple[float, float, int]]:
+    """Mean stated probability, share right and count of every one of even bins that is not empty."""
+    number = np.minimum((np.asarray(probability) * bins).astype(int), bins - 1)
+    groups = [number == b for b in np.unique(number)]
+    return [(float(probability[g].mean()), float(np.mean(right[g])), int(g.sum())) for g in groups]

@@ -45,10 +45,14 @@ class Domain:
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], centre: Any, scale: Any) -> np.ndarray:
         """Values of the given shape spread over the domain around `centre` with spread `scale`.
 
-        Finite sets are drawn uniformly: every level must be present for the kernel to reach its rank.
+        Finite sets are drawn evenly: every level must be present for the kernel to reach its rank.
         """
         if self.kind == "levels":
-            return rng.choice(np.asarray(self.levels, self.dtype), size=shape)
+            # In turn, in random order: of many levels none may be left out by chance.
+            levels, size = np.asarray(self.levels, self.dtype), math.prod(shape)
+            rounds = -(-size // len(levels))
+            drawn = [rng.permutation(levels) for _ in range(rounds)] or [levels[:0]]
+            return rng.permutation(np.concatenate(drawn)[:size]).reshape(shape)
         if self.low == self.high:
             return np.full(shape, self.low, self.dtype)
         centre, scale = np.asarray(centre, float), np.asarray(scale, float)

@@ -31,6 +31,12 @@ class Knowledge:
     identities: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def aside(self) -> list[str]:
+        """Fields that are no unknown quantities: those that are known, and the group."""
+        group = [self.unit] if isinstance(self.unit, str) and self.unit not in self.known else []
+        return [*self.known, *group]
+
+    @property
     def levels(self) -> list[float]:
         """The units: those that are known to have one record each, or all groups there are."""
         if self.unit is None:

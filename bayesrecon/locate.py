@@ -57,12 +57,12 @@ def _follow_moments(
     rank: int,
 ) -> Reference:
     """Finite rank: means and variances are exact functions of the embedding wherever the records lie."""
-    unknown = [f for f in attacker.fields if f not in attacker.known]
+    unknown = [f for f in attacker.fields if f not in attacker.aside]
     mean = {f: np.zeros(attacker.fields[f].shape) for f in unknown}
     sd = {f: np.ones(attacker.fields[f].shape) for f in unknown}
     reference = reference.recentred(mean, sd)
     for _ in range(_PASSES):
-        found = components(attacker.fields, list(attacker.known), mean, sd)
+        found = components(attacker.fields, attacker.aside, mean, sd)
         library = moments(found)
         solved = fit(embedding, reference, rng, atoms=atoms, label="locating", expected=rank)
         values = library.evaluate(solved.probes)

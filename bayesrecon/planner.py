@@ -120,7 +120,7 @@ def plan(
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, domain=domain, key=key, progress=progress)
     solved, attacker, reference = problem.solved, problem.attacker, problem.reference
-    library = library_of(attacker.fields, [], reference.centre, reference.scale, None, [], statistics, solved.probes)
+    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, attacker)
     rows, slopes = slopes_of(library, totals)
     names = [row.name for row in rows]

@@ -101,16 +101,7 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
 
 def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray]:
     solved, attacker, reference = problem.solved, problem.attacker, problem.reference
-    library = library_of(
-        attacker.fields,
-        list(attacker.known),
-        reference.centre,
-        reference.scale,
-        attacker.unit,
-        attacker.levels,
-        statistics,
-        solved.probes,
-    )
+    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, attacker)
     return rows_of(library, totals, solved.embedding), totals.scores
 

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -41,6 +42,7 @@ class Row:
 
 _COLUMNS = [f.name for f in fields(Row)]
 _NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
+_OF_A_UNIT = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
 _META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
 
 
@@ -101,6 +103,31 @@ class Recovery:
         frame = pd.DataFrame([asdict(row) for row in self.rows], columns=_COLUMNS).set_index("name")
         numbers = [c for c in _NUMBERS if c in frame]
         return frame.astype(dict.fromkeys(numbers, float))
+
+    def units(self) -> Any:
+        """One line per unit or group of `recover(..., unit=...)`: its statistics with their errors (`_se`), and the
+        whole number of its records with the probability that the rounding is right.
+
+        Raises `BayesreconError` when the recovery had no unit.
+        """
+        import pandas as pd
+        from scipy.special import ndtr
+
+        lines: dict[float, dict[str, Any]] = {}
+        name = ""
+        for row in self.rows:
+            found = _OF_A_UNIT.match(row.name)
+            if found:
+                statistic, name, level = found.groups()
+                line = lines.setdefault(float(level), {})
+                line[statistic], line[f"{statistic}_se"] = row.estimate, row.se
+                if statistic == "n" and row.estimate is not None:
+                    whole, se = max(0.0, float(np.round(row.estimate))), row.se or 1e-300
+                    low, high = (whole - 0.5 - row.estimate) / se, (whole + 0.5 - row.estimate) / se
+                    line |= {"n_rounded": whole, "n_probability": float(ndtr(high) - ndtr(low))}
+        if not lines:
+            raise BayesreconError('there are no units in this result; recover with unit="field"')
+        return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)
 
     def to_dataset(self) -> Any:
         """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""

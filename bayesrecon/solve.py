@@ -13,6 +13,7 @@ from bayesrecon.spectrum import Spectrum, decompose
 from bayesrecon.types import PseudoData, Records
 
 _SMALLEST_POOL, _LARGEST_POOL, _PROBES = 64, 1024, 512
+_PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 
 
@@ -91,7 +92,10 @@ def find_basis(
     Raises `BayesreconError` when the draws run out before the spectrum does.
     """
     available = embedding.equations
-    pool = max(_SMALLEST_POOL, expected + expected // 4 + 16)
+    levels = [len(f.domain.levels) for name, f in reference.fields.items() if name not in reference.known]
+    # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
+    groups = _PER_LEVEL * max(levels, default=0)
+    pool, largest = max(_SMALLEST_POOL, expected + expected // 4 + 16, groups), max(_LARGEST_POOL, groups)
     while True:
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)
@@ -103,7 +107,7 @@ def find_basis(
             )
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
-        if not unclear or pool >= _LARGEST_POOL:
+        if not unclear or pool >= largest:
             break
         pool *= 2
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few

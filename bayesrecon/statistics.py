@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import Knowledge
 from bayesrecon.types import Field, Records
 
 
@@ -263,22 +264,20 @@ def add_units(
 
 
 def library_of(
-    fields: Mapping[str, Field],
-    known: Sequence[str],
+    attacker: Knowledge,
     centre: Mapping[str, np.ndarray],
     scale: Mapping[str, np.ndarray],
-    unit: str | None,
-    levels: Sequence[float],
     functions: Mapping[str, Callable[..., Any]] | None,
     example: Records,
 ) -> Library:
     """The default statistics over the fields that are not known, per-unit ones, and the user's."""
-    group = unit is not None and unit not in known
-    found = components(fields, [*known, unit] if group else known, centre, scale)
+    unit = attacker.unit
+    group = unit is not None and unit not in attacker.known
+    found = components(attacker.fields, attacker.aside, centre, scale)
     # With one record a unit, the units' own values say more than their moments.
     library = moments(found, order=1 if unit is not None and not group else 2)
     if unit is not None:
-        add_units(library, unit, levels, found, group=group)
+        add_units(library, str(unit), attacker.levels, found, group=group)
     if functions:
         add_functions(library, functions, example)
     return library

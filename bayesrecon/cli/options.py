@@ -16,6 +16,9 @@ Draws = Annotated[int | None, typer.Option(help="Use only the last so many draws
 Metric = Annotated[str, typer.Option(help="covariance or identity.")]
 Coordinates = Annotated[str, typer.Option(help="unconstrained or constrained.")]
 Known = Annotated[str | None, typer.Option(help="Table (.csv, .json, .npz) of fields known row by row.")]
-Unit = Annotated[str | None, typer.Option(help="Known field that names the unit: one record each.")]
+Unit = Annotated[
+    str | None,
+    typer.Option(help="Known field that names the unit, one record each; or a field of groups, counted one by one."),
+]
 Total = Annotated[float | None, typer.Option(help="Known number of records.")]
 Download = Annotated[bool, typer.Option(help="Fetch posteriordb from its public repository.")]

@@ -54,7 +54,9 @@ def reconstruct(
         str | None, typer.Option(help="unconstrained or constrained; default: the method's.", show_default=False)
     ] = None,
     known: options.Known = None,
-    unit: options.Unit = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Known field, or fields a,b, that name a record: recover every record by itself.")
+    ] = None,
     total: options.Total = None,
     bounds: Annotated[
         list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
@@ -82,10 +84,13 @@ def reconstruct(
         raise BayesreconError(f"--method {method}: expected newton or adam")
     if start not in (None, "located", "published"):
         raise BayesreconError(f"--start {start}: expected located or published")
+    if unit and out is not None and out.suffix == ".nc":
+        raise BayesreconError(f"--out {out}: records one by one are written to .csv or .json")
     slicing = _slicing(method, objective, slices, slice_law, fixed_slices, reduced)
     within = inputs.parse_intervals(bounds or ())
 
     from bayesrecon.reconstruction import reconstruct as run
+    from bayesrecon.records.table import RecordTable
 
     opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
     with console.progress_bar() as progress:
@@ -97,7 +102,7 @@ def reconstruct(
             start=start,
             slicing=slicing,
             known=inputs.known_fields(known, opened.model),
-            unit=unit,
+            unit=tuple(unit.split(",")) if unit else None,
             total=total,
             bounds=within or None,
             metric=metric,
@@ -109,6 +114,11 @@ def reconstruct(
             key=seed,
             progress=progress,
         )
+    if isinstance(result, RecordTable):
+        from bayesrecon.cli.records import exposure_table, records_headline, records_table
+
+        show = lambda r: [records_headline(r), records_table(r), exposure_table(r)]  # noqa: E731
+        return deliver(result, out=out, plot=plot, draw="plot_records", json=json, show=show)
     interrupted = ["interrupted: these are the best records so far"] if result.stopped == "interrupted" else []
     deliver(
         result,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import Knowledge
 from bayesrecon.precision import in_float64
 from bayesrecon.result import Recovery
 from bayesrecon.statistics import library_of
@@ -27,7 +28,7 @@ def true_statistics(
         records: `{field: (N, *shape)}`, the private data.
         statistics: the user's functions, as given to `recover`.
         known: names of the fields that the attacker knows.
-        unit: the known field that names the unit.
+        unit: the known field that names the unit, or the group field, as given to `recover`.
     """
     missing = [f for f in model.fields if f not in records]
     if missing:
@@ -36,8 +37,8 @@ def true_statistics(
     # Standardised by the data themselves: sums of far-off values would lose digits.
     centre = {f: v.mean(axis=0) for f, v in data.items()}
     scale = {f: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for f, v in data.items()}
-    levels = np.unique(data[unit]).tolist() if unit is not None else []
-    library = library_of(model.fields, known, centre, scale, unit, levels, statistics, data)
+    attacker = Knowledge(dict(model.fields), {f: data[f] for f in known}, unit)
+    library = library_of(attacker, centre, scale, statistics, data)
     totals = dict(zip(library.parts, library.evaluate(data).sum(axis=0), strict=True))
     return {s.name: float(s.value(totals)) for s in library.statistics}
 

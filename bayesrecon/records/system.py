@@ -9,6 +9,7 @@ phi_m the whitened gradient of f_m and g that of the base posterior. Memory is K
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -20,6 +21,7 @@ from bayesrecon.records.slots import Slots, base_scores, curvatures
 from bayesrecon.types import Records, Release
 
 _BLOCK = 2**25  # doubles in a block of derivatives
+_KEPT = 10**8  # doubles of derivatives that are kept for the errors instead of computed twice
 _FEWEST, _MOST = 32, 1024  # draws in a block: enough for a product to pay, few enough to fit
 _ROWS = 512  # rows of K that are assembled at once
 _LOOKED_AT = 8  # draws by which columns are told apart
@@ -36,6 +38,8 @@ class System:
         mean_gram: `(M, M)` the part of K from the mean gradients alone.
         solution: `(M,)` s, of least norm where K is singular.
         visible: `(M, M)` projection on what K determines; None when that is everything.
+        solve: K^+ applied to further right-hand sides.
+        kept: the blocks of derivatives, where they are few enough to keep.
     """
 
     release: Release
@@ -48,6 +52,7 @@ class System:
     solution: np.ndarray
     visible: np.ndarray | None
     solve: Callable[[np.ndarray], np.ndarray]
+    kept: list[Any]
 
     def information(self) -> np.ndarray:
         """Information about s per draw, `(M, M)`.
@@ -66,7 +71,8 @@ class System:
         size, at = len(slots.index), 0
         where = [(slots.index[:, a], np.arange(size)) for a in range(slots.width)]
         scatter = [scipy.sparse.csr_array((np.ones(size), w), (len(slots.sigma), size)) for w in where]
-        for d, lap, u, n in _blocks(self.release, slots, self.base, self.pairs, "errors", progress):
+        again = self.kept or _blocks(self.release, slots, self.base, self.pairs, "errors", progress)
+        for d, lap, u, n in again:
             share = d * self.solution  # the rows' own part of the score, by slot
             own = sum((into @ share[a].T for a, into in enumerate(scatter)), start=np.zeros((len(slots.sigma), len(u))))
             total = u + own.T @ slots.sigma
@@ -89,7 +95,12 @@ def make_system(
     size = len(slots.index)
     products, mean, target = _Products(slots), np.zeros((slots.width, size)), np.zeros(size)
     weights, at = np.asarray(release.weights), 0
-    for d, lap, u, n in _blocks(release, slots, base, pairs, "kernel", progress):
+    kept = []
+    keep = release.size * size * (slots.width + 1) <= _KEPT
+    for block in _blocks(release, slots, base, pairs, "kernel", progress):
+        if keep:
+            kept.append(block)
+        d, lap, u, n = block
         a_t = np.zeros(len(u))
         a_t[:n] = weights[at : at + n]
         at += n
@@ -102,7 +113,7 @@ def make_system(
     alone = _Products(slots)
     alone.add(mean[:, None, :], np.ones(1))
     solution, visible, solve = _solve(gram, target)
-    return System(release, slots, base, pairs, gram, target, alone.gram(), solution, visible, solve)
+    return System(release, slots, base, pairs, gram, target, alone.gram(), solution, visible, solve, kept)
 
 
 class _Products:

@@ -1,0 +1,60 @@
+"""Recovered records against the true ones: accuracy, calibration, and the naive guess beside them."""
+
+import numpy as np
+
+from bayesrecon.diagnostics import calibration_table
+from bayesrecon.errors import BayesreconError
+from bayesrecon.records.table import RecordTable
+from bayesrecon.types import Records
+
+
+def score_records(table: RecordTable, truth: Records) -> dict[str, dict[str, float]]:
+    """How many records are right, by field.
+
+    Args:
+        truth: `{field: (N,)}` the private values, in the order of the table's rows.
+
+    Returns:
+        for every recovered field `rmse` of the estimates, `z_sd` the spread of (estimate - truth) / se, `coverage` of
+        the 95 % intervals, `exact` share of values that are right (most probable ones, or rounded estimates),
+        `calibration` the expected calibration error of the stated probabilities, `naive_exact` and `naive_rmse`.
+    """
+    return {name: _score(table, name, truth) for name in table}
+
+
+def _score(table: RecordTable, name: str, truth: Records) -> dict[str, float]:
+    column = table[name]
+    if name not in truth or np.shape(truth[name]) != column.estimate.shape:
+        raise BayesreconError(f"truth: field {name!r} needs one value for each of the {len(table)} records")
+    true = np.asarray(truth[name], float)
+    seen = np.isfinite(column.estimate)
+    error = column.estimate[seen] - true[seen]
+    found: dict[str, float] = {"determined": float(seen.mean())}
+    if seen.any():
+        found["rmse"] = float(np.sqrt(np.mean(error**2)))
+        found["z_sd"] = float(np.sqrt(np.mean((error / column.se[seen]) ** 2)))
+        inside = (column.lower[seen] <= true[seen]) & (true[seen] <= column.upper[seen])
+        found["coverage"] = float(inside.mean())
+    whole = np.array_equal(true, np.round(true))
+    if column.value is not None and column.probability is not None:
+        right = np.asarray(column.value, float) == true
+        found["exact"] = float(right.mean())
+        found["calibration"] = calibration_error(column.probability, right)
+    elif whole and seen.any():
+        found["exact"] = float((np.round(column.estimate[seen]) == true[seen]).mean())
+    if column.naive is not None:
+        naive = np.asarray(column.naive, float)
+        found["naive_rmse"] = float(np.sqrt(np.mean((naive - true) ** 2)))
+        if whole:
+            found["naive_exact"] = float((np.round(naive) == true).mean())
+    return found
+
+
+def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
+    """Expected calibration error: mean distance of stated probability and share right over ten equal bins.
+
+    >>> calibration_error(np.array([0.9, 0.9]), np.array([True, True]))
+    0.09999999999999998
+    """
+    table = calibration_table(probability, right)
+    return float(sum(n * abs(p - share) for p, share, n in table) / len(probability)) if len(probability) else 0.0

@@ -1,0 +1,104 @@
+"""Recovered records: estimates with errors, probabilities, and against the truth where it is given."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrecon.diagnostics import calibration_table
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
+from bayesrecon.plots.saving import check_path, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bayesrecon.records.table import Column, RecordTable
+
+_MOST_BARS = 60  # records up to which every one has its own error bar
+_SHOWN_UNITS = 15
+
+
+def plot_records(
+    table: "RecordTable", *, truth: dict[str, Any] | None = None, path: str | Path | None = None
+) -> "np.ndarray[Any, Any]":
+    """Two panels a field: the estimates, and the stated probabilities (or the most exposed units).
+
+    With `truth` the first panel has the true values on its horizontal axis and the second is the calibration of the
+    probabilities: how often a value stated with probability p is right.
+
+    Returns:
+        `(fields, 2)` axes.
+    """
+    check_path(path)
+    figure = new_figure(pyplot=path is None)
+    names = list(table)
+    axes = np.asarray(figure.subplots(len(names), 2, squeeze=False))
+    for (left, right), name in zip(axes, names, strict=True):
+        column = table[name]
+        true = None if truth is None or name not in truth else np.asarray(truth[name], float)
+        _estimates(left, column, name, true)
+        if column.probability is None:
+            _exposure(right, table)
+        elif true is None:
+            _probabilities(right, column)
+        else:
+            _calibration(right, column, true)
+        finish(left)
+        finish(right)
+    figure.suptitle(f"{table.release}: {len(table)} records", parse_math=False)
+    fit(figure, widths=(4.2, 3.6), heights=(3.6,) * len(names))
+    if path is not None:
+        save_figure(figure, path)
+    return axes
+
+
+def _estimates(ax: "Axes", column: "Column", name: str, true: np.ndarray | None) -> None:
+    seen = np.isfinite(column.estimate)
+    if true is None:
+        order = np.argsort(column.estimate[seen])
+        x = np.arange(seen.sum(), dtype=float)
+        ax.set_xlabel("records, by estimate")
+    else:
+        order = np.arange(seen.sum())
+        spread = 0.0 if len(np.unique(true)) > 12 else 0.3  # a few values: beside each other, not on top
+        x = true[seen] + spread * np.linspace(-1, 1, int(seen.sum())) * (np.ptp(true) or 1) / len(np.unique(true))
+        ends = [true.min(), true.max()]
+        ax.plot(ends, ends, color=GREY, lw=1, zorder=1)
+        ax.set_xlabel(f"true {name}", parse_math=False)
+    y, se = column.estimate[seen][order], column.se[seen][order]
+    few = len(y) <= _MOST_BARS
+    style = {"fmt": "o", "ms": 5 if few else 2, "color": BLUE, "zorder": 3, "label": "recovered, 95 %"}
+    ax.errorbar(x, y, 1.96 * se, elinewidth=1.2 if few else 0.3, alpha=1.0 if few else 0.5, **style)
+    if column.naive is not None:
+        naive = np.asarray(column.naive, float)[seen][order]
+        ax.plot(x, naive, "x", ms=5 if few else 2, color=ORANGE, zorder=2, label="posterior-mean guess")
+    ax.set_ylabel(f"recovered {name}", parse_math=False)
+
+
+def _probabilities(ax: "Axes", column: "Column") -> None:
+    assert column.probability is not None
+    ax.hist(column.probability, bins=np.linspace(0, 1, 21), color=BLUE, label="with the release")
+    if column.prior is not None:
+        ax.hist(column.prior, bins=np.linspace(0, 1, 21), histtype="step", color=ORANGE, label="model alone")
+    ax.set(xlabel="probability of the stated value", ylabel="records")
+
+
+def _calibration(ax: "Axes", column: "Column", true: np.ndarray) -> None:
+    assert column.probability is not None
+    assert column.value is not None
+    rows = calibration_table(column.probability, np.asarray(column.value, float) == true)
+    stated, right, count = (np.array(x, float) for x in zip(*rows, strict=True))
+    ax.plot([0, 1], [0, 1], color=GREY, lw=1)
+    error = np.sqrt(np.maximum(stated * (1 - stated), 1e-12) / count)
+    ax.errorbar(stated, right, 1.96 * error, fmt="o", color=BLUE, label="values so stated")
+    for x, y, n in zip(stated, right, count, strict=True):
+        ax.annotate(f"{int(n)}", (x, y), (4, -10), textcoords="offset points", fontsize="x-small")
+    ax.set(xlabel="stated probability", ylabel="share right", xlim=(0, 1.05), ylim=(0, 1.05))
+
+
+def _exposure(ax: "Axes", table: "RecordTable") -> None:
+    found = table.exposure().head(_SHOWN_UNITS)[::-1]
+    labels = [str(i) if not isinstance(i, tuple) else ", ".join(map(str, i)) for i in found.index]
+    ax.barh(np.arange(len(found)), found["bits"], color=RED)
+    ax.set_yticks(np.arange(len(found)), labels=labels, fontsize="x-small")
+    ax.set(xlabel="bits", ylabel=", ".join(table.unit), title="most exposed")
