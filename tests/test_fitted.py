@@ -8,12 +8,14 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import numpyro
 import pytest
+from numpyro import distributions as dist
 from scipy import stats
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import find, load
+from bayesrecon.models import find, from_numpyro, load
 from bayesrecon.posteriors import Run, fitted, from_draws, from_npz, from_posteriordb, nuts
 from bayesrecon.posteriors.cache import cache_folder, cache_path
 from bayesrecon.posteriors.database import read_data
@@ -218,3 +220,16 @@ def test_score_of_the_private_data_is_zero_in_built_draws(cache, database):
         scores = np.asarray(jax.jit(jax.vmap(jax.grad(log_posterior)))(release.theta))
     ess = effective_sample_size(scores, np.asarray(release.chain))
     assert np.abs(scores.mean(axis=0) / (scores.std(axis=0) / np.sqrt(ess))).max() < 5
+
+
+@pytest.mark.slow
+def test_records_that_cannot_be_are_one_line():
+    """A value beyond every bound that the prior allows."""
+
+    def never(y):
+        p = numpyro.sample("p", dist.Uniform(0, 1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Uniform(0, 1 + p), obs=y)
+
+    with pytest.raises(BayesreconError, match="no starting point where the density is finite"):
+        nuts(from_numpyro(never, {"y": ()}, domain={"y": (0, 3)}), {"y": [2.9]}, chains=1, draws=5, warmup=5)
