@@ -208,7 +208,8 @@ def sir(t: Sequence[float] = _WEEKS, y0: Sequence[float] = (1e4, 0.0, 0.0, 1e4))
 
         path = runge_kutta(slope, jnp.asarray(start), days, 0.1)
         susceptible = jnp.concatenate([start[:1], path[:, 0]])
-        new = (susceptible[:-1] - susceptible[1:])[occasion - 1]
+        # Rounding may leave a negative number where nobody is left to be infected.
+        new = jnp.maximum(susceptible[:-1] - susceptible[1:], 1e-9)[occasion - 1]
         with numpyro.plate("records", occasion.shape[0]):
             numpyro.sample("stoi", dist.Poisson(new), obs=stoi)
             numpyro.sample("B", dist.LogNormal(jnp.log(path[occasion - 1, 3]), 0.15), obs=B)

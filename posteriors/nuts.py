@@ -181,7 +181,15 @@ def sample(
         progress_bar=progress,
     )
     seed = jax.random.key(int(key)) if isinstance(key, (int, np.integer)) else key
-    mcmc.run(seed, extra_fields=("diverging",), **records)
+    try:
+        mcmc.run(seed, extra_fields=("diverging",), **records)
+    except RuntimeError as error:
+        if "initial parameters" not in str(error):
+            raise
+        raise BayesreconError(
+            f"{model.name}: NUTS finds no starting point where the density is finite; "
+            "check that the records are possible under the model, or try another key"
+        ) from None
     wanted = {p.name for p in model.parameters}
     samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items() if k in wanted}
     divergences = int(np.asarray(mcmc.get_extra_fields()["diverging"]).sum())

@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
 import pytest
+from numpyro import distributions as dist
 from scipy import stats
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import find, load
+from bayesrecon.models import find, from_numpyro, load
 from bayesrecon.posteriors import Run, fitted, from_draws, from_npz, from_posteriordb, nuts
 from bayesrecon.posteriors.cache import cache_folder, cache_path
 from bayesrecon.posteriors.database import read_data
@@ -218,3 +221,16 @@ def test_score_of_the_private_data_is_zero_in_built_draws(cache, database):
         scores = np.asarray(jax.jit(jax.vmap(jax.grad(log_posterior)))(release.theta))
     ess = effective_sample_size(scores, np.asarray(release.chain))
     assert np.abs(scores.mean(axis=0) / (scores.std(axis=0) / np.sqrt(ess))).max() < 5
+
+
+@pytest.mark.slow
+def test_records_that_cannot_be_are_one_line():
+    """A value that no parameter allows."""
+
+    def never(y):
+        p = numpyro.sample("p", dist.Normal(0, 1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.factor("y", jnp.where(y < 50, -((y - p) ** 2), -jnp.inf))
+
+    with pytest.raises(BayesreconError, match="no starting point where the density is finite"):
+        nuts(from_numpyro(never, {"y": ()}), {"y": [99.0]}, chains=1, draws=5, warmup=5)
