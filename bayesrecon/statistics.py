@@ -18,6 +18,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.types import Field, Records
 
+_PAIRED = 40  # components up to which every pair has its covariance
+
 
 @dataclass(frozen=True)
 class Component:
@@ -185,7 +187,7 @@ def _product(a: Component, b: Component, product: str, instead_of: str) -> Stati
 
 
 def moments(found: Sequence[Component], *, order: int = 2) -> Library:
-    """n, means and (order 2) population variances and covariances of the components."""
+    """n, means and (order 2) population variances of the components, and covariances where they are not too many."""
     library = Library()
     library.parts["1"] = Part("1", _one)
     library.statistics.append(_count("n", "1"))
@@ -195,7 +197,9 @@ def moments(found: Sequence[Component], *, order: int = 2) -> Library:
     if order < 2:
         return library
     lower = ("1", *(c.name for c in found))
-    pairs = list(itertools.combinations_with_replacement(found, 2))
+    pairs = (
+        list(itertools.combinations_with_replacement(found, 2)) if len(found) <= _PAIRED else [(c, c) for c in found]
+    )
     for a, b in sorted(pairs, key=lambda pair: pair[0] is not pair[1]):
         product = f"{a.name}*{b.name}"
 

@@ -12,6 +12,8 @@ from bayesrecon.types import Model, Records, Release
 
 Say = Callable[[str], None]
 
+_FEW = 20  # parameters
+
 
 @dataclass(frozen=True)
 class Run:
@@ -23,6 +25,12 @@ class Run:
     warmup: int = 1000
     thinning: int = 1
     target_accept: float = 0.9
+
+
+def run_for(model: Model) -> Run:
+    """Default settings: with few parameters iterations are cheap, and only every third is kept, so that the draws are
+    nearly independent, as published reference draws are."""
+    return Run(thinning=3 if model.dimension <= _FEW else 1)
 
 
 def fitted(
@@ -44,7 +52,7 @@ def fitted(
     Args:
         name: the posterior's name.
         model, records: what is sampled; `{field: (N, *shape)}`.
-        run: settings; `Run()` unless given.
+        run: settings; those of `run_for` unless given.
         draws: return the last so many draws only (`Draws.last`); the cache holds all of them.
         refresh: sample again even where the cache holds the run.
         say: takes one line of text: what is being done, how long it took and how good it is. Lines go to
@@ -62,7 +70,7 @@ def fitted(
     from bayesrecon.posteriors.cache import cache_path
     from bayesrecon.posteriors.nuts import check_records
 
-    run, say = run or Run(), say or _to_stderr
+    run, say = run or run_for(model), say or _to_stderr
     records = check_records(model, records)
     path = cache_path(name, model, records, asdict(run))
     if not path.is_file() or refresh:
@@ -132,6 +140,25 @@ def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None
     Raises:
         BayesreconError: the model is not shipped, or the data are not in this copy of posteriordb.
     """
+    name, model, records = _inputs(database, info)
+    return fitted(name, model, records, run, **options)
+
+
+def is_built(database: Any, name: str) -> bool:
+    """Whether the cache holds the default run of a posterior of posteriordb."""
+    from bayesrecon.posteriors.cache import cache_path
+    from bayesrecon.posteriors.database import posterior_info
+    from bayesrecon.posteriors.nuts import check_records
+
+    try:
+        name, model, records = _inputs(database, posterior_info(database, name))
+    except BayesreconError:  # no data in this copy
+        return False
+    return cache_path(name, model, check_records(model, records), asdict(run_for(model))).is_file()
+
+
+def _inputs(database: Any, info: dict[str, Any]) -> tuple[str, Model, Records]:
+    """Name, model and records of an entry of posteriordb."""
     from bayesrecon.models import shipped
     from bayesrecon.posteriors.database import read_data
     from bayesrecon.posteriors.sources import posteriordb_model
@@ -148,4 +175,4 @@ def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None
     entry = next(e for e in shipped().values() if name in e.posteriors)
     if entry.records is None:
         raise BayesreconError(f"{name}: model {model.name} does not say how its data become records")
-    return fitted(name, model, entry.records(read()), run, **options)
+    return name, model, entry.records(read())

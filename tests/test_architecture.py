@@ -27,7 +27,7 @@ EVERYTHING = [
     *PACKAGE,
     *sorted(p for folder in ("tests", "examples", "benchmarks") for p in (ROOT / folder).rglob("*.py")),
 ]
-APPLICATIONS = {"__main__", "audit", "demo", "report"}
+APPLICATIONS = {"__main__", "audit", "demo", "report", "verdict"}
 CORE = [p for p in PACKAGE if p.parent == ROOT / "bayesrecon" and p.stem not in APPLICATIONS]
 ATTACK = [p for p in PACKAGE if not {"cli", "evaluate"} & set(p.parts) and p.stem not in APPLICATIONS]
 HEAVY = {"numpyro", "arviz", "posteriordb", "matplotlib", "pandas", "sklearn", "xarray", "h5py", "typer", "rich"}

@@ -128,6 +128,11 @@ def models(json: Json = False) -> None:
 
 @app.command()
 def posteriors(
+    names: Annotated[list[str] | None, typer.Argument(help="With --verdict: these posteriors only.")] = None,
+    verdict: Annotated[
+        bool, typer.Option("--verdict", help="Attack each posterior that has draws, and score what comes out.")
+    ] = False,
+    build: Annotated[bool, typer.Option("--build", help="With --verdict: sample the others with NUTS first.")] = False,
     download: Annotated[bool, typer.Option(help="Ask posteriordb's public repository.")] = False,
     json: Json = False,
 ) -> None:
@@ -138,6 +143,12 @@ def posteriors(
     from bayesrecon.models import shipped
     from bayesrecon.posteriors.database import open_database, posterior_info, posterior_names
 
+    if verdict:
+        from bayesrecon.cli.verdicts import show_verdicts
+
+        return show_verdicts(names or [], build=build, json=json)
+    if names or build:
+        raise BayesreconError("names and --build belong to --verdict")
     database = open_database(download=download)
     covered = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
     rows = []

@@ -1,0 +1,289 @@
+"""What each posterior of posteriordb gives away: one attack a posterior, scored against the data it was made from."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Records, Release
+
+_GROUPS = 3  # values of a field from which it counts as a group
+_WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
+_MOST_ROWS = 12_000  # known rows that are solved for one by one
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One line of the table.
+
+    Attributes:
+        attack: "records" (known design, private response), "groups" (counts and sums per group), "statistics" or
+            "series" (one record that is the whole series).
+        recovered: what came out, against the truth.
+        error: size of the error against the truth; `expected` what the attack itself says it is, `floor` the Cramer-Rao
+            floor of the same number where there is one.
+        naive: the same score for the posterior-mean guess.
+        verdict: in one sentence.
+    """
+
+    posterior: str
+    records: int
+    parameters: int
+    draws: int
+    source: str
+    attack: str
+    recovered: str
+    error: str
+    expected: str
+    floor: str
+    naive: str
+    seconds: float
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        return asdict(self)
+
+
+def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, float], None] | None = None) -> Verdict:
+    """Attack one posterior of posteriordb with what its model invites, and score the result against its data.
+
+    Args:
+        posterior: posteriordb's name; the model must be shipped.
+        build: sample with NUTS where there are no reference draws and the cache holds none.
+
+    Raises:
+        BayesreconError: the posterior or its model is unknown, its data are missing, or it may not be built.
+    """
+    from bayesrecon.models.registry import find, shipped
+    from bayesrecon.posteriors import from_posteriordb
+    from bayesrecon.posteriors.database import has_reference_draws, open_database, read_data
+
+    entries = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
+    if posterior not in entries:
+        raise BayesreconError(f"{posterior}: no shipped model serves this posterior")
+    entry = find(entries[posterior])
+    database = open_database()
+    present = has_reference_draws(database, posterior)
+    release = from_posteriordb(posterior, build=build)
+    if entry.records is None:
+        raise BayesreconError(f"{posterior}: its model {entry.name} has no records of posteriordb")
+    data = entry.records(read_data(database, posterior.rsplit("-", 1)[0]))
+    truth = {k: np.asarray(v) for k, v in data.items()}
+    count = len(next(iter(truth.values())))
+    began = time.perf_counter()
+    attack, found = _attack(release, truth, entry.design, count, progress)
+    return Verdict(
+        posterior=posterior,
+        records=count,
+        parameters=release.model.dimension,
+        draws=release.size,
+        source="reference" if present else "own NUTS",
+        attack=attack,
+        seconds=time.perf_counter() - began,
+        **found,
+    )
+
+
+def _attack(
+    release: Release, truth: Records, design: Sequence[str], count: int, progress: Any
+) -> tuple[str, dict[str, str]]:
+    if count == 1:
+        return "series", _series(release, truth, progress)
+    unknown = [k for k in truth if k not in design]
+    scalar = all(truth[k].ndim == 1 for k in truth)
+    unit = _unit(truth, design)
+    if design and unit and scalar and unknown and count <= _MOST_ROWS:
+        return "records", _records(release, truth, design, unit, progress)
+    fields = release.model.fields
+    groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS and k not in design]
+    if not design and groups:
+        return "groups", _groups(release, truth, max(groups, key=lambda k: len(fields[k].domain.levels)), progress)
+    return "statistics", _statistics(release, truth, design, progress)
+
+
+def _unit(truth: Records, design: Sequence[str]) -> tuple[str, ...]:
+    """The first fields of the design that tell its rows apart; none if even all of them do not."""
+    for size in range(1, len(design) + 1):
+        names = tuple(design[:size])
+        columns = np.stack([truth[k] for k in names]) if all(truth[k].ndim == 1 for k in names) else np.zeros((1, 1))
+        if np.unique(columns, axis=1).shape[1] == len(truth[names[0]]):
+            return names
+    return ()
+
+
+def _records(
+    release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Any
+) -> dict[str, str]:
+    from bayesrecon.evaluate import score_records
+    from bayesrecon.reconstruction import reconstruct
+
+    table: Any = reconstruct(release, known={k: truth[k] for k in design}, unit=unit, progress=progress)
+    said, error, expected, naive = [], [], [], []
+    for name, score in score_records(table, truth).items():
+        column = table[name]
+        if "exact" in score:
+            said.append(f"{name}: {score['exact']:.1%} exact")
+            naive.append(f"{score['naive_exact']:.1%}" if "naive_exact" in score else "")
+        elif "rmse" in score:
+            said.append(f"{name}: {score['determined']:.0%} determined")
+            naive.append(f"RMSE {score['naive_rmse']:.3g}" if "naive_rmse" in score else "")
+        else:
+            said.append(f"{name}: none determined")
+        if "rmse" in score:
+            error.append(f"RMSE {score['rmse']:.3g}")
+            expected.append(f"{np.sqrt(np.nanmean(column.se**2)):.3g}")
+    exact = min((s.get("exact", s["determined"]) for s in score_records(table, truth).values()), default=0.0)
+    word = "every record" if exact == 1 else "most records" if exact > 0.5 else "some records" if exact > 0 else ""
+    return {
+        "recovered": "; ".join(said),
+        "error": "; ".join(error),
+        "expected": "; ".join(expected),
+        "floor": "",
+        "naive": "; ".join(filter(None, naive)),
+        "verdict": f"{word} given away one by one" if word else "single records are not determined, sums over them are",
+    }
+
+
+def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict[str, str]:
+    from bayesrecon.recovery import recover
+
+    result = recover(release, unit=group, progress=progress)
+    try:
+        table = result.units()
+        true = np.array([np.sum(truth[group] == level) for level in table.index], float)
+        seen = table["n"].notna().to_numpy()
+    except BayesreconError:
+        seen = np.zeros(1, bool)
+    if not seen.any():
+        return _statistics(release, truth, (), progress)
+    error = table["n"].to_numpy()[seen] - true[seen]
+    exact = (table["n_rounded"].to_numpy()[seen] == true[seen]).mean()
+    n = result["n"]
+    floors = [row.floor for row in result if row.name.startswith("n[") and row.floor is not None]
+    return {
+        "recovered": f"{seen.sum()} of {len(true)} counts per {group}, {exact:.0%} exact; n {n.estimate or np.nan:.4g}",
+        "error": f"RMSE {np.sqrt(np.mean(error**2)):.3g}",
+        "expected": f"{np.sqrt(np.mean(table['n_se'].to_numpy()[seen] ** 2)):.3g}",
+        "floor": f"{np.sqrt(np.mean(np.square(floors))):.3g}" if floors else "",
+        "naive": "",
+        "verdict": f"count and sums of every {group}"
+        if seen.all()
+        else f"count and sums of {seen.sum()} of the {group}s",
+    }
+
+
+def _statistics(release: Release, truth: Records, design: Sequence[str], progress: Any) -> dict[str, str]:
+    from bayesrecon.evaluate import compare, true_statistics
+    from bayesrecon.recovery import recover
+
+    known = {k: truth[k] for k in design} or None
+    result = recover(release, known=known, progress=progress)
+    table = compare(result, true_statistics(release.model, truth, known=tuple(design)))
+    seen = table[table["estimate"].notna()]
+    z = seen["z"].dropna().to_numpy()
+    said = [f"{len(seen)} of {len(table)} statistics"]
+    error = expected = floor = ""
+    if known is None and result["n"].estimate is not None:
+        n, count = result["n"], len(next(iter(truth.values())))
+        said.append(f"n {n.estimate:.5g}")
+        error, expected = f"n {(n.estimate or 0) / count - 1:+.1%}", f"{(n.se or 0) / count:.1%}"
+        floor = f"{(n.floor or 0) / count:.1%}"
+    if len(z):
+        error = "; ".join(filter(None, [error, f"largest z {np.abs(z).max():.1f}"]))
+    determined = int((table["verdict"] == "determined").sum())
+    kind = "features exactly" if result.gap else "decaying spectrum"
+    return {
+        "recovered": ", ".join(said),
+        "error": error,
+        "expected": expected,
+        "floor": floor,
+        "naive": "",
+        "verdict": f"{determined} statistics determined ({result.rank} {kind})",
+    }
+
+
+def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
+    """One record that is the whole series: how much of it does its kernel show?"""
+    from bayesrecon.recovery import recover
+
+    fields = release.model.fields
+    for half in _WITHIN:
+        # Far from any data a likelihood of a whole series overflows; the widest interval that works is stated.
+        real = [k for k, f in fields.items() if f.domain.kind in ("real", "interval")]
+        ends = {k: (max(fields[k].domain.low, -half), min(fields[k].domain.high, half)) for k in real}
+        try:
+            result = recover(release, total=1, bounds=ends if np.isfinite(half) else None, progress=progress)
+            break
+        except BayesreconError as error:
+            problem = error
+    else:
+        raise problem
+    rows = [row for row in result if row.name.startswith("mean(")]
+    flat = {}
+    for name, value in truth.items():
+        for index in np.ndindex(value.shape[1:]):
+            label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
+            flat[f"mean({label})"] = float(value[(0, *index)])
+    seen = [row for row in rows if row.estimate is not None]
+    errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen if row.name in flat])
+    spread = np.std(list(flat.values()))
+    kind = "" if result.gap else ", decaying"
+    kind += f", values within {half:g}" if np.isfinite(half) else ""
+    return {
+        "recovered": f"{len(seen)} of {len(rows)} entries; rank {result.rank}{kind}",
+        "error": f"RMSE {np.sqrt(np.mean(errors**2)):.3g}" if len(errors) else "",
+        "expected": f"{np.sqrt(np.mean([(row.se or 0) ** 2 for row in seen])):.3g}" if seen else "",
+        "floor": "",
+        "naive": f"RMSE {spread:.3g}",
+        "verdict": "entries of the series"
+        if seen
+        else "does not factorise: functions of the whole series, no entry of it",
+    }
+
+
+def available(*, build: bool = False) -> tuple[list[str], list[str]]:
+    """Posteriors of this copy of posteriordb that can be attacked now, and the rest.
+
+    Args:
+        build: count those that would have to be sampled first as well.
+    """
+    from bayesrecon.models import shipped
+    from bayesrecon.posteriors.database import has_reference_draws, open_database, posterior_names
+    from bayesrecon.posteriors.fitted import is_built
+
+    database = open_database()
+    covered = {name for entry in shipped().values() for name in entry.posteriors}
+    names = sorted(posterior_names(database))
+    ready = [
+        name
+        for name in names
+        if name in covered and (build or has_reference_draws(database, name) or is_built(database, name))
+    ]
+    return ready, [name for name in names if name not in ready]
+
+
+COLUMNS = {
+    "posterior": "posterior",
+    "records": "N",
+    "parameters": "d",
+    "draws": "T",
+    "source": "draws",
+    "attack": "attack",
+    "recovered": "recovered",
+    "error": "error",
+    "expected": "stated error",
+    "floor": "floor",
+    "naive": "naive guess",
+    "seconds": "s",
+    "verdict": "verdict",
+}
+"""Fields of a `Verdict` in the order of the table, with their headings."""
+
+
+def cells(row: Verdict) -> list[str]:
+    """A row of the table as text."""
+    return [f"{v:.0f}" if k == "seconds" else str(v) for k, v in row.to_dict().items() if k in COLUMNS]
