@@ -209,11 +209,11 @@ def test_total_is_kept(small):
 
 
 def test_one_record_per_known_row(database):
-    """Eight schools: school and standard error known, the effect private."""
+    """Eight schools: school and standard error known, the effect private; as weighted records, one a row."""
     release = from_posteriordb("eight_schools-eight_schools_noncentered")
     data = read_data(open_database(), "eight_schools")
     known = {"school": np.arange(1, 9), "sigma": np.asarray(data["sigma"], float)}
-    found = bayesrecon.reconstruct(release, known=known, unit="school")
+    found = bayesrecon.reconstruct(release, known=known)
     table = found.to_dataframe()
     assert (table.weight == 1).all()
     assert found.certificate == "one record a row"

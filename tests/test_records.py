@@ -1,0 +1,300 @@
+"""Individual records: the structured solve against the dense one, decoding against enumeration, real posteriors."""
+
+import dataclasses
+import itertools
+
+import jax
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import scipy.stats
+
+import bayesrecon
+from bayesrecon import BayesreconError
+from bayesrecon.coordinates import metric_factor
+from bayesrecon.diagnostics import calibration_table
+from bayesrecon.evaluate import calibration_error, score_records
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.models import from_numpyro, load
+from bayesrecon.models.registry import find
+from bayesrecon.posteriors import from_posteriordb, nuts
+from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.precision import x64
+from bayesrecon.records.decode import decode
+from bayesrecon.records.rows import make_rows
+from bayesrecon.records.slots import _gradients, make_slots
+from bayesrecon.records.system import make_system
+from bayesrecon.types import Release
+
+
+def answers(persons, items):
+    """A two-parameter item response model: an ability a person, a slope and a difficulty an item."""
+
+    def program(person, item, y=None):
+        ability = numpyro.sample("ability", dist.Normal(0, 1).expand((persons,)).to_event(1))
+        slope = numpyro.sample("slope", dist.LogNormal(0, 0.4).expand((items,)).to_event(1))
+        hard = numpyro.sample("hard", dist.Normal(0, 1).expand((items,)).to_event(1))
+        logits = slope[item - 1] * (ability[person - 1] - hard[item - 1])
+        with numpyro.plate("records", person.shape[0]):
+            numpyro.sample("y", dist.Bernoulli(logits=logits), obs=y)
+
+    levels = {"person": list(range(1, persons + 1)), "item": list(range(1, items + 1)), "y": "binary"}
+    return from_numpyro(program, {"person": (), "item": (), "y": ()}, domain=levels, name="answers")
+
+
+def design(persons, items):
+    person, item = np.meshgrid(np.arange(1, persons + 1), np.arange(1, items + 1))
+    return {"person": person.ravel(), "item": item.ravel()}
+
+
+def drawn(model, known, rng):
+    """Answers from the model at parameters drawn from its prior."""
+    with x64():
+        params = {p.name: rng.normal(size=p.shape) for p in model.parameters}
+        params["slope"] = np.exp(0.4 * params["slope"])
+        start = {**known, "y": np.zeros(len(known["person"]), int)}
+        return np.asarray(model.simulate(params, start, jax.random.key(int(rng.integers(1000))))["y"])
+
+
+@pytest.fixture(scope="module")
+def loose():
+    """Draws that belong to no data: what is checked holds for any."""
+    model, rng = answers(4, 3), np.random.default_rng(1)
+    theta = rng.normal(0, 0.3, (60, model.dimension))
+    return Release(theta, np.full(60, 1 / 60), np.zeros(60, int), None, model)
+
+
+def parts(release, known):
+    attacker = check_knowledge(release.model, known=known, unit=("person", "item"))
+    unknown = {k: f for k, f in attacker.fields.items() if k not in attacker.known}
+    rows = make_rows(release, attacker.known, unknown, np.random.default_rng(0))
+    metric = metric_factor(release, None)
+    return rows, metric, make_slots(release.model, np.asarray(release.theta), metric, rows.pairs())
+
+
+def test_structured_kernel_is_the_dense_one(loose):
+    """Colours, products of distinct columns and the sweeps give what full gradients and Hessians give."""
+    with x64():
+        rows, metric, slots = parts(loose, design(4, 3))
+        assert slots.width == 3
+        system = make_system(loose, slots, rows.base(), rows.pairs())
+        sigma, model = metric @ metric.T, loose.model
+        gradients = np.stack([np.asarray(_gradients(model, t, rows.pairs())) for t in loose.theta])  # (T, M, d)
+        np.testing.assert_allclose(
+            system.gram, np.einsum("tnd,de,tme->nm", gradients, sigma, gradients) / 60, rtol=1e-10, atol=1e-12
+        )
+
+        def feature(t, known, base, other):
+            return model.log_lik(t, {**known, **other}) - model.log_lik(t, {**known, **base})
+
+        def base_posterior(t):
+            own = jax.vmap(model.log_lik, (None, 0))(t, rows.base())
+            return own.sum() + model.log_prior(t) + model.log_det(t)
+
+        hessian = jax.jit(jax.vmap(jax.hessian(feature), (None, 0, 0, 0)))
+        score = jax.jit(jax.grad(base_posterior))
+        target = np.zeros(12)
+        for t, g in zip(loose.theta, gradients, strict=True):
+            target -= np.einsum("de,mde->m", sigma, hessian(t, *rows.pairs())) + g @ sigma @ np.asarray(score(t))
+        np.testing.assert_allclose(system.target, target / 60, rtol=1e-9, atol=1e-10)
+        # The influence averages to nothing at the solution, row by row.
+        influence = system.influence(np.eye(12))
+        np.testing.assert_allclose(influence.mean(axis=0), 0, atol=1e-7 * np.abs(influence).max())
+
+
+def test_shared_coordinates_are_conditioned_on():
+    """With more rows than coordinates a parameter that every row touches takes no part."""
+
+    def program(group, y=None):
+        effect = numpyro.sample("effect", dist.Normal(0, 1).expand((3,)).to_event(1))
+        scale = numpyro.sample("scale", dist.Normal(0, 1))
+        with numpyro.plate("records", group.shape[0]):
+            numpyro.sample("y", dist.Bernoulli(logits=np.e**scale * effect[group - 1]), obs=y)
+
+    model = from_numpyro(program, {"group": (), "y": ()}, domain={"group": [1, 2, 3], "y": "binary"})
+    rng = np.random.default_rng(0)
+    known = {"group": np.tile([1, 2, 3], 3)}
+    release = Release(rng.normal(size=(50, 4)), np.full(50, 0.02), np.zeros(50, int), None, model)
+    with x64():
+        attacker = check_knowledge(model, known=known)
+        unknown = {"y": attacker.fields["y"]}
+        for repeat, left_out in ((1, 1), (0, 0)):
+            few = {"group": known["group"] if repeat else np.array([1, 2, 3])}
+            rows = make_rows(release, few, unknown, rng)
+            slots = make_slots(model, np.asarray(release.theta), metric_factor(release, None), rows.pairs())
+            assert slots.left_out == left_out
+            assert slots.width == (1 if left_out else 2)
+
+
+def test_probabilities_are_those_of_enumeration():
+    """Expectation propagation against the sum over all 2^8 tables of a correlated system."""
+    rng = np.random.default_rng(3)
+    n = 8
+    root = rng.normal(size=(n, 40))
+    precision = 0.4 * root @ root.T / 4
+    truth = rng.integers(0, 2, n)
+    solution = truth + np.linalg.cholesky(np.linalg.inv(precision)) @ rng.normal(size=n)
+    candidates = np.tile([[0.0], [1.0]], (n, 1, 1))
+    log_prior = np.log(rng.dirichlet([3, 3], n))
+    found = decode(precision, solution, candidates, log_prior)
+    tables = np.array(list(itertools.product([0, 1], repeat=n)))
+    gap = tables - solution
+    energy = -0.5 * np.einsum("kn,nm,km->k", gap, precision, gap) + sum(log_prior[i, tables[:, i]] for i in range(n))
+    weight = np.exp(energy - energy.max())
+    exact = (weight[:, None] * tables).sum(axis=0) / weight.sum()
+    assert np.abs(found[:, 1] - exact).max() < 0.06
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_two_coordinates_a_row_and_padding():
+    """Rows of two features with different numbers of legal values; without noise the true ones have probability one."""
+    rng = np.random.default_rng(4)
+    candidates = rng.normal(size=(5, 4, 2))
+    log_prior = np.zeros((5, 4))
+    log_prior[2, 3] = -np.inf
+    truth = candidates[np.arange(5), [0, 1, 2, 3, 0]]
+    found = decode(1e6 * np.eye(10), truth.ravel(), candidates, log_prior)
+    assert found.argmax(axis=1).tolist() == [0, 1, 2, 3, 0]
+    assert found.max(axis=1).min() > 0.999
+    assert found[2, 3] == 0
+
+
+def test_calibration_counts_every_bin():
+    stated, right = np.array([0.55, 0.95, 0.95, 1.0]), np.array([True, True, False, True])
+    assert [n for _, _, n in calibration_table(stated, right)] == [1, 3]
+    assert calibration_error(stated, right) == pytest.approx((0.45 + abs(2.9 - 2)) / 4)
+
+
+def test_eight_schools(database):
+    release = from_posteriordb("eight_schools-eight_schools_noncentered")
+    data = read_data(open_database(), "eight_schools")
+    known = {"school": np.arange(1, 9), "sigma": np.asarray(data["sigma"], float)}
+    table = bayesrecon.reconstruct(release, known=known, unit="school")
+    truth = {"y": np.asarray(data["y"], float)}
+    score = score_records(table, truth)["y"]
+    assert score["rmse"] <= 0.45
+    assert score["exact"] >= 7 / 8
+    assert score["z_sd"] < 1.5
+    assert score["naive_rmse"] > 8
+    assert (np.abs(table["y"].estimate - truth["y"]) < 3 * table["y"].se).all()
+    # The schools with the smallest standard errors are the most exposed ones.
+    assert set(table.exposure().index[:2]) <= {2, 5, 7}
+    assert table.to_dict()["records"][0]["verdict"] == "determined"
+    whole = bayesrecon.reconstruct(release, known=known, unit="school", domain={"y": "integer"})
+    # Two schools lie half-way between whole numbers for their error, and their probabilities say so.
+    right = whole["y"].value == truth["y"]
+    assert right.mean() >= 6 / 8
+    assert whole["y"].probability[~right].max() < 0.7
+    assert whole["y"].probability[right].max() > 0.8
+    axes = whole.plot(truth=truth)
+    assert axes.shape == (1, 2)
+    assert axes[0, 1].get_xlabel() == "stated probability"
+
+
+def test_records_on_the_command_line(database, run, tmp_path):
+    data = read_data(open_database(), "eight_schools")
+    lines = ["school,sigma", *(f"{i + 1},{s}" for i, s in enumerate(data["sigma"]))]
+    (tmp_path / "design.csv").write_text("\n".join(lines))
+    name = "eight_schools-eight_schools_noncentered"
+    done = run("reconstruct", name, "--known", "design.csv", "--unit", "school", "--out", "y.csv", "--json")
+    assert done.code == 0
+    import json
+
+    records = json.loads(done.out)["records"]
+    assert len(records) == 8
+    assert records[0]["estimate"] == pytest.approx(28, abs=3)
+    assert (tmp_path / "y.csv").read_text().count("\n") == 9
+    assert run("reconstruct", name, "--known", "design.csv", "--unit", "school", "--out", "y.nc").code == 2
+    assert "most exposed" in run("reconstruct", name, "--known", "design.csv", "--unit", "school").out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"known": {"person": [1, 1], "item": [1, 1]}, "unit": ("person", "item")}, "its known values repeat"),
+        ({"known": {"person": [1, 2]}, "unit": ("person", "item")}, "must be one of the known fields"),
+        ({"known": {"person": [1], "item": [1], "y": [1]}, "unit": "person"}, "nothing is left to recover"),
+        ({"known": {"person": [1], "item": [1]}, "unit": "person", "method": "adam"}, "method= has no part"),
+    ],
+)
+def test_bad_input(loose, options, message):
+    with pytest.raises(BayesreconError, match=message):
+        bayesrecon.reconstruct(loose, **options)
+
+
+def test_units_that_several_fields_name_belong_to_reconstruct(loose):
+    with pytest.raises(BayesreconError, match="several fields together name a record in `reconstruct`"):
+        bayesrecon.recover(loose, known=design(4, 3), unit=("person", "item"))
+
+
+def test_a_trained_parameter_has_no_records(loose):
+    point = dataclasses.replace(loose, temperature=0.0)
+    with pytest.raises(BayesreconError, match="leave unit= out"):
+        bayesrecon.reconstruct(point, known=design(4, 3), unit=("person", "item"))
+
+
+@pytest.fixture(scope="module")
+def answered():
+    """40 persons, 12 items: a posterior of their answers, and answers that it has never seen."""
+    model, rng = answers(40, 12), np.random.default_rng(7)
+    known = design(40, 12)
+    y, other = drawn(model, known, rng), drawn(model, known, rng)
+    release = nuts(model, {**known, "y": y}, chains=4, draws=1000, warmup=500, key=2)
+    return known, y, other, bayesrecon.reconstruct(release, known=known, unit=("person", "item"))
+
+
+@pytest.mark.slow
+def test_answers_of_persons(answered):
+    known, y, _, table = answered
+    score = score_records(table, {"y": y})["y"]
+    assert score["exact"] > 0.99
+    assert score["exact"] > score["naive_exact"] + 0.1
+    assert score["calibration"] < 0.03
+    assert 0.8 < score["z_sd"] < 1.4
+    assert len(table) == len(known["person"]) == table.unknowns
+    assert table.exposure("person").index.nunique() == 40
+
+
+@pytest.mark.slow
+def test_draws_of_other_data_say_nothing(answered):
+    """Null: against answers that the posterior has never seen, agreement is that of two unrelated tables."""
+    _, y, other, table = answered
+    value = table["y"].value
+    chance = np.mean(value) * np.mean(other) + (1 - np.mean(value)) * (1 - np.mean(other))
+    # Two-sided, one in 100,000 under chance; unrelated persons and items leave some dependence between answers.
+    width = scipy.stats.norm.isf(5e-6) * np.sqrt(0.25 / len(other)) * 2
+    assert abs(np.mean(value == other) - chance) < width
+    assert abs(np.mean(value == other) - np.mean(y == other)) < 0.02
+
+
+@pytest.mark.slow
+def test_surgical_deaths(database):
+    """Twelve hospitals: all deaths exact with the operations known; with their number unknown, both recovered."""
+    data = find("surgical_model").records(read_data(open_database(), "surgical_data"))
+    release = nuts(load("surgical_model"), data, chains=4, draws=2500, thinning=3, target_accept=0.9, key=1)
+    known = {"hospital": data["hospital"], "n": data["n"]}
+    table = bayesrecon.reconstruct(release, known=known, unit="hospital")
+    score = score_records(table, data)["r"]
+    assert score["exact"] == 1
+    assert table["r"].probability.min() > 0.9
+    free = bayesrecon.reconstruct(release, known={"hospital": data["hospital"]}, unit="hospital")
+    found = score_records(free, data)
+    assert found["r"]["z_sd"] < 2
+    assert found["n"]["z_sd"] < 2
+
+
+@pytest.mark.slow
+def test_counties_are_counted(database):
+    """Radon in 85 counties, nothing known but their number: records per county from the draws alone."""
+    name = "radon_variable_intercept_noncentered"
+    data = read_data(open_database(), "radon_mn")
+    records = find(name).records(data)
+    release = nuts(load(name, **find(name).constants(data)), records, chains=4, draws=2500, target_accept=0.9, key=0)
+    table = bayesrecon.recover(release, unit="county").units()
+    true = np.array([(records["county"] == c).sum() for c in table.index])
+    assert (table["n_rounded"] == true).mean() >= 0.85
+    assert scipy.stats.spearmanr(table["n_rounded"], true).statistic >= 0.995
+    assert ((table["n"] - true) / table["n_se"]).std() < 1.3
+    sums = np.array([records["log_radon"][records["county"] == c].sum() for c in table.index])
+    assert ((table["sum(log_radon)"] - sums) / table["sum(log_radon)_se"]).std() < 1.4
