@@ -11,6 +11,7 @@ from bayesrecon.landscape import witness as witness
 from bayesrecon.planner import plan as plan
 from bayesrecon.pseudodata import Reconstruction as Reconstruction
 from bayesrecon.reconstruction import reconstruct as reconstruct
+from bayesrecon.records.table import RecordTable as RecordTable
 from bayesrecon.recovery import recover as recover
 from bayesrecon.result import Recovery as Recovery
 from bayesrecon.result import load_result as load_result

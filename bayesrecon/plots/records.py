@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_BARS = 60  # records up to which every one has its own error bar
 _SHOWN_UNITS = 15
+_BINS = [i / 20 for i in range(21)]
 
 
 def plot_records(
@@ -77,9 +78,9 @@ def _estimates(ax: "Axes", column: "Column", name: str, true: np.ndarray | None)
 
 def _probabilities(ax: "Axes", column: "Column") -> None:
     assert column.probability is not None
-    ax.hist(column.probability, bins=np.linspace(0, 1, 21), color=BLUE, label="with the release")
+    ax.hist(column.probability, bins=_BINS, color=BLUE, label="with the release")
     if column.prior is not None:
-        ax.hist(column.prior, bins=np.linspace(0, 1, 21), histtype="step", color=ORANGE, label="model alone")
+        ax.hist(column.prior, bins=_BINS, histtype="step", color=ORANGE, label="model alone")
     ax.set(xlabel="probability of the stated value", ylabel="records")
 
 
