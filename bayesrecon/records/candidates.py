@@ -73,7 +73,7 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
     count, n, p = len(next(iter(probes.values()))), rows.count, rows.features
     values = {k: np.tile(v, (n, 1)) for k, v in probes.items()}
     s = _coordinates(release, rows, slots, values)
-    legal = np.isfinite(s).all(axis=2)
+    legal = np.asarray(np.isfinite(s).all(axis=2))
     s = np.where(legal[:, :, None], s, 0.0)
     design = np.concatenate([np.ones((n, count, 1)), s], axis=2) * legal[:, :, None]
     inverse = np.linalg.pinv(design, rcond=1e-10)
@@ -100,7 +100,7 @@ def candidates_of(
     finite = combinations(rows.unknown)
     if finite is not None:
         values = {k: np.tile(v, (rows.count, 1)) for k, v in finite.items()}
-        valid = np.ones(next(iter(values.values())).shape, bool)
+        valid = np.ones((rows.count, len(next(iter(finite.values())))), bool)
     else:
         found = _windows(rows, estimate, se)
         if found is None:

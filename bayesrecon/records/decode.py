@@ -6,8 +6,12 @@ sharpens the others; expectation propagation (Minka 2001; for linear systems wit
 2014) replaces the discrete law of every row but one by normal ones, in turn for each.
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
+
+lapack: Any = scipy.linalg.lapack
 
 _STEPS, _DAMPING = 15, 0.2
 _FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
@@ -65,7 +69,7 @@ def _step(
     joint[own[:, :, None], own[:, None, :]] += site
     factor = scipy.linalg.cholesky(joint, lower=True, overwrite_a=True, check_finite=False)
     mean = scipy.linalg.cho_solve((factor, True), (field + shift).ravel(), check_finite=False).reshape(n, p)
-    root, _ = scipy.linalg.lapack.dtrtri(factor, lower=1)
+    root: Any = lapack.dtrtri(factor, lower=1)[0]
     root = np.tril(root).reshape(n * p, n, p)
     marginal = np.linalg.inv(np.einsum("mnp,mnq->npq", root, root))
     cavity = marginal - site

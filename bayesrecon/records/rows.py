@@ -88,7 +88,7 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
         k: np.tile(v, len(some)) for k, v in pool.items()
     }
     phi = np.asarray(scores(model, np.diag(theta.std(axis=0) + 1e-12), theta, batch)).reshape(-1, len(some), size)
-    legal = np.isfinite(phi).all(axis=(0, 1))
+    legal = np.asarray(np.isfinite(phi).all(axis=(0, 1)))
     if not legal[0]:
         raise BayesreconError(f"the likelihood of {', '.join(unknown)} is not finite on the known rows; narrow bounds=")
     phi, pool = phi[:, :, legal], {k: v[legal] for k, v in pool.items()}
@@ -98,7 +98,8 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
         size_of = np.linalg.norm(moved, axis=0)
         if not size_of.max() > 1e-12 * max(np.linalg.norm(phi[:, row, 0]), 1e-300):
             continue
-        _, r, order = scipy.linalg.qr(moved / np.maximum(size_of, 1e-300), mode="economic", pivoting=True)
+        factored: Any = scipy.linalg.qr(moved / np.maximum(size_of, 1e-300), mode="economic", pivoting=True)
+        _, r, order = factored
         rank = int((np.abs(np.diag(r)) > _RANK * abs(r[0, 0])).sum())
         if rank > len(chosen):
             chosen = sorted(int(i) + 1 for i in order[:rank])

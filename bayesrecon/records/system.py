@@ -7,6 +7,7 @@ With the base records held by every row, what is unknown is `sum_m s_m f_m`, and
 phi_m the whitened gradient of f_m and g that of the base posterior. Memory is K and a block of draws.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.records.slots import Slots, base_scores, curvatures
 from bayesrecon.types import Records, Release
+
+lapack: Any = scipy.linalg.lapack
 
 _BLOCK = 2**25  # doubles in a block of derivatives
 _KEPT = 10**8  # doubles of derivatives that are kept for the errors instead of computed twice
@@ -129,7 +132,7 @@ class _Products:
         if not self.distinct:
             self.distinct = [_distinct(x) for x in d]
         slots, few = self.slots, [x[:, first] for x, (first, _) in zip(d, self.distinct, strict=True)]
-        for a, b in zip(*np.triu_indices(slots.width), strict=True):
+        for a, b in itertools.combinations_with_replacement(range(slots.width), 2):
             if a < b and slots.whitened:
                 continue
             part = (few[a] * weights[:, None]).T @ few[b]
@@ -195,9 +198,9 @@ def _solve(
         scale = unit if right.ndim == 1 else unit[:, None]
         return solve(right / scale) / scale
 
-    factor, info = scipy.linalg.lapack.dpotrf(scaled, lower=1, clean=0)
+    factor, info = lapack.dpotrf(scaled, lower=1, clean=0)
     if not info:
-        rcond, info = scipy.linalg.lapack.dpocon(factor, np.abs(scaled).sum(axis=0).max(), uplo="L")
+        rcond, info = lapack.dpocon(factor, np.abs(scaled).sum(axis=0).max(), uplo="L")
         if rcond > _SINGULAR:
 
             def solve(right: np.ndarray) -> np.ndarray:
