@@ -4,8 +4,8 @@ A sampler's log density is the model's log joint at the draw, up to a constant:
 
     lp_t - log pi0(theta_t) - log |det|(theta_t) = sum_n l(theta_t, x_n) + c
 
-Written in a basis of value functions, `l(theta, z) = sum_k e_k(z) g_k(theta) + const(z)`, this is a linear regression of
-the left-hand side on the `g_k`: its coefficients are the totals `sum_n e_k(x_n)`, its noise is the rounding of the
+Written in a basis of value functions, `l(theta, z) = sum_k e_k(z) g_k(theta) + const(z)`, this is a linear regression
+of the left-hand side on the `g_k`: its coefficients are the totals `sum_n e_k(x_n)`, its noise is the rounding of the
 printed numbers. No sampling error enters, so that rank plus two exact values already give the totals exactly. The
 same value kernel bounds what draws alone can tell (`bayesrecon.embedding`). Stan's `lp__`, PyMC's `lp` and minus
 NumPyro's `potential_energy` all include the Jacobian of the constraining map; constants they drop fall into c.

@@ -181,6 +181,41 @@ def invert_columns(
     return found
 
 
+def standard_errors(
+    model: Model, theta: np.ndarray, found: PreImages, chosen: np.ndarray, noise: np.ndarray, reference: Reference
+) -> Records:
+    """Standard errors that log likelihoods of these records at these draws would have, from theory.
+
+    Args:
+        theta: `(T, d)`.
+        chosen: `(B,)` positions of the records.
+        noise: `(B, T)` standard deviations of the log likelihoods.
+    """
+    fitting = Reference(
+        reference.fields,
+        {k: np.asarray(v)[chosen] for k, v in reference.known.items()},
+        reference.centre,
+        reference.scale,
+    )
+    columns = np.zeros(noise.shape)
+    task = _Task(model, theta, columns, noise, fitting, False)
+    rows = [_level_of(task, found, int(n)) for n in chosen]
+    flat = [np.asarray(found.records[n], float)[chosen].reshape(len(chosen), -1) for n in task.layout.moved]
+    values = np.concatenate(flat, axis=1) if flat else np.zeros((len(chosen), 0))
+    u = (values - task.box.centre) / task.box.scale
+    at = np.arange(len(chosen))
+    information = task.descend(u, at, np.array(rows), np.arange(len(theta)), 0)[2]
+    return task.layout.unpack(_errors(information, np.ones(len(chosen))) * task.box.scale)
+
+
+def _level_of(task: "_Task", found: PreImages, n: int) -> int:
+    """Which combination of the enumerated fields a record has."""
+    for i, one in enumerate(task.combinations):
+        if all(np.array_equal(one[name], found.records[name][n]) for name in task.enumerated):
+            return i
+    raise AssertionError("a record was enumerated")
+
+
 class _Task:
     """The columns of one release, and how they are solved."""
 
@@ -210,14 +245,14 @@ class _Task:
         u = np.clip(u, self.box.low, self.box.high)
         owner = np.repeat(chosen, copies)
         which = np.tile(np.repeat(np.arange(len(self.combinations)), trials), count)
-        u, cost, _ = self._descend(u, owner, which, few, _STEPS)
+        u, cost, _ = self.descend(u, owner, which, few, _STEPS)
         u, which = u.reshape(count, copies, width), which.reshape(count, copies)
         order = np.argsort(cost.reshape(count, copies), axis=1)
         rival = _rivals(u, which, order)
         rows, alone = np.arange(count), rival == order[:, 0]
         ends = []
         for trial in (order[:, 0], rival):
-            end = self._descend(u[rows, trial], chosen, which[rows, trial], np.arange(draws), _POLISH)
+            end = self.descend(u[rows, trial], chosen, which[rows, trial], np.arange(draws), _POLISH)
             ends.append((*end, which[rows, trial]))
         swap = ends[1][1] < ends[0][1]
         solution, cost, information, level = (_choose(swap, b, a) for a, b in zip(*ends, strict=True))
@@ -235,7 +270,7 @@ class _Task:
             se[name] = np.zeros(records[name].shape)
         return PreImages({n: records[n] for n in self.unknown}, {n: se[n] for n in self.unknown}, misfit, ambiguous)
 
-    def _descend(
+    def descend(
         self, u: np.ndarray, rows: np.ndarray, level: np.ndarray, draws: np.ndarray, steps: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The descent over blocks of one shape; the last block is filled up with copies."""
@@ -301,7 +336,7 @@ def _combinations(fields: Mapping[str, Field]) -> list[Records]:
 
 
 def _rivals(u: np.ndarray, which: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Per record the best trial that ended elsewhere than the best one, `(N,)`; the best one itself if there is none."""
+    """Per record the best trial that ended elsewhere than the best one, `(N,)`; else the best one itself."""
     rows, best = np.arange(len(u)), order[:, 0]
     rival = best.copy()
     for rank in range(order.shape[1] - 1, 0, -1):
