@@ -52,7 +52,7 @@ def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
     outliers = tuple(np.flatnonzero(mean < middle - _OUTLYING * spread).tolist()) if spread > 0 else ()
     centred = columns - columns.mean(axis=1, keepdims=True)
     some = centred[:, np.linspace(0, columns.shape[1] - 1, min(columns.shape[1], _MOST)).astype(int)]
-    left, singular, right = np.linalg.svd(some, full_matrices=False)
+    _, singular, right = np.linalg.svd(some, full_matrices=False)
     rank = int((singular > 1e-5 * max(float(singular[0]), 1e-300)).sum()) if singular.size else 0
     clusters = _clusters(right[:_COMPONENTS].T * singular[:_COMPONENTS], key) if rank else 1
     return ColumnSummary(columns.shape[1], tuple(groups), outliers, clusters, rank)
@@ -60,6 +60,8 @@ def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
 
 def _clusters(points: np.ndarray, key: int) -> int:
     """How many normal laws describe the points `(N, c)` best."""
+    import warnings
+
     from sklearn.mixture import GaussianMixture
 
     # Repeats and jumps aside: scaled ranks would hide clusters, raw scales let one far point rule.
@@ -72,8 +74,6 @@ def _clusters(points: np.ndarray, key: int) -> int:
         GaussianMixture(k, reg_covar=1e-3, random_state=key, n_init=1, max_iter=50, tol=1e-2)
         for k in range(1, _CLUSTERS + 1)
     ]
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a mixture that has not settled is no worse for choosing a number
         return 1 + int(np.argmin([f.fit(shown).bic(shown) for f in fits]))

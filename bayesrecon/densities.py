@@ -82,29 +82,31 @@ class DensityRecovery:
         """The statistics that are determined, as `statistics` gives them."""
         return tuple(row.name for row in self.rows if row.estimate is not None)
 
-    def predicted(self, kept: np.ndarray, step: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Root mean squared errors `(S,)` to expect from the draws `kept` `(T',)`, written in steps `(T',)`.
+    def tried(self, count: int | None, digits: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Errors `(S,)` to expect, and errors that remain, when values are rounded and draws are thinned.
 
-        From the design alone: values of the fitted totals, with rounding errors drawn from their uniform law.
+        Expected: from the design alone, values of the fitted totals with rounding errors drawn from their uniform law.
+        Remaining: the released values are rounded and solved for again; errors are taken about the present estimates.
+        With fewer draws each trial takes other ones. With all of them each moves the constant in the log density,
+        which is free, by part of a step, so that the rounding errors are new.
+
+        Args:
+            count: draws to keep, all by default.
+            digits: significant digits to keep.
         """
-        design = self.design[kept]
-        clean = design @ self.totals
-        trials = [clean + rng.uniform(-0.5, 0.5, len(kept)) * step for _ in range(_TRIALS)]
-        return self._errors([(design, values, step) for values in trials])
-
-    def measured(self, kept: np.ndarray, digits: int, rng: np.random.Generator) -> np.ndarray:
-        """Root mean squared errors `(S,)` when the released values at the draws `kept` are rounded to so many digits.
-
-        The constant in a log density is free: each trial moves it by part of a step and rounds anew. Errors are taken
-        about the present estimates.
-        """
-        design, given, base = self.design[kept], self.given[kept], (self.given - self.values)[kept]
-        trials = []
-        for _ in range(_TRIALS):
-            step = decimal_step(given, digits)
-            moved = round_to(given + rng.uniform(-0.5, 0.5) * np.median(step), digits)
-            trials.append((design, moved - base, decimal_step(moved, digits)))
-        return self._errors(trials)
+        expected, real = [], []
+        step = len(self.given) // count if count else 1
+        for trial in range(_TRIALS):
+            kept = np.arange(trial % step, len(self.given), step)[: count or None]
+            given, design = self.given[kept], self.design[kept]
+            shift = 0.0 if count else rng.uniform(-0.5, 0.5) * float(np.median(decimal_step(given, digits)))
+            moved = round_to(given + shift, digits)
+            width = decimal_step(moved, digits)
+            real.append((design, moved - (given - self.values[kept]), width))
+            expected.append((design, design @ self.totals + rng.uniform(-0.5, 0.5, len(kept)) * width, width))
+            if count and trial + 1 == step:
+                break
+        return self._errors(expected), self._errors(real)
 
     def _errors(self, trials: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> np.ndarray:
         centre = self.statistics(self.totals)

@@ -22,6 +22,9 @@ from bayesrecon.embedding import CHUNK
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Field, Model, Records
 
+IGNORED = 1e100
+"""Noise from which a value counts as absent: shapes stay, and nothing is compiled anew."""
+
 _SEARCH = 96  # draws on which starts compete
 _STEPS, _POLISH = 30, 30
 _CANDIDATES = 64
@@ -79,12 +82,12 @@ class _Box(NamedTuple):
     high: np.ndarray
 
 
-@partial(jax.jit, static_argnames=("model", "layout", "likelihood", "steps"))
+@partial(jax.jit, static_argnames=("model", "layout", "likelihood"))
 def _descend(
     model: Model,
     layout: _Layout,
     likelihood: bool,
-    steps: int,
+    steps: Any,
     box: _Box,
     theta: Any,
     columns: Any,
@@ -237,7 +240,8 @@ class _Task:
     def solve(self, chosen: np.ndarray, starts: int, spread: float, rng: np.random.Generator) -> PreImages:
         """The records of the chosen columns: starts compete on few draws, the best two on all."""
         width, draws, count = len(self.box.centre), len(self.theta), len(chosen)
-        few = np.linspace(0, draws - 1, min(draws, max(_SEARCH, 4 * width))).astype(int)
+        used = np.flatnonzero(self.noise[chosen[0]] < IGNORED)
+        few = used[np.linspace(0, len(used) - 1, min(len(used), max(_SEARCH, 4 * width))).astype(int)]
         trials = starts if width else 1
         copies = trials * len(self.combinations)
         u = spread * rng.normal(size=(count * copies, width))
@@ -257,7 +261,7 @@ class _Task:
         swap = ends[1][1] < ends[0][1]
         solution, cost, information, level = (_choose(swap, b, a) for a, b in zip(*ends, strict=True))
         second = [_choose(swap, a, b) for a, b in zip(*ends, strict=True)]
-        freedom = max(1, draws - width)
+        freedom = max(1, len(used) - width)
         misfit = np.ones(count) if self.likelihood else np.sqrt(2 * np.maximum(cost, 0) / freedom)
         inflate = np.maximum(1.0, misfit)
         elsewhere = (np.abs(second[0] - solution) > 1e-3).any(axis=1) | (second[3] != level)

@@ -18,14 +18,14 @@ from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.preimage import PreImages, invert_columns
+from bayesrecon.preimage import IGNORED, PreImages, invert_columns, standard_errors
 from bayesrecon.resolution import decimal_step, resolution, round_to
 from bayesrecon.result import Recovery
 from bayesrecon.types import Model, Release
 
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)
-_TRIED = 48  # records on which a remedy is measured
+_TRIED = 128  # records on which a remedy is measured
 _LISTED = 2  # statistics a remedy is reported for
 
 
@@ -38,6 +38,7 @@ class Attack:
         kept: `(T,)` positions of the release's draws among the file's.
         reference: where the records lie, as the draws tell.
         recovery: what the draws alone give.
+        remedies: whether to try what rounding and thinning leave.
     """
 
     contents: Contents
@@ -48,6 +49,7 @@ class Attack:
     recovery: Recovery | None
     known: Mapping[str, Any]
     thresholds: Thresholds
+    remedies: bool
     key: int
     progress: Progress | None = None
 
@@ -121,7 +123,7 @@ def attack_log_densities(attack: Attack) -> tuple[list[Finding], list[str]]:
         summary,
         "the model and its prior",
         _items(found.rows),
-        (Remedy(f"drop {', '.join(where)}"), *_density_remedies(found, attack.rng)),
+        (Remedy(f"drop {', '.join(where)}"), *(_density_remedies(found, attack.rng) if attack.remedies else ())),
         drop=where,
     )
     return [finding], []
@@ -133,19 +135,18 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[
     now = {row.name: row.se for row in found.rows}
     names = [name for name in found.names if now[name]][:_LISTED]
     at = [found.names.index(name) for name in names]
-    everything = np.arange(found.draws)
     digits = found.resolution.digits or 17
-    plans = [(f"round the log density to {k} digits", everything, k) for k in _ROUNDINGS if k < digits]
+    plans = [(f"round the log density to {k} digits", None, k) for k in _ROUNDINGS if k < digits]
     if found.resolution.digits:
-        few = [t for t in _THINNINGS if found.rank + 12 <= t < found.draws]
-        plans += [(f"keep {t} draws", even(found.draws, t), digits) for t in few]
-    for action, kept, k in plans:
+        few = [t for t in _THINNINGS if found.rank + 12 <= t and 4 * t <= found.draws]
+        plans += [(f"keep {t} draws", t, digits) for t in few]
+    for action, count, k in plans:
         step = decimal_step(found.given, k)
         # Where a step swallows the whole variation nothing is left to attack.
         if np.median(step) > 4 * found.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
-        predicted, measured = found.predicted(kept, step[kept], rng), found.measured(kept, k, rng)
+        predicted, measured = found.tried(count, k, rng)
         for i, name in zip(at, names, strict=True):
             remedies.append(Remedy(action, name, now[name], float(predicted[i]), float(measured[i])))
     return remedies
@@ -209,7 +210,7 @@ def attack_log_likelihoods(attack: Attack) -> tuple[list[Finding], list[str]]:
         fits = found.misfit < limit
         if fits.mean() < 0.5:
             warnings.append(
-                f"{variable.where}: {1 - fits.mean():.0%} of its columns are not log likelihoods of {attack.model.name} "
+                f"{variable.where}: {1 - fits.mean():.0%} of its columns are no log likelihoods of {attack.model.name} "
                 f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the middle)"
             )
             continue
@@ -251,7 +252,7 @@ def _records_finding(
         _record_items(found),
         (
             Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),
-            *_pointwise_remedies(attack, found, fits, theta, columns, reference),
+            *(_pointwise_remedies(attack, found, fits, theta, columns, reference) if attack.remedies else ()),
         ),
         found.records,
         found.se,
@@ -272,22 +273,22 @@ def _pointwise_remedies(
     start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})
     before = float(np.median(np.ravel(found.se[field][some])))
     exact = np.asarray(found.records[field])[some].reshape(len(some), -1)
-    plans = [(f"round to {k} digits", np.arange(len(theta)), k) for k in _ROUNDINGS]
-    plans += [(f"keep {t} draws", even(len(theta), t), None) for t in _THINNINGS if t < len(theta)]
-    remedies = []
     written = resolution(columns)
+    now = written.digits or 17
+    plans: list[tuple[str, np.ndarray, int | None]] = [
+        (f"round to {k} digits", np.arange(len(theta)), k) for k in _ROUNDINGS[1:] if k < now
+    ]
+    plans += [(f"keep {t} draws", even(len(theta), t), None) for t in (300, 100) if 2 * t <= len(theta)]
+    remedies = []
     scale = float(np.max(attack.spread(field)))
     for action, at, digits in plans:
-        values = columns[some][:, at]
-        now = written.digits
+        values, step = columns[some], written.step[some]
         if digits is not None:
-            if now is not None and digits >= now:
-                continue
             values, step = round_to(values, digits), decimal_step(values, digits)
-        else:
-            step = written.step[some][:, at]
-        predicted = _predicted_errors(attack, found, some, theta[at], step, reference, field)
-        again = invert_columns(attack.model, theta[at], values, step / np.sqrt(12), start, attack.rng)
+        noise = np.full(values.shape, 10 * IGNORED)  # draws left out weigh nothing; shapes stay as they are
+        noise[:, at] = step[:, at] / np.sqrt(12)
+        predicted = _predicted_errors(attack, found, some, theta, noise, reference, field)
+        again = invert_columns(attack.model, theta, values, noise, start, attack.rng, starts=3)
         error = np.abs(np.asarray(again.records[field]).reshape(len(some), -1) - exact)
         # Single records can go astray; the middle of the errors says what an attacker gets of most.
         measured = float(np.median(error) / _MEDIAN_OF_NORMAL)
@@ -303,7 +304,7 @@ def _predicted_errors(
     found: PreImages,
     some: np.ndarray,
     theta: np.ndarray,
-    step: np.ndarray,
+    noise: np.ndarray,
     reference: Reference,
     field: str,
 ) -> float:
@@ -311,9 +312,7 @@ def _predicted_errors(
     from scipy.optimize import brentq
     from scipy.stats import norm
 
-    from bayesrecon.preimage import standard_errors
-
-    se = standard_errors(attack.model, theta, found, some, step / np.sqrt(12), reference)[field].reshape(len(some), -1)
+    se = standard_errors(attack.model, theta, found, some, noise, reference)[field].reshape(len(some), -1)
     se = se[np.isfinite(se)]
     if not se.size:
         return float("inf")
@@ -420,8 +419,8 @@ def _predictive_finding(attack: Attack, variable: Variable, field: str, found: P
         severity,
         "predictive draws give the design" + (" record by record" if severity != "low" else ""),
         (variable.where,),
-        f"{len(found)} columns of predictive draws, one per record: {int(vague.sum())} records' covariates come back better "
-        f"than a guess ({fields} in the middle), and the design's moments",
+        f"{len(found)} columns of predictive draws, one per record: {int(vague.sum())} records' covariates come back "
+        f"better than a guess ({fields} in the middle), and the design's moments",
         "the model",
         tuple(items),
         (Remedy(f"drop {variable.where}: publish summaries of predictive checks"),),

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.auditing.findings import Finding, Remedy, Severity
+from bayesrecon.evaluate.audit import column_of
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
-_PATH = re.compile(r"(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\]+[/\\])+[^\s/\\]*")
+_PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
 _PLAIN = re.compile(r"[A-Za-z]*[ _.-]?[0-9]{1,4}")  # "x1", "group 3": no name
 _ORDINARY = {
     "arviz_version", "created_at", "creation_library", "creation_library_version", "creation_library_language",
@@ -37,7 +38,7 @@ def find_copies(contents: Contents, private: Mapping[str, Any] | None = None) ->
 def _data_groups(contents: Contents, private: Mapping[str, Any] | None) -> Iterable[Finding]:
     for variable in contents.group(*DATA):
         values = variable.values
-        column = _column_of(values, private)
+        column = column_of(values, private)
         kind = "covariates or constants" if variable.group == "constant_data" else "the response"
         yield Finding(
             "copy",
@@ -83,7 +84,7 @@ def _coordinates(contents: Contents, private: Mapping[str, Any] | None) -> Itera
         elif values.size and values.ndim:
             merged[where if key in merged else key] = (values, [where])
     for values, places in merged.values():
-        column = _column_of(values, private)
+        column = column_of(values, private)
         severity, what = _judge_labels(values)
         if column:
             severity, what = "high", f"the private column {column!r}"
@@ -149,7 +150,7 @@ def _attributes(contents: Contents, private: Mapping[str, Any] | None) -> Iterab
 def _judge_attribute(name: str, value: Any, private: Mapping[str, Any] | None) -> tuple[Severity | None, str]:
     array = np.asarray(value) if not isinstance(value, str) else _rows_in(value)
     if array is not None and array.size > 3 and array.dtype.kind in "fiu":
-        column = _column_of(array, private)
+        column = column_of(array, private)
         return "high", f"the private column {column!r}" if column else f"{array.size} numbers: rows of data?"
     if array is not None and array.size > 3:
         return "medium", f"{array.size} texts"
@@ -259,7 +260,7 @@ def _matches(contents: Contents, private: Mapping[str, Any] | None, seen: set[st
         values = variable.values
         if variable.per_draw:
             values = values[0]
-        column = _column_of(values, private)
+        column = column_of(values, private)
         if column:
             found.append(
                 Finding(
@@ -273,24 +274,6 @@ def _matches(contents: Contents, private: Mapping[str, Any] | None, seen: set[st
                 )
             )
     return found
-
-
-def _column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
-    """The private column that these values are, in whatever order."""
-    if private is None:
-        return None
-    flat = np.ravel(np.asarray(values))
-    for name, column in private.items():
-        other = np.ravel(np.asarray(column))
-        if other.size != flat.size or other.size < 3:
-            continue
-        if flat.dtype.kind in "fiub" and other.dtype.kind in "fiub":
-            one, two = np.sort(flat.astype(float)), np.sort(other.astype(float))
-            if len(np.unique(two)) > 2 and np.allclose(one, two, rtol=1e-6, atol=0):
-                return str(name)
-        elif flat.dtype.kind not in "fiub" and sorted(map(str, flat)) == sorted(map(str, other)):
-            return str(name)
-    return None
 
 
 def _count(values: np.ndarray) -> str:

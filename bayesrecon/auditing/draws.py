@@ -8,7 +8,6 @@ import jax
 import numpy as np
 
 from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity, Thresholds
-from bayesrecon.densities import even
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.planner import plan
@@ -19,11 +18,10 @@ from bayesrecon.resolution import round_to
 from bayesrecon.result import Recovery
 from bayesrecon.types import Release
 
-_THINNINGS = (1000, 300, 100)
-_DIGITS = (4, 3, 2)
-_SUBSETS = 12
+_THINNINGS = (1000, 300)
+_DIGITS = (3, 2)
+_SUBSETS = 16
 _LISTED = 2
-_MOST = 4000  # draws on which remedies are tried
 
 
 def draws_finding(
@@ -121,12 +119,7 @@ def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
 def _subset(release: Release, count: int, start: int) -> Release:
     """`count` evenly spaced draws, another set for every `start`."""
     step = release.size // count
-    at = (
-        (even(release.size - step, count) + start * max(1, step // _SUBSETS) % step)
-        if step > 1
-        else even(release.size, count)
-    )
-    return take(release, at)
+    return take(release, np.arange(start % step, release.size, step)[:count])
 
 
 def take(release: Release, at: np.ndarray) -> Release:

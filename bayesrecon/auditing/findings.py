@@ -10,6 +10,7 @@ from bayesrecon._version import __version__
 
 if TYPE_CHECKING:
     from bayesrecon.evaluate.audit import RecordScore
+    from bayesrecon.types import Model
 
 Severity = Literal["info", "low", "medium", "high"]
 LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
@@ -117,6 +118,8 @@ class Audit:
         files: `{path, size, sha256}` of the inputs.
         settings: how the audit was run.
         warnings: one line each.
+        fixed: the audit of the cleaned copy, where one was written.
+        used: the model behind the attacks.
     """
 
     findings: tuple[Finding, ...]
@@ -130,6 +133,7 @@ class Audit:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     fixed: "Audit | None" = None
+    used: "Model | None" = None
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -145,6 +149,10 @@ class Audit:
     def fails(self, level: str) -> bool:
         """Whether a finding is at or above a level."""
         return bool(self.findings) and LEVELS.index(self.severity) >= LEVELS.index(level)  # type: ignore[arg-type]
+
+    def with_fixed(self, fixed: "Audit") -> "Audit":
+        """The same with the audit of its cleaned copy."""
+        return replace(self, fixed=fixed)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, for the record: tool version, inputs, settings, thresholds and findings."""

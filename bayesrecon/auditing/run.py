@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,8 +46,8 @@ def audit(
 ) -> Audit:
     """What publishing a file would give away.
 
-    Plain copies of data are looked for without a model. With one, side channels are run as attacks: log densities by the
-    value kernel (`lp_t - log pi0(theta_t) - log |det| = sum_n l(theta_t, x_n) + c`), pointwise log likelihoods and
+    Plain copies of data are looked for without a model. With one, side channels are run as attacks: log densities by
+    the value kernel (`lp_t - log pi0(theta_t) - log |det| = sum_n l(theta_t, x_n) + c`), pointwise log likelihoods and
     predictive draws record by record, and the draws themselves by `recover`. No attack sees `data`.
 
     Args:
@@ -115,6 +114,26 @@ def audit(
         thresholds=limits,
         warnings=tuple(dict.fromkeys(warnings)),
         seconds=time.perf_counter() - began,
+        used=model,
+    )
+
+
+def merge(audits: Sequence[Audit]) -> Audit:
+    """Audits of several files as one; findings say which file they are of."""
+    if len(audits) == 1:
+        return audits[0]
+    findings = [replace(f, where=tuple(f"{a.name}: {w}" for w in f.where)) for a in audits for f in a]
+    first = audits[0]
+    return replace(
+        first,
+        findings=ordered(findings),
+        name=", ".join(a.name for a in audits),
+        format=", ".join(dict.fromkeys(a.format for a in audits)),
+        model=", ".join(dict.fromkeys(a.model for a in audits if a.model)) or None,
+        draws=sum(a.draws for a in audits),
+        files=tuple(f for a in audits for f in a.files),
+        warnings=tuple(f"{a.name}: {w}" for a in audits for w in a.warnings),
+        seconds=sum(a.seconds for a in audits),
     )
 
 
@@ -136,28 +155,22 @@ def _attacks(
     try:
         recovery, reference = start(release, known, unit, key, progress)
         warnings += recovery.warnings
-        finding = draws_finding(recovery, unit, limits, _tried(release, recovery, known, key) if remedies else ())
+        tried = draws_remedies(release, recovery, known, key) if remedies else ()
+        finding = draws_finding(recovery, unit, limits, tried)
         findings += [finding] if finding else []
     except BayesreconError as error:
         warnings.append(f"the draws alone were not attacked: {error}")
-    attack = Attack(
-        contents, model, release, kept, reference, recovery, known, limits, key, progress if remedies else None
-    )
-    attack = replace(attack, progress=progress)
+    attack = Attack(contents, model, release, kept, reference, recovery, known, limits, remedies, key, progress)
     for channel in _CHANNELS:
         try:
             more, notes = channel(attack)
         except BayesreconError as error:
             more, notes = [], [f"{channel.__name__.removeprefix('attack_').replace('_', ' ')}: {error}"]
-        findings += more if remedies else [replace(f, remedies=f.remedies[:1]) for f in more]
+        findings += more
         warnings += notes
     if not any(f.kind == "log-likelihood" for f in findings):
         findings += look_at_columns(contents, key)
     return findings, warnings
-
-
-def _tried(release: Any, recovery: Any, known: Mapping[str, Any], key: int) -> tuple[Any, ...]:
-    return draws_remedies(release, recovery, known, key)
 
 
 def _stored_model(contents: Contents) -> Model | None:
@@ -181,10 +194,3 @@ def _scored(finding: Finding, private: Private, model: Model | None, known: Sequ
     if fields:
         score = score_records(fields, {f: private.records[f] for f in fields})
     return with_score(finding, score, truth)
-
-
-def hash_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    from bayesrecon.posteriors.contents import stamp
-
-    return stamp(path).sha256

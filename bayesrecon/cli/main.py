@@ -1,4 +1,4 @@
-"""`bayesrecon`: demo, diagnose, fit, recover, reconstruct, models, posteriors."""
+"""`bayesrecon`: audit, demo, diagnose, fit, recover, reconstruct, models, posteriors."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesrecon import __version__
+from bayesrecon.cli.audit import audit
 from bayesrecon.cli.diagnose import diagnose
 from bayesrecon.cli.options import (
     Coordinates,
@@ -90,6 +91,7 @@ def recover(
 
 app.command()(reconstruct)
 app.command()(diagnose)
+app.command()(audit)
 
 
 @app.command()
