@@ -9,7 +9,7 @@ somewhere else are reported as an ambiguity.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -194,21 +194,49 @@ def standard_errors(
         chosen: `(B,)` positions of the records.
         noise: `(B, T)` standard deviations of the log likelihoods.
     """
-    fitting = Reference(
-        reference.fields,
-        {k: np.asarray(v)[chosen] for k, v in reference.known.items()},
-        reference.centre,
-        reference.scale,
-    )
-    columns = np.zeros(noise.shape)
-    task = _Task(model, theta, columns, noise, fitting, False)
-    rows = [_level_of(task, found, int(n)) for n in chosen]
+    task, u, level = _at(model, theta, found, chosen, np.zeros(noise.shape), noise, reference)
+    information = task.descend(u, np.arange(len(chosen)), level, np.arange(len(theta)), 0)[2]
+    return task.layout.unpack(_errors(information, np.ones(len(chosen))) * task.box.scale)
+
+
+def linear_response(
+    model: Model, theta: np.ndarray, found: PreImages, chosen: np.ndarray, errors: np.ndarray, reference: Reference
+) -> Records:
+    """How far these records would move, to first order, if errors `(B, T)` were added to their log likelihoods."""
+    task, u, level = _at(model, theta, found, chosen, errors, np.ones(errors.shape), reference)
+    fixed = task.fixed(np.arange(len(chosen)), level)
+    moved = _response(model, task.layout, task.box, theta, errors, u, fixed)
+    return task.layout.unpack(np.asarray(moved) * task.box.scale)
+
+
+@partial(jax.jit, static_argnames=("model", "layout"))
+def _response(model: Model, layout: _Layout, box: _Box, theta: Any, errors: Any, u: Any, fixed: Records) -> Any:
+    def one(u: Any, error: Any, fix: Records) -> Any:
+        def values(w: Any) -> Any:
+            record = {**fix, **layout.unpack(box.centre + box.scale * w)}
+            return jax.vmap(lambda t: model.log_lik(t, record))(theta)
+
+        return jnp.linalg.lstsq(jax.jacfwd(values)(u), error)[0]
+
+    return jax.vmap(one)(u, errors, fixed)
+
+
+def _at(
+    model: Model,
+    theta: np.ndarray,
+    found: PreImages,
+    chosen: np.ndarray,
+    columns: np.ndarray,
+    noise: np.ndarray,
+    reference: Reference,
+) -> tuple["_Task", np.ndarray, np.ndarray]:
+    """A task for some records that were found, with their moving entries and combinations of levels."""
+    known = {k: np.asarray(v)[chosen] for k, v in reference.known.items()}
+    task = _Task(model, theta, columns, noise, replace(reference, known=known), False)
+    level = np.array([_level_of(task, found, int(n)) for n in chosen])
     flat = [np.asarray(found.records[n], float)[chosen].reshape(len(chosen), -1) for n in task.layout.moved]
     values = np.concatenate(flat, axis=1) if flat else np.zeros((len(chosen), 0))
-    u = (values - task.box.centre) / task.box.scale
-    at = np.arange(len(chosen))
-    information = task.descend(u, at, np.array(rows), np.arange(len(theta)), 0)[2]
-    return task.layout.unpack(_errors(information, np.ones(len(chosen))) * task.box.scale)
+    return task, (values - task.box.centre) / task.box.scale, level
 
 
 def _level_of(task: "_Task", found: PreImages, n: int) -> int:
@@ -274,6 +302,11 @@ class _Task:
             se[name] = np.zeros(records[name].shape)
         return PreImages({n: records[n] for n in self.unknown}, {n: se[n] for n in self.unknown}, misfit, ambiguous)
 
+    def fixed(self, rows: np.ndarray, level: np.ndarray) -> Records:
+        """Known and enumerated fields of some rows."""
+        given = {name: values[rows] for name, values in self.known.items()}
+        return given | {name: np.array([c[name] for c in self.combinations])[level] for name in self.enumerated}
+
     def descend(
         self, u: np.ndarray, rows: np.ndarray, level: np.ndarray, draws: np.ndarray, steps: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -287,8 +320,7 @@ class _Task:
             r = rows[at]
             columns: Any = self.columns
             given = {k: v[r][:, draws] for k, v in columns.items()} if self.likelihood else columns[r][:, draws]
-            fixed = {name: values[r] for name, values in self.known.items()}
-            fixed |= {name: np.array([c[name] for c in self.combinations])[level[at]] for name in self.enumerated}
+            fixed = self.fixed(r, level[at])
             result = _descend(
                 self.model,
                 self.layout,

@@ -60,7 +60,7 @@ def _read_netcdf(path: Path, name: str) -> Draws:
             file.attrs.get("_nc3_strict")
             groups = [str(key) for key in file if file.get(key, getclass=True) is h5py.Group]
             root = {key: text_of(file.attrs[key]) for key in file.attrs if key.startswith(PREFIX)}
-            sizes = [item.size or 0 for key in READ & set(groups) for item in _datasets(file[key])]
+            sizes = [item.size or 0 for key in READ & set(groups) for item in datasets(file[key])]
         return _read_groups(path, name, groups, root, sizes, engine="h5netcdf")
 
 
@@ -97,7 +97,7 @@ def _read_groups(
             return convert(posterior, stats, root, name)
 
 
-def _datasets(group: Any) -> list[Any]:
+def datasets(group: Any) -> list[Any]:
     return [item for item in group.values() if hasattr(item, "size")]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.posteriors.arviz import convert, read_arviz, text_of
+from bayesrecon.posteriors.arviz import convert, datasets, text_of
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Progress, Variable, stamp, stride, wide_rows
 from bayesrecon.posteriors.draws import MAX_BYTES, is_numeric, reading
 
@@ -62,7 +62,7 @@ def _open(path: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, Any]]
             file.attrs.get("_nc3_strict")
             names = [str(key) for key in file if file.get(key, getclass=True) is h5py.Group]
             root = {key: text_of(file.attrs[key]) for key in file.attrs if not key.startswith("_")}
-            sizes = {g: sum(item.size or 0 for item in file[g].values() if hasattr(item, "size")) for g in names}
+            sizes = {g: sum(item.size or 0 for item in datasets(file[g])) for g in names}
         options["engine"] = "h5netcdf"
     small = sum(size for g, size in sizes.items() if g not in WIDE)
     if 8 * small > MAX_BYTES:
@@ -124,6 +124,3 @@ def _names(source: Any) -> Iterator[str]:
 def _dataset(source: Any, group: str) -> Any:
     found = source[group]
     return found.to_dataset() if hasattr(found, "to_dataset") and not hasattr(found, "to_array") else found
-
-
-__all__ = ("read_arviz", "read_arviz_contents")

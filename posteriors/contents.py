@@ -213,9 +213,7 @@ def _with_energy(contents: Contents, mcmc: Any) -> Contents:
     if energy is None:
         return contents
     flat = np.asarray(energy, float).reshape(-1)
-    return replace(
-        contents, variables=(*contents.variables, Variable("sample_stats", "energy", (), True, lambda: flat))
-    )
+    return replace(contents, variables=(*contents.variables, Variable("sample_stats", "energy", (), True, flat)))
 
 
 def stamp(path: Path) -> Stamp:

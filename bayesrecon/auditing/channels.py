@@ -4,6 +4,7 @@ Nothing here sees private data. Each function runs one attack and turns its resu
 effect is predicted and then measured by applying them and attacking again.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,14 +19,15 @@ from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.preimage import IGNORED, PreImages, invert_columns, standard_errors
+from bayesrecon.preimage import IGNORED, PreImages, invert_columns, linear_response, standard_errors
 from bayesrecon.resolution import decimal_step, resolution, round_to
 from bayesrecon.result import Recovery
 from bayesrecon.types import Model, Release
 
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)
-_TRIED = 128  # records on which a remedy is measured
+_TRIED = 256  # records on which a remedy is measured
+_MOST_RECORDS = 2000  # that are solved for, evenly spread
 _LISTED = 2  # statistics a remedy is reported for
 
 
@@ -198,13 +200,15 @@ def attack_log_likelihoods(attack: Attack) -> tuple[list[Finding], list[str]]:
     warnings: list[str] = []
     for variable in attack.contents.group("log_likelihood"):
         theta, values = attack.wide(variable)
-        columns = values.reshape(len(values), -1).T
+        columns = values.reshape(len(values), -1)
+        some = even(columns.shape[1], _MOST_RECORDS)
+        columns = columns[:, some].T
         if not np.isfinite(columns).all() or len(theta) < 4:
             warnings.append(f"{variable.where} holds missing or infinite values, or too few draws: it was not inverted")
             continue
         written = resolution(columns)
         noise = np.maximum(written.sd, 4 * np.spacing(np.abs(columns)))
-        reference = _for_rows(attack.reference, attack.known, len(columns))
+        reference = _for_rows(attack, variable.values[0].size, some)
         found = invert_columns(attack.model, theta, columns, noise, reference, attack.rng)
         limit = attack.thresholds.misfit if written.digits else 1e4
         fits = found.misfit < limit
@@ -234,7 +238,7 @@ def _records_finding(
     severity: Severity = "high" if sharp.mean() >= limits.share else "medium"
     ambiguous = int((found.ambiguous & fits).sum())
     summary = (
-        f"{int(sharp.sum())} of {len(found)} records come back from their own column at {label} ("
+        f"{int(sharp.sum())} of {len(found)} records{_of_all(variable, found)} come back from their column at {label} ("
         + ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
         + " in the middle)"
         + (f"; {ambiguous} have more than one solution" if ambiguous else "")
@@ -263,64 +267,57 @@ def _records_finding(
 def _pointwise_remedies(
     attack: Attack, found: PreImages, fits: np.ndarray, theta: np.ndarray, columns: np.ndarray, reference: Reference
 ) -> list[Remedy]:
-    """Rounder columns and fewer draws: the error of a field over some records, predicted by its standard errors."""
+    """Rounder columns and fewer draws: the error of a field over some records.
+
+    Predicted from a linearisation about the recovered records: the response to the rounding errors that would be added,
+    and the standard errors that fewer draws would leave. Sizes of errors are judged by their median.
+    """
     rng = attack.rng
-    some = np.flatnonzero(fits)
-    some = np.sort(rng.permutation(some)[:_TRIED])
-    field = next(iter(found.records))
-    if not np.issubdtype(np.asarray(found.records[field]).dtype, np.floating):
+    some = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
+    field = next(
+        (f for f, v in found.records.items() if attack.model.fields[f].domain.kind in ("real", "interval")), None
+    )
+    if field is None or not np.isfinite(found.se[field][some]).all():
         return []
     start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})
-    before = float(np.median(np.ravel(found.se[field][some])))
-    exact = np.asarray(found.records[field])[some].reshape(len(some), -1)
+    exact = _rows(found.records[field], some)
+    before = _typical(_rows(found.se[field], some) * rng.normal(size=exact.shape))
     written = resolution(columns)
-    now = written.digits or 17
-    plans: list[tuple[str, np.ndarray, int | None]] = [
-        (f"round to {k} digits", np.arange(len(theta)), k) for k in _ROUNDINGS[1:] if k < now
-    ]
-    plans += [(f"keep {t} draws", even(len(theta), t), None) for t in (300, 100) if 2 * t <= len(theta)]
     remedies = []
-    scale = float(np.max(attack.spread(field)))
-    for action, at, digits in plans:
-        values, step = columns[some], written.step[some]
-        if digits is not None:
-            values, step = round_to(values, digits), decimal_step(values, digits)
-        noise = np.full(values.shape, 10 * IGNORED)  # draws left out weigh nothing; shapes stay as they are
-        noise[:, at] = step[:, at] / np.sqrt(12)
-        predicted = _predicted_errors(attack, found, some, theta, noise, reference, field)
+
+    def attacked(values: np.ndarray, noise: np.ndarray) -> float:
         again = invert_columns(attack.model, theta, values, noise, start, attack.rng, starts=3)
-        error = np.abs(np.asarray(again.records[field]).reshape(len(some), -1) - exact)
-        # Single records can go astray; the middle of the errors says what an attacker gets of most.
-        measured = float(np.median(error) / _MEDIAN_OF_NORMAL)
-        remedies.append(Remedy(action, field, before, float(min(predicted, 10 * scale)), measured))
+        return _typical(_rows(again.records[field], np.arange(len(some))) - exact)
+
+    for digits in (k for k in _ROUNDINGS[1:] if k < (written.digits or 17)):
+        values = round_to(columns[some], digits)
+        moved = linear_response(attack.model, theta, found, some, values - columns[some], reference)
+        measured = attacked(values, decimal_step(values, digits) / np.sqrt(12))
+        remedies.append(Remedy(f"round to {digits} digits", field, before, _typical(moved[field]), measured))
+    for count in (t for t in (300, 100) if 2 * t <= len(theta)):
+        kept = even(len(theta), count)
+        noise = np.full((len(some), len(theta)), 10 * IGNORED)  # draws left out weigh nothing; shapes stay as they are
+        noise[:, kept] = written.step[some][:, kept] / np.sqrt(12)
+        se = standard_errors(attack.model, theta, found, some, noise, reference)[field]
+        errors = _rows(se, np.arange(len(some)))[None] * rng.normal(size=(200, *exact.shape))
+        # The kept draws are part of all draws: their distance misses the error of the latter.
+        measured = float(np.hypot(attacked(columns[some], noise), before))
+        remedies.append(Remedy(f"keep {count} draws", field, before, _typical(errors), measured))
     return remedies
 
 
-_MEDIAN_OF_NORMAL = 0.6744898
+def _of_all(variable: Variable, found: PreImages) -> str:
+    count = int(np.prod(variable.shape, dtype=int))
+    return f" tried, of {count}," if len(found) < count else ""
 
 
-def _predicted_errors(
-    attack: Attack,
-    found: PreImages,
-    some: np.ndarray,
-    theta: np.ndarray,
-    noise: np.ndarray,
-    reference: Reference,
-    field: str,
-) -> float:
-    """The size of a field's error whose median error is that of the records together, from the information matrices."""
-    from scipy.optimize import brentq
-    from scipy.stats import norm
+def _rows(values: Any, chosen: np.ndarray) -> np.ndarray:
+    return np.asarray(values, float)[chosen].reshape(len(chosen), -1)
 
-    se = standard_errors(attack.model, theta, found, some, noise, reference)[field].reshape(len(some), -1)
-    se = se[np.isfinite(se)]
-    if not se.size:
-        return float("inf")
 
-    def below(x: float) -> float:
-        return float(np.mean(2 * norm.cdf(x / se) - 1)) - 0.5
-
-    return float(brentq(below, 1e-6 * se.min(), 10 * se.max())) / _MEDIAN_OF_NORMAL
+def _typical(errors: Any) -> float:
+    """Standard deviation of a normal law with the errors' median size: single records that go astray do not rule it."""
+    return float(np.median(np.abs(errors)) / 0.6744898)
 
 
 def look_at_columns(contents: Contents, key: int) -> list[Finding]:
@@ -370,12 +367,14 @@ def attack_predictions(attack: Attack) -> tuple[list[Finding], list[str]]:
         if len(theta) < 30 or not np.isfinite(values).all():
             continue
         shape = attack.model.fields[field].shape
-        columns = np.moveaxis(values.reshape(len(values), -1, *shape), 0, 1)  # (N, K, *shape)
+        columns = values.reshape(len(values), -1, *shape)
+        some = even(columns.shape[1], _MOST_RECORDS)
+        columns = np.moveaxis(columns[:, some], 0, 1)  # (N, K, *shape)
         mean = columns.mean(axis=1)
         unknown = [f for f in attack.model.fields if f != field and f not in attack.known]
         if not unknown:
             continue
-        reference = _for_rows(attack.reference, attack.known, len(columns))
+        reference = _for_rows(attack, variable.values[0].size // math.prod(shape), some)
         found = invert_columns(
             attack.model,
             theta,
@@ -419,8 +418,8 @@ def _predictive_finding(attack: Attack, variable: Variable, field: str, found: P
         severity,
         "predictive draws give the design" + (" record by record" if severity != "low" else ""),
         (variable.where,),
-        f"{len(found)} columns of predictive draws, one per record: {int(vague.sum())} records' covariates come back "
-        f"better than a guess ({fields} in the middle), and the design's moments",
+        f"{len(found)} columns of predictive draws{_of_all(variable, found)}, one per record: "
+        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the middle), and the design's moments",
         "the model",
         tuple(items),
         (Remedy(f"drop {variable.where}: publish summaries of predictive checks"),),
@@ -454,10 +453,10 @@ def observed_fields(attack: Attack) -> list[str]:
     return [f for f in model.fields if not np.array_equal(np.asarray(simulated[f]), batch[f])]
 
 
-def _for_rows(reference: Reference, known: Mapping[str, Any], rows: int) -> Reference:
-    """Known fields belong to the columns row by row, where there are as many."""
-    fitting = {k: np.asarray(v) for k, v in known.items() if len(np.asarray(v)) == rows}
-    return replace(reference, known=fitting)
+def _for_rows(attack: Attack, count: int, chosen: np.ndarray) -> Reference:
+    """Known fields belong to the columns row by row, where there are as many of them."""
+    known = {k: np.asarray(v) for k, v in attack.known.items()}
+    return replace(attack.reference, known={k: v[chosen] for k, v in known.items() if len(v) == count})
 
 
 def _relative_errors(attack: Attack, found: PreImages) -> np.ndarray:

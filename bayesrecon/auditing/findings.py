@@ -144,7 +144,7 @@ class Audit:
     @property
     def severity(self) -> Severity:
         """The worst severity; "info" where nothing was found."""
-        return max((f.severity for f in self.findings), key=LEVELS.index, default="info")
+        return LEVELS[max((LEVELS.index(f.severity) for f in self.findings), default=0)]
 
     def fails(self, level: str) -> bool:
         """Whether a finding is at or above a level."""

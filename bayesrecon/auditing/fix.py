@@ -1,5 +1,6 @@
 """A cleaned copy: the draws of the model's parameters, and nothing else."""
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def _thinned(values: np.ndarray, count: int | None) -> np.ndarray:
 def write_clean(values: dict[str, np.ndarray], path: Path) -> Path:
     """Write draws to `.nc` (a group `posterior` that ArviZ opens) or `.npz`, without attributes or labels."""
     if path.suffix == ".npz":
-        write_whole(path, lambda t: np.savez(t, **values))
+        write_whole(path, lambda t: _write_npz(values, t))
         return path
     import xarray as xr
 
@@ -75,3 +76,11 @@ def write_clean(values: dict[str, np.ndarray], path: Path) -> Path:
     dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(length)})
     write_whole(path, lambda t: dataset.to_netcdf(t, group="posterior", engine="h5netcdf"))
     return path
+
+
+def _write_npz(values: dict[str, np.ndarray], path: Path) -> None:
+    """As `numpy.savez`, which takes names for its own arguments where they are "file" or "allow_pickle"."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in values.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)

@@ -40,7 +40,7 @@ def render(audit: "Audit") -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": _number, "records": _records}
-    template = environment.from_string((files(__package__) / "report.html").read_text(encoding="utf-8"))
+    template = environment.from_string((files("bayesrecon.auditing") / "report.html").read_text(encoding="utf-8"))
     plots = {id(f): [_markup(svg) for svg in _plots(f)] for f in (*audit, *(audit.fixed or ()))}
     return template.render(
         audit=audit,
