@@ -419,7 +419,8 @@ def _predictive_finding(attack: Attack, variable: Variable, field: str, found: P
         "predictive draws give the design" + (" record by record" if severity != "low" else ""),
         (variable.where,),
         f"{len(found)} columns of predictive draws{_of_all(variable, found)}, one per record: "
-        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the middle), and the design's moments",
+        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the middle), "
+        "and the design's moments",
         "the model",
         tuple(items),
         (Remedy(f"drop {variable.where}: publish summaries of predictive checks"),),
