@@ -2,9 +2,9 @@
 
     python benchmarks/audit.py [--subsets 200] [--gigabytes 1]
 
-Needs POSTERIOR_DB_PATH. Log densities and log likelihoods of kidiq's reference draws are computed from the true model, as
-a sampler would have written them, and rounded; the attacks see nothing else. With --gigabytes a CmdStan CSV set of that
-size is written to a temporary folder, audited in a process of its own, and deleted.
+Needs POSTERIOR_DB_PATH. Log densities and log likelihoods of kidiq's reference draws are computed from the true model
+as a sampler would have written them, and rounded; the attacks see nothing else. With --gigabytes a CmdStan CSV set of
+that size is written to a temporary folder, audited in a process of its own, and deleted.
 """
 
 import argparse
@@ -122,7 +122,7 @@ def pointwise(release, records):
 
 
 def attack(release, columns):
-    source = {k: v for k, v in constrained(release).items()} | {"log_lik": columns[None]}
+    source = constrained(release) | {"log_lik": columns[None]}
     found = bayesrecon.audit(source, release.model, remedies=False)
     return next(f for f in found if f.kind == "log-likelihood")
 
@@ -144,10 +144,8 @@ def remedies(release, records):
         for r in finding.remedies:
             if r.measured is not None:
                 ratios.append(r.predicted / r.measured)
-                print(
-                    f"  {finding.kind:15s}{r.action:34s}{r.statistic:14s}{r.before:10.2g}{r.predicted:10.2g}{r.measured:10.2g}"
-                    f"{ratios[-1]:7.2f}"
-                )
+                errors = f"{r.before:10.2g}{r.predicted:10.2g}{r.measured:10.2g}{ratios[-1]:7.2f}"
+                print(f"  {finding.kind:15s}{r.action:34s}{r.statistic:14s}{errors}")
     within = np.mean([0.75 <= q <= 1.25 for q in ratios])
     print(f"  {within:.0%} of {len(ratios)} within 25 %; {time.perf_counter() - start:.0f} s in all")
 
