@@ -86,7 +86,8 @@ def densities(release, records, subsets):
     for count, digits, limit in ((1000, 6, 0.2), (100, 6, 0.5), (20, 6, 0.5), (20, 8, 0.05)):
         found = [errors(rng.permutation(release.size)[:count], digits) for _ in range(subsets)]
         n = np.array([f["n"] for f in found])
-        text = f"N within {limit:g} in {np.mean(n < limit):.1%} of {subsets} random subsets (rms {np.sqrt(np.mean(n**2)):.4f})"
+        share, rms = np.mean(n < limit), np.sqrt(np.mean(n**2))
+        text = f"N within {limit:g} in {share:.1%} of {subsets} random subsets (rms {rms:.4f})"
         if count == 1000:
             text += f", means within 0.001 in {np.mean([max(f[m] for m in MEANS) < 1e-3 for f in found]):.1%}"
         print(f"  {digits} digits, {count:5d} draws        {text}")

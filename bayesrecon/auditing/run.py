@@ -8,19 +8,13 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.anchors import Reference
-from bayesrecon.auditing.channels import (
-    Attack,
-    attack_energies,
-    attack_log_densities,
-    attack_log_likelihoods,
-    attack_predictions,
-    look_at_columns,
-    open_release,
-)
+from bayesrecon.auditing.attack import Attack, open_release
 from bayesrecon.auditing.copies import find_copies
+from bayesrecon.auditing.densities import attack_energies, attack_log_densities
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.findings import Audit, Finding, Thresholds, ordered, with_score
 from bayesrecon.auditing.private import Private, read_private
+from bayesrecon.auditing.records import attack_log_likelihoods, attack_predictions, look_at_columns
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents, read_contents

@@ -1,197 +1,24 @@
-"""Side channels, run as attacks: what a file's numbers determine about the data, given the model.
-
-Nothing here sees private data. Each function runs one attack and turns its result into findings, with remedies whose
-effect is predicted and then measured by applying them and attacking again.
-"""
+"""Arrays with a value per draw and record, attacked: every record from its own column."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.anchors import Reference
-from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity, Thresholds
+from bayesrecon.auditing.attack import Attack
+from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity
 from bayesrecon.columns import summarise_columns
-from bayesrecon.densities import DensityRecovery, even, recover_from_log_density
-from bayesrecon.embedding import Progress
-from bayesrecon.errors import BayesreconError
+from bayesrecon.densities import even
 from bayesrecon.posteriors.contents import Contents, Variable
-from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.preimage import IGNORED, PreImages, invert_columns, linear_response, standard_errors
 from bayesrecon.resolution import decimal_step, resolution, round_to
-from bayesrecon.result import Recovery
-from bayesrecon.types import Model, Release
 
-_ROUNDINGS = (6, 5, 4, 3)
-_THINNINGS = (1000, 300, 100, 30)
+_ROUNDINGS = (5, 4, 3)
+_THINNINGS = (300, 100)
 _TRIED = 256  # records on which a remedy is measured
 _MOST_RECORDS = 2000  # that are solved for, evenly spread
-_LISTED = 2  # statistics a remedy is reported for
-
-
-@dataclass(frozen=True)
-class Attack:
-    """What every channel needs.
-
-    Attributes:
-        release: the draws of the file as a release of the model; its log densities where the file has them.
-        kept: `(T,)` positions of the release's draws among the file's.
-        reference: where the records lie, as the draws tell.
-        recovery: what the draws alone give.
-        remedies: whether to try what rounding and thinning leave.
-    """
-
-    contents: Contents
-    model: Model
-    release: Release
-    kept: np.ndarray
-    reference: Reference
-    recovery: Recovery | None
-    known: Mapping[str, Any]
-    thresholds: Thresholds
-    remedies: bool
-    key: int
-    progress: Progress | None = None
-
-    @property
-    def rng(self) -> np.random.Generator:
-        return np.random.default_rng(self.key)
-
-    def wide(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
-        """Draws `(K, d)` and values `(K, ...)` of a wide variable, where both exist."""
-        position = {int(k): i for i, k in enumerate(self.kept)}
-        at = [(position[int(r)], i) for i, r in enumerate(self.contents.rows) if int(r) in position]
-        mine, theirs = (np.array(part, int) for part in zip(*at, strict=True))
-        return np.asarray(self.release.theta)[mine], variable.values[theirs]
-
-    def spread(self, field: str) -> np.ndarray:
-        """How far a field's values lie apart, as far as is known."""
-        if field in self.reference.scale:
-            return np.asarray(self.reference.scale[field], float)
-        domain = self.model.fields[field].domain
-        return np.asarray(np.std(domain.levels) if domain.levels else 1.0)
-
-
-def open_release(contents: Contents, model: Model) -> tuple[Release, np.ndarray]:
-    """The draws as a release of the model, and which of the file's draws they are."""
-    draws = contents.draws
-    if draws is None:
-        raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
-    count = draws.chains * draws.length
-    numbered = replace(draws, log_density=np.arange(count, dtype=float).reshape(draws.chains, draws.length))
-    release = from_draws(numbered, model, ignore_unknown=True)
-    kept = np.asarray(release.log_density, int)
-    density = None if draws.log_density is None else draws.log_density.reshape(-1)[kept]
-    return replace(release, log_density=density), kept
-
-
-def attack_log_densities(attack: Attack) -> tuple[list[Finding], list[str]]:
-    """`lp__`, `lp` or minus `potential_energy`: exact statistics."""
-    release = attack.release
-    if release.log_density is None:
-        return [], []
-    given = np.asarray(release.log_density)
-    if not np.isfinite(given).all() or np.ptp(given) == 0:
-        return [], ["the log densities hold missing values, or one value only: they were not attacked"]
-    found = recover_from_log_density(release, known=attack.known, key=attack.key, progress=attack.progress)
-    where = _where(attack.contents, ("lp__", "lp", "potential_energy"))
-    limit = attack.thresholds.misfit
-    written = found.resolution.label
-    # Arithmetic in single precision leaves errors of its own, which the residuals show.
-    if found.misfit > (limit if found.resolution.digits else 1e3 * limit):
-        return [], [
-            f"{', '.join(where)}: not the log density of {attack.model.name} at these draws (residuals of "
-            f"{found.misfit:.2g} times the rounding error); another prior, other data terms, or another model"
-        ]
-    exact = any(r.name == "n" and r.se is not None and r.se < attack.thresholds.exact_count for r in found.rows)
-    severity: Severity = "medium" if exact or _sharper(found, attack.recovery) > 10 else "low"
-    count = f"{found.rank} features of the data" if found.gap else "statistics of the data"
-    summary = (
-        f"{found.draws} log densities at {written} determine {count}"
-        + (f": n = {_value(found, 'n')}" if exact else "")
-        + (
-            f", {_sharper(found, attack.recovery):.0f} times sharper than the draws alone"
-            if _sharper(found, attack.recovery) > 1.5
-            else ""
-        )
-    )
-    finding = Finding(
-        "log-density",
-        severity,
-        "log densities give statistics of the data" + (" exactly" if exact else ""),
-        where,
-        summary,
-        "the model and its prior",
-        _items(found.rows),
-        (Remedy(f"drop {', '.join(where)}"), *(_density_remedies(found, attack.rng) if attack.remedies else ())),
-        drop=where,
-    )
-    return [finding], []
-
-
-def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[Remedy]:
-    """Rounder log densities, and fewer draws of them."""
-    remedies = []
-    now = {row.name: row.se for row in found.rows}
-    names = [name for name in found.names if now[name]][:_LISTED]
-    at = [found.names.index(name) for name in names]
-    digits = found.resolution.digits or 17
-    plans = [(f"round the log density to {k} digits", None, k) for k in _ROUNDINGS if k < digits]
-    if found.resolution.digits:
-        few = [t for t in _THINNINGS if found.rank + 12 <= t and 4 * t <= found.draws]
-        plans += [(f"keep {t} draws", t, digits) for t in few]
-    for action, count, k in plans:
-        step = decimal_step(found.given, k)
-        # Where a step swallows the whole variation nothing is left to attack.
-        if np.median(step) > 4 * found.given.std():
-            remedies.append(Remedy(f"{action}: nothing is left of them"))
-            continue
-        predicted, measured = found.tried(count, k, rng)
-        for i, name in zip(at, names, strict=True):
-            remedies.append(Remedy(action, name, now[name], float(predicted[i]), float(measured[i])))
-    return remedies
-
-
-def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
-    """How much smaller the errors are than those of the draws alone, in the middle."""
-    if recovery is None:
-        return 1.0
-    draws = {row.name: row.se for row in recovery if row.se}
-    ratios = [draws[r.name] / r.se for r in found.rows if r.se and draws.get(r.name)]
-    return float(np.median(ratios)) if ratios else 1.0
-
-
-def attack_energies(attack: Attack) -> tuple[list[Finding], list[str]]:
-    """`energy`: minus the log density plus kinetic noise, a regression with errors."""
-    if attack.release.log_density is not None:
-        return [], []  # it says the same, less well
-    for variable in attack.contents.group("sample_stats"):
-        if variable.name not in ("energy", "energy__") or variable.shape:
-            continue
-        energy = variable.values[attack.kept]
-        if not np.isfinite(energy).all() or len(energy) < 200:
-            return [], []
-        found = recover_from_log_density(
-            attack.release, log_density=-energy, kinetic=True, known=attack.known, key=attack.key
-        )
-        useful = [r for r in found.rows if r.se and r.estimate is not None and r.se < 0.5 * abs(r.estimate)]
-        if not useful:
-            return [], []
-        finding = Finding(
-            "energy",
-            "low",
-            "energies carry the log density under kinetic noise",
-            (variable.where,),
-            f"{len(energy)} energies determine statistics of the data as a regression with errors",
-            "the model and its prior",
-            _items(found.rows),
-            (Remedy(f"drop {variable.where}"),),
-            drop=(variable.where,),
-        )
-        return [finding], []
-    return [], []
 
 
 def attack_log_likelihoods(attack: Attack) -> tuple[list[Finding], list[str]]:
@@ -289,12 +116,12 @@ def _pointwise_remedies(
         again = invert_columns(attack.model, theta, values, noise, start, attack.rng, starts=3)
         return _typical(_rows(again.records[field], np.arange(len(some))) - exact)
 
-    for digits in (k for k in _ROUNDINGS[1:] if k < (written.digits or 17)):
+    for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[some], digits)
         moved = linear_response(attack.model, theta, found, some, values - columns[some], reference)
         measured = attacked(values, decimal_step(values, digits) / np.sqrt(12))
         remedies.append(Remedy(f"round to {digits} digits", field, before, _typical(moved[field]), measured))
-    for count in (t for t in (300, 100) if 2 * t <= len(theta)):
+    for count in (t for t in _THINNINGS if 2 * t <= len(theta)):
         kept = even(len(theta), count)
         noise = np.full((len(some), len(theta)), 10 * IGNORED)  # draws left out weigh nothing; shapes stay as they are
         noise[:, kept] = written.step[some][:, kept] / np.sqrt(12)
@@ -479,17 +306,3 @@ def _record_items(found: PreImages) -> tuple[Item, ...]:
                 Item(f"mean({name})", float(values[good].mean()), float(np.sqrt(np.mean(se[good] ** 2) / good.sum())))
             )
     return tuple(items)
-
-
-def _items(rows: Any) -> tuple[Item, ...]:
-    return tuple(Item(r.name, r.estimate, r.se) for r in rows if r.estimate is not None)
-
-
-def _value(found: DensityRecovery, name: str) -> str:
-    row = found[name]
-    return f"{row.estimate:.8g} ± {row.se:.2g}"
-
-
-def _where(contents: Contents, names: tuple[str, ...]) -> tuple[str, ...]:
-    found = tuple(v.where for v in contents.group("sample_stats") if v.name in names)
-    return found or ("log density",)
