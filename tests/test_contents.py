@@ -96,7 +96,9 @@ def test_what_the_installed_arviz_writes(tmp_path, how):
         data.to_netcdf(str(tmp_path / "a.nc"))
     if how == "zarr":
         pytest.importorskip("zarr")
-        data.to_datatree().to_zarr(tmp_path / "a.zarr", consolidated=False)  # as arviz says where zarr is version 3
+        data.to_datatree().to_zarr(
+            tmp_path / "a.zarr", zarr_format=2, consolidated=False
+        )  # as arviz says where zarr is version 3
     source = {"object": data, "netcdf": tmp_path / "a.nc", "zarr": tmp_path / "a.zarr"}[how]
     found = read_contents(source)
     np.testing.assert_allclose(found.draws.values["mu"], MU)

@@ -92,7 +92,9 @@ class Finding:
     drop: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types only; of the records, the first rows."""
+        """Plain types only, None for numbers that do not exist; of the records, the first rows."""
+        from bayesrecon.cli.console import nulls
+
         document = {k: getattr(self, k) for k in ("kind", "severity", "title", "summary", "needs")}
         document |= {"where": list(self.where), "drop": list(self.drop)}
         document["evidence"] = [asdict(item) for item in self.evidence]
@@ -100,7 +102,7 @@ class Finding:
         document["records"] = {k: _plain(v) for k, v in self.records.items()}
         document["errors"] = {k: _plain(v) for k, v in self.errors.items()}
         document["score"] = None if self.score is None else asdict(self.score)
-        return document
+        return nulls(document)
 
 
 _SHOWN = 10  # records in the JSON document: the report must not be a second copy of the data

@@ -135,7 +135,7 @@ def _pointwise_remedies(
 
 def _of_all(variable: Variable, found: PreImages) -> str:
     count = int(np.prod(variable.shape, dtype=int))
-    return f" tried, of {count}," if len(found) < count else ""
+    return f" (of {count})" if len(found) < count else ""
 
 
 def _rows(values: Any, chosen: np.ndarray) -> np.ndarray:
