@@ -1,6 +1,6 @@
 """What side channels give away: exact statistics, records, remedies, and the reading of large CSV sets.
 
-    python benchmarks/audit.py [--subsets 200] [--gigabytes 1]
+    python benchmarks/audit.py [densities] [pointwise] [remedies] [--subsets 200] [--gigabytes 1]
 
 Needs POSTERIOR_DB_PATH. Log densities and log likelihoods of kidiq's reference draws are computed from the true model
 as a sampler would have written them, and rounded; the attacks see nothing else. With --gigabytes a CmdStan CSV set of
@@ -196,14 +196,19 @@ def large(release, records, gigabytes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
     parser.add_argument("--subsets", type=int, default=200)
     parser.add_argument("--gigabytes", type=float, default=0.0)
     options = parser.parse_args()
     release = from_posteriordb(NAME)
     records = shipped()["kidscore_momiq"].records(read_data(open_database(), NAME))
-    densities(release, records, options.subsets)
-    pointwise(release, records)
-    remedies(release, records)
+    chosen = options.parts or ["densities", "pointwise", "remedies"]
+    if "densities" in chosen:
+        densities(release, records, options.subsets)
+    if "pointwise" in chosen:
+        pointwise(release, records)
+    if "remedies" in chosen:
+        remedies(release, records)
     if options.gigabytes:
         large(release, records, options.gigabytes)
 
