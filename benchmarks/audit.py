@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 import bayesrecon
+from bayesrecon.anchors import Reference
 from bayesrecon.densities import even, recover_from_log_density
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.evaluate.audit import score_records
@@ -27,7 +28,8 @@ from bayesrecon.models import load, shipped
 from bayesrecon.posteriors import from_posteriordb, nuts
 from bayesrecon.posteriors.database import open_database, read_data
 from bayesrecon.precision import x64
-from bayesrecon.resolution import round_to
+from bayesrecon.preimage import invert_columns
+from bayesrecon.resolution import resolution, round_to
 
 NAME = "kidiq-kidscore_momiq"
 MEANS, ALL = (
@@ -113,7 +115,12 @@ def pointwise(release, records):
     data["y"] = (rng.random(500) < 1 / (1 + np.exp(-eta))).astype(int)
     model = load("logistic_regression", covariates=covariates, response="y")
     fit = nuts(model, data, draws=250, chains=4, key=0)
-    found = attack(fit, round_to(log_likelihoods(model, fit.theta, data), 6))
+    columns = round_to(log_likelihoods(model, fit.theta, data), 6).T
+    # Standardised covariates: where they lie is no secret, and the draws need not be attacked first.
+    around = Reference(model.fields).recentred(dict.fromkeys(covariates, 0.0), dict.fromkeys(covariates, 1.0))
+    with x64():
+        theta, noise = np.asarray(fit.theta), resolution(columns).sd
+        found = invert_columns(model, theta, columns, noise, around, np.random.default_rng(0))
     share = np.mean(np.all([np.abs(found.records[f] - data[f]) <= 0.01 * np.ptp(data[f]) for f in data], axis=0))
     score = score_records(found.records, data)
     print(
