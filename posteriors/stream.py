@@ -5,6 +5,7 @@ sampler's and the model's columns of every draw, or of evenly spaced ones beyond
 for every record at evenly spaced draws.
 """
 
+import codecs
 import hashlib
 import re
 import warnings
@@ -140,6 +141,7 @@ def _read(path: Path, plan: _Plan, skip: int, tell: Any) -> _Chain:
         for line in lines:
             number += 1
             size += len(line) + 1
+            line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
             if not line or line[0] == 35:  # '#'
                 if line and len(chain.comments) < _COMMENT_LINES:
                     chain.comments.append(line.decode("utf-8", "replace").lstrip("# ").rstrip())

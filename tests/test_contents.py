@@ -157,7 +157,16 @@ def test_lines_may_cross_blocks(tmp_path, monkeypatch):
     np.testing.assert_array_equal(pieces.draws.values["beta"], whole.draws.values["beta"])
 
 
-def damaged(text, paths):
+def test_a_mark_of_byte_order_is_no_header(tmp_path):
+    paths = cmdstan(tmp_path)
+    whole = read_contents(paths[:1])
+    paths[0].write_text("\ufeff" + paths[0].read_text(), encoding="utf-8")
+    marked = read_contents(paths[:1])
+    assert marked.comments == whole.comments
+    np.testing.assert_array_equal(marked.draws.values["beta"], whole.draws.values["beta"])
+
+
+def damaged(text):
     return {
         "a cell": text.replace("0.8\n", "0.8\n1,2\n", 1),
         "no number": text.replace(text.splitlines()[8].split(",")[2], "abc", 1),
@@ -170,7 +179,7 @@ def damaged(text, paths):
 @pytest.mark.parametrize("damage", ["a cell", "no number", "cut", "empty", "header only"])
 def test_damaged_csv(tmp_path, damage):
     paths = cmdstan(tmp_path)
-    paths[0].write_text(damaged(paths[0].read_text(), paths)[damage])
+    paths[0].write_text(damaged(paths[0].read_text())[damage])
     with pytest.raises(BayesreconError) as caught:
         read_contents(paths)
     assert "\n" not in str(caught.value)
