@@ -38,7 +38,7 @@ from bayesrecon.types import Model, Release
 _POINTS = 512  # parameter vectors on which the basis is built
 _PROBES = 512
 _FEW = 64  # draws below which a decaying spectrum is not attacked
-_TRIALS = 40  # of a remedy, measured or predicted
+_TRIALS = 60  # of a remedy, measured or predicted
 _MOST = 20_000  # draws at even distances that are used
 _ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
 _Z95 = 1.959964

@@ -69,7 +69,7 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[
     digits = found.resolution.digits or 17
     plans = [(f"round the log density to {k} digits", None, k) for k in _ROUNDINGS if k < digits]
     if found.resolution.digits:
-        few = [t for t in _THINNINGS if found.rank + 12 <= t and 4 * t <= found.draws]
+        few = [t for t in _THINNINGS if found.rank + 12 <= t and 16 * t <= found.draws]
         plans += [(f"keep {t} draws", t, digits) for t in few]
     for action, count, k in plans:
         step = decimal_step(found.given, k)
