@@ -12,6 +12,7 @@ if (_root / "pyproject.toml").is_file():
     __path__ = [*__path__, str(_root)]
 
 _LAZY = {
+    "Audit": "bayesrecon.auditing.findings",
     "BayesreconError": "bayesrecon.errors",
     "Diagnosis": "bayesrecon.diagnosis",
     "Deletion": "bayesrecon.types",
@@ -22,6 +23,7 @@ _LAZY = {
     "Recovery": "bayesrecon.result",
     "Release": "bayesrecon.types",
     "Slicing": "bayesrecon.gradient",
+    "audit": "bayesrecon.auditing.run",
     "bound": "bayesrecon.bounds",
     "deletion": "bayesrecon.types",
     "diagnose": "bayesrecon.diagnosis",

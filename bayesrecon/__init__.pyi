@@ -2,6 +2,8 @@ from bayesrecon import evaluate as evaluate
 from bayesrecon import models as models
 from bayesrecon import plots as plots
 from bayesrecon import posteriors as posteriors
+from bayesrecon.auditing.findings import Audit as Audit
+from bayesrecon.auditing.run import audit as audit
 from bayesrecon.bounds import bound as bound
 from bayesrecon.diagnosis import Diagnosis as Diagnosis
 from bayesrecon.diagnosis import diagnose as diagnose

@@ -137,6 +137,14 @@ def _normal_noise(
     return weights @ residual, (residual * weights[:, None]).T @ residual
 
 
+def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray:
+    """Value functions of the basis at the atoms, `sum_m A_mk l(theta_t, z_m)`, `(T, r)`."""
+    chunk = 2 ** int(np.clip(np.log2(CHUNK / len(basis.coefficients)), 0, 14))
+    chunk = min(chunk, _power_of_two(len(theta)))
+    blocks = _blocks(theta, np.ones(len(theta)), chunk)
+    return np.concatenate([np.asarray(_values(model, t, basis.records, basis.coefficients))[:n] for t, _, n in blocks])
+
+
 @dataclass(frozen=True)
 class Embedding:
     """A release seen through a metric: the source of `gram`, `target`, `noise` and the value kernel.

@@ -44,19 +44,20 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
     if all(f in attacker.known for f in attacker.fields):
         return reference, rank
     if rank is not None:
-        return _follow_moments(embedding, reference, attacker, rng, atoms, rank), rank
+
+        def solve(law: Reference) -> Fit:
+            return fit(embedding, law, rng, atoms=atoms, label="locating", expected=rank)
+
+        return follow_moments(solve, reference, attacker), rank
     return _follow_measure(embedding, reference, attacker, rng, atoms), None
 
 
-def _follow_moments(
-    embedding: Embedding,
-    reference: Reference,
-    attacker: Knowledge,
-    rng: np.random.Generator,
-    atoms: np.ndarray,
-    rank: int,
-) -> Reference:
-    """Finite rank: means and variances are exact functions of the embedding wherever the records lie."""
+def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, attacker: Knowledge) -> Reference:
+    """Finite rank: means and variances are exact functions of the embedding wherever the records lie.
+
+    Args:
+        solve: the embedding solved on generic records of a law.
+    """
     unknown = [f for f in attacker.fields if f not in attacker.aside]
     mean = {f: np.zeros(attacker.fields[f].shape) for f in unknown}
     sd = {f: np.ones(attacker.fields[f].shape) for f in unknown}
@@ -64,7 +65,7 @@ def _follow_moments(
     for _ in range(_PASSES):
         found = components(attacker.fields, attacker.aside, mean, sd)
         library = moments(found)
-        solved = fit(embedding, reference, rng, atoms=atoms, label="locating", expected=rank)
+        solved = solve(reference)
         values = library.evaluate(solved.probes)
         projection = solved.project(values)
         totals = dict(zip(library.parts, solved.moments.target @ projection.beta, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.embedding import Progress
 from bayesrecon.joint import JointEmbedding
 from bayesrecon.pooling import pool
-from bayesrecon.precision import in_float64
+from bayesrecon.precision import in_float64, x64
 from bayesrecon.problem import Problem, solve_release
 from bayesrecon.result import Recovery, Row
 from bayesrecon.solve import fit
@@ -75,6 +75,12 @@ def recover(
     if isinstance(release, Release):
         return _recover(release, statistics, options)[1]
     return _recover_pooled(list(release), statistics, options)
+
+
+def recover_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
+    """As `recover`, with the solved problem beside the result; takes `recover`'s options."""
+    with x64():
+        return _recover(release, statistics, {"coordinates": "unconstrained", **options})
 
 
 def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> tuple[Problem, Recovery]:

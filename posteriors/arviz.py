@@ -48,7 +48,7 @@ def read_arviz(source: Any, *, name: str | None = None) -> Draws:
     if posterior is None:
         raise BayesreconError(f"a {type(source).__name__} without a group 'posterior' holds no draws")
     root = getattr(source, "attrs", None) or {}
-    return _convert(posterior, _group(source, "sample_stats"), root, name or "draws")
+    return convert(posterior, _group(source, "sample_stats"), root, name or "draws")
 
 
 def _read_netcdf(path: Path, name: str) -> Draws:
@@ -59,8 +59,8 @@ def _read_netcdf(path: Path, name: str) -> Draws:
         with h5py.File(path, "r") as file:
             file.attrs.get("_nc3_strict")
             groups = [str(key) for key in file if file.get(key, getclass=True) is h5py.Group]
-            root = {key: _text(file.attrs[key]) for key in file.attrs if key.startswith(PREFIX)}
-            sizes = [item.size or 0 for key in READ & set(groups) for item in _datasets(file[key])]
+            root = {key: text_of(file.attrs[key]) for key in file.attrs if key.startswith(PREFIX)}
+            sizes = [item.size or 0 for key in READ & set(groups) for item in datasets(file[key])]
         return _read_groups(path, name, groups, root, sizes, engine="h5netcdf")
 
 
@@ -92,16 +92,16 @@ def _read_groups(
     options |= {"decode_times": False, "decode_timedelta": False}
     with xr.open_dataset(path, group="posterior", **options) as posterior:
         if "sample_stats" not in groups:
-            return _convert(posterior, None, root, name)
+            return convert(posterior, None, root, name)
         with xr.open_dataset(path, group="sample_stats", **options) as stats:
-            return _convert(posterior, stats, root, name)
+            return convert(posterior, stats, root, name)
 
 
-def _datasets(group: Any) -> list[Any]:
+def datasets(group: Any) -> list[Any]:
     return [item for item in group.values() if hasattr(item, "size")]
 
 
-def _text(value: Any) -> Any:
+def text_of(value: Any) -> Any:
     """The netCDF C library stores text as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
@@ -115,7 +115,7 @@ def _group(source: Any, key: str) -> Any:
     return group if hasattr(group, "data_vars") else None
 
 
-def _convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
+def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
     variables = {str(key): value for key, value in posterior.data_vars.items() if is_numeric(value.dtype)}
     if not variables:
         raise BayesreconError(f"{name}: the group 'posterior' has no numeric variables")

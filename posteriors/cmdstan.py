@@ -63,7 +63,7 @@ def read_cmdstan(source: Any, *, name: str | None = None) -> Draws:
                 f"{path}: {len(matrix)} draws, but {paths[0]} has {len(chains[0])} (chains of unequal length)"
             )
         chains.append(matrix)
-    name = name or _shared_name(paths)
+    name = name or shared_name(paths)
     with reading(name, "CmdStan draws"):
         return _convert(header, np.stack(chains), name, keep_log_density=not exact)
 
@@ -100,7 +100,7 @@ def _read_chain(path: Path) -> tuple[list[str], np.ndarray, bool]:
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
-        settings, header = _read_header(path, file)
+        settings, header = read_header(path, file)
         exact = settings.get("algorithm") == "fixed_param"
         first = next((line for line in file if line.split("#")[0].strip()), None)
         if first is None:
@@ -116,14 +116,14 @@ def _read_chain(path: Path) -> tuple[list[str], np.ndarray, bool]:
             raise BayesreconError(f"{path}: {detail} of the draws (a truncated or edited file?)") from error
     if rows.shape[1] != len(header):
         raise BayesreconError(f"{path}: rows of {rows.shape[1]} fields under a header of {len(header)}")
-    warmup = 0 if exact else _saved_warmup(path, settings)
-    _check_complete(path, settings)
+    warmup = 0 if exact else saved_warmup(path, settings)
+    check_complete(path, settings)
     if len(rows) <= warmup:
         raise BayesreconError(f"{path}: holds warm-up draws only ({len(rows)} of {warmup})")
     return header, rows[warmup:], exact
 
 
-def _read_header(path: Path, file: TextIO) -> tuple[Settings, list[str]]:
+def read_header(path: Path, file: TextIO) -> tuple[Settings, list[str]]:
     settings: Settings = {}
     while line := file.readline(MAX_LINE):
         if len(line) == MAX_LINE:
@@ -142,13 +142,13 @@ def _read_header(path: Path, file: TextIO) -> tuple[Settings, list[str]]:
     return settings, [column.strip() for column in line.strip().split(",")]
 
 
-def _saved_warmup(path: Path, settings: Settings) -> int:
+def saved_warmup(path: Path, settings: Settings) -> int:
     if settings.get("save_warmup", "0").lower() not in ("1", "true"):
         return 0
     return _saved(path, settings, "num_warmup" if "num_warmup" in settings else "warmup")  # as RStan has it
 
 
-def _check_complete(path: Path, settings: Settings) -> None:
+def check_complete(path: Path, settings: Settings) -> None:
     """A chain that stopped early is welcome, but not a last row that may end in half a number."""
     if "num_samples" not in settings:  # not CmdStan's own file, which ends every row
         return
@@ -170,6 +170,6 @@ def _saved(path: Path, settings: Settings, key: str) -> int:
     return -(-counts[0] // counts[1])
 
 
-def _shared_name(paths: list[Path]) -> str:
+def shared_name(paths: list[Path]) -> str:
     """The first file's name, without the chain's number where there are several."""
     return paths[0].stem if len(paths) == 1 else re.sub(r"[-_.][0-9]+$", "", paths[0].stem)

@@ -128,6 +128,22 @@ def read_reference_draws(database: Any, name: str, *, draws: int | None = None) 
     return result if draws is None else result.last(draws)
 
 
+def read_draws_file(path: Path) -> Draws:
+    """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it.
+
+    Raises:
+        BayesreconError: no such file, damage, or another layout.
+    """
+    if path.suffix.lower() == ".zip":
+        content = _read_json(path)
+    else:
+        if path.stat().st_size > MAX_JSON:
+            raise BayesreconError(f"{path.name}: larger than {MAX_JSON / 2**30:g} GiB, refused")
+        with reading(path.name, "JSON"):
+            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_repeats)
+    return Draws(_chains(path, content), name=path.name.split(".")[0])
+
+
 def read_data(database: Any, name: str) -> dict[str, Any]:
     """The data of a posterior, or a data set by its own name, as the JSON object given to Stan.
 

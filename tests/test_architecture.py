@@ -27,9 +27,13 @@ EVERYTHING = [
     *PACKAGE,
     *sorted(p for folder in ("tests", "examples", "benchmarks") for p in (ROOT / folder).rglob("*.py")),
 ]
-APPLICATIONS = {"__main__", "audit", "demo", "report", "verdict"}
+APPLICATIONS = {"__main__", "demo", "verdict"}
 CORE = [p for p in PACKAGE if p.parent == ROOT / "bayesrecon" and p.stem not in APPLICATIONS]
-ATTACK = [p for p in PACKAGE if not {"cli", "evaluate"} & set(p.parts) and p.stem not in APPLICATIONS]
+# Of the audit, the attacks are bound by the same rule; what scores them and what looks for copies is not.
+SCORING = {ROOT / "bayesrecon/auditing" / name for name in ("copies.py", "findings.py", "run.py")}
+ATTACK = [
+    p for p in PACKAGE if not {"cli", "evaluate"} & set(p.parts) and p.stem not in APPLICATIONS and p not in SCORING
+]
 HEAVY = {"numpyro", "arviz", "posteriordb", "matplotlib", "pandas", "sklearn", "xarray", "h5py", "typer", "rich"}
 
 

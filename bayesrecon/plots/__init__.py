@@ -7,6 +7,9 @@ Every function draws into the `ax` it is given, or into a new pyplot figure, and
 here shows a figure, chooses a backend or changes a global setting; matplotlib is imported on first use.
 """
 
+from bayesrecon.plots.audit import plot_audit as plot_audit
+from bayesrecon.plots.audit import plot_pointwise as plot_pointwise
+from bayesrecon.plots.audit import plot_remedies as plot_remedies
 from bayesrecon.plots.bounds import plot_bounds as plot_bounds
 from bayesrecon.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum as plot_diagnosis_spectrum

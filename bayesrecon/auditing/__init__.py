@@ -1,0 +1,1 @@
+"""May this file be published? Side channels run as attacks, plain copies found, remedies measured."""

@@ -1,0 +1,72 @@
+"""What every attack of an audit starts from: the contents of a file, read as a release of a model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.anchors import Reference
+from bayesrecon.auditing.findings import Thresholds
+from bayesrecon.embedding import Progress
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.contents import Contents, Variable
+from bayesrecon.posteriors.sources import from_draws
+from bayesrecon.result import Recovery
+from bayesrecon.types import Model, Release
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What every channel needs.
+
+    Attributes:
+        release: the draws of the file as a release of the model; its log densities where the file has them.
+        kept: `(T,)` positions of the release's draws among the file's.
+        reference: where the records lie, as the draws tell.
+        recovery: what the draws alone give.
+        remedies: whether to try what rounding and thinning leave.
+    """
+
+    contents: Contents
+    model: Model
+    release: Release
+    kept: np.ndarray
+    reference: Reference
+    recovery: Recovery | None
+    known: Mapping[str, Any]
+    thresholds: Thresholds
+    remedies: bool
+    key: int
+    progress: Progress | None = None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.key)
+
+    def wide(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
+        """Draws `(K, d)` and values `(K, ...)` of a wide variable, where both exist."""
+        position = {int(k): i for i, k in enumerate(self.kept)}
+        at = [(position[int(r)], i) for i, r in enumerate(self.contents.rows) if int(r) in position]
+        mine, theirs = (np.array(part, int) for part in zip(*at, strict=True))
+        return np.asarray(self.release.theta)[mine], variable.values[theirs]
+
+    def spread(self, field: str) -> np.ndarray:
+        """How far a field's values lie apart, as far as is known."""
+        if field in self.reference.scale:
+            return np.asarray(self.reference.scale[field], float)
+        domain = self.model.fields[field].domain
+        return np.asarray(np.std(domain.levels) if domain.levels else 1.0)
+
+
+def open_release(contents: Contents, model: Model) -> tuple[Release, np.ndarray]:
+    """The draws as a release of the model, and which of the file's draws they are."""
+    draws = contents.draws
+    if draws is None:
+        raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
+    count = draws.chains * draws.length
+    numbered = replace(draws, log_density=np.arange(count, dtype=float).reshape(draws.chains, draws.length))
+    release = from_draws(numbered, model, ignore_unknown=True)
+    kept = np.asarray(release.log_density, int)
+    density = None if draws.log_density is None else draws.log_density.reshape(-1)[kept]
+    return replace(release, log_density=density), kept

@@ -1,0 +1,137 @@
+"""Log densities and energies of a file, attacked: exact statistics, and what rounding and thinning would leave."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.auditing.attack import Attack
+from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity
+from bayesrecon.densities import DensityRecovery, recover_from_log_density
+from bayesrecon.posteriors.contents import Contents
+from bayesrecon.resolution import decimal_step
+from bayesrecon.result import Recovery
+
+_ROUNDINGS = (6, 5, 4, 3)
+_THINNINGS = (1000, 300, 100, 30)
+_LISTED = 2  # statistics a remedy is reported for
+
+
+def attack_log_densities(attack: Attack) -> tuple[list[Finding], list[str]]:
+    """`lp__`, `lp` or minus `potential_energy`: exact statistics."""
+    release = attack.release
+    if release.log_density is None:
+        return [], []
+    given = np.asarray(release.log_density)
+    if not np.isfinite(given).all() or np.ptp(given) == 0:
+        return [], ["the log densities hold missing values, or one value only: they were not attacked"]
+    found = recover_from_log_density(release, known=attack.known, key=attack.key, progress=attack.progress)
+    where = _where(attack.contents, ("lp__", "lp", "potential_energy"))
+    limit = attack.thresholds.misfit
+    written = found.resolution.label
+    # Arithmetic in single precision leaves errors of its own, which the residuals show.
+    if found.misfit > (limit if found.resolution.digits else 1e3 * limit):
+        return [], [
+            f"{', '.join(where)}: not the log density of {attack.model.name} at these draws (residuals of "
+            f"{found.misfit:.2g} times the rounding error); another prior, other data terms, or another model"
+        ]
+    exact = any(r.name == "n" and r.se is not None and r.se < attack.thresholds.exact_count for r in found.rows)
+    severity: Severity = "medium" if exact or _sharper(found, attack.recovery) > 10 else "low"
+    count = f"{found.rank} features of the data" if found.gap else "statistics of the data"
+    summary = (
+        f"{found.draws} log densities at {written} determine {count}"
+        + (f": n = {_value(found, 'n')}" if exact else "")
+        + (
+            f", {_sharper(found, attack.recovery):.0f} times sharper than the draws alone"
+            if _sharper(found, attack.recovery) > 1.5
+            else ""
+        )
+    )
+    finding = Finding(
+        "log-density",
+        severity,
+        "log densities give statistics of the data" + (" exactly" if exact else ""),
+        where,
+        summary,
+        "the model and its prior",
+        _items(found.rows),
+        (Remedy(f"drop {', '.join(where)}"), *(_density_remedies(found, attack.rng) if attack.remedies else ())),
+        drop=where,
+    )
+    return [finding], []
+
+
+def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[Remedy]:
+    """Rounder log densities, and fewer draws of them."""
+    remedies = []
+    now = {row.name: row.se for row in found.rows}
+    names = [name for name in found.names if now[name]][:_LISTED]
+    at = [found.names.index(name) for name in names]
+    digits = found.resolution.digits or 17
+    plans = [(f"round the log density to {k} digits", None, k) for k in _ROUNDINGS if k < digits]
+    if found.resolution.digits:
+        few = [t for t in _THINNINGS if found.rank + 12 <= t and 16 * t <= found.draws]
+        plans += [(f"keep {t} draws", t, digits) for t in few]
+    for action, count, k in plans:
+        step = decimal_step(found.given, k)
+        # Where a step swallows the whole variation nothing is left to attack.
+        if np.median(step) > 4 * found.given.std():
+            remedies.append(Remedy(f"{action}: nothing is left of them"))
+            continue
+        predicted, measured = found.tried(count, k, rng)
+        for i, name in zip(at, names, strict=True):
+            remedies.append(Remedy(action, name, now[name], float(predicted[i]), float(measured[i])))
+    return remedies
+
+
+def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
+    """How much smaller the errors are than those of the draws alone, in the middle."""
+    if recovery is None:
+        return 1.0
+    draws = {row.name: row.se for row in recovery if row.se}
+    ratios = [draws[r.name] / r.se for r in found.rows if r.se and draws.get(r.name)]
+    return float(np.median(ratios)) if ratios else 1.0
+
+
+def attack_energies(attack: Attack) -> tuple[list[Finding], list[str]]:
+    """`energy`: minus the log density plus kinetic noise, a regression with errors."""
+    if attack.release.log_density is not None:
+        return [], []  # it says the same, less well
+    for variable in attack.contents.group("sample_stats"):
+        if variable.name not in ("energy", "energy__") or variable.shape:
+            continue
+        energy = variable.values[attack.kept]
+        if not np.isfinite(energy).all() or len(energy) < 200:
+            return [], []
+        found = recover_from_log_density(
+            attack.release, log_density=-energy, kinetic=True, known=attack.known, key=attack.key
+        )
+        useful = [r for r in found.rows if r.se and r.estimate is not None and r.se < 0.5 * abs(r.estimate)]
+        if not useful:
+            return [], []
+        finding = Finding(
+            "energy",
+            "low",
+            "energies carry the log density under kinetic noise",
+            (variable.where,),
+            f"{len(energy)} energies determine statistics of the data as a regression with errors",
+            "the model and its prior",
+            _items(found.rows),
+            (Remedy(f"drop {variable.where}"),),
+            drop=(variable.where,),
+        )
+        return [finding], []
+    return [], []
+
+
+def _value(found: DensityRecovery, name: str) -> str:
+    row = found[name]
+    return f"{row.estimate:.8g} ± {row.se:.2g}"
+
+
+def _where(contents: Contents, names: tuple[str, ...]) -> tuple[str, ...]:
+    found = tuple(v.where for v in contents.group("sample_stats") if v.name in names)
+    return found or ("log density",)
+
+
+def _items(rows: Any) -> tuple[Item, ...]:
+    return tuple(Item(r.name, r.estimate, r.se) for r in rows if r.estimate is not None)

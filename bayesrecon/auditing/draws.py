@@ -1,0 +1,166 @@
+"""What the draws themselves give: statistics of the data, records of units, and what thinner or rounder draws leave."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity, Thresholds
+from bayesrecon.embedding import Progress
+from bayesrecon.errors import BayesreconError
+from bayesrecon.planner import plan
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.sources import from_draws
+from bayesrecon.recovery import recover
+from bayesrecon.resolution import round_to
+from bayesrecon.result import Recovery
+from bayesrecon.types import Release
+
+_THINNINGS = (1000, 300)
+_DIGITS = (3, 2)
+_SUBSETS = 16
+_LISTED = 2
+
+
+def draws_finding(
+    recovery: Recovery, unit: str | None, thresholds: Thresholds, remedies: tuple[Remedy, ...]
+) -> Finding | None:
+    """The finding that `recover` makes; None where nothing is determined."""
+    rows = [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
+    if not rows:
+        return None
+    units = [r for r in rows if unit is not None and f"[{unit}=" in r.name and not r.name.startswith("n[")]
+    severity: Severity = "low"
+    title = "the draws give statistics of the data"
+    summary = _summary(recovery)
+    if units:
+        spread = float(np.std([r.estimate for r in units if r.estimate is not None])) or 1.0
+        sharp = [r for r in units if r.se is not None and r.se < thresholds.vague * spread]
+        severity = "high" if len(sharp) >= thresholds.share * len(units) else "medium"
+        title = f"the draws give the records of single units ({unit})"
+        summary = f"{len(sharp)} of {len(units)} units' values are known better than a guess; {summary}"
+    elif any(r.name == "n" and r.se is not None and r.se < thresholds.exact_count for r in rows):
+        severity = "medium"
+        title = "the draws give statistics of the data exactly"
+    return Finding(
+        "draws",
+        severity,
+        title,
+        ("posterior",),
+        summary,
+        "the model and its prior" + (f", and each unit's {unit}" if units else ""),
+        tuple(Item(r.name, r.estimate, r.se) for r in rows),
+        (*remedies, Remedy("publish summaries (means, intervals) instead of draws")),
+    )
+
+
+def _summary(recovery: Recovery) -> str:
+    by_name = {r.name: r for r in recovery}
+    count = by_name.get("n")
+    known = f"n = {count.estimate:.5g} ± {count.se:.2g}, " if count and count.estimate and count.se else ""
+    kind = "of finite rank" if recovery.gap else "regularised"
+    return f"{recovery.draws} draws: {known}{recovery.rank} features of the data ({kind})"
+
+
+def draws_remedies(release: Release, recovery: Recovery, known: Mapping[str, Any], key: int) -> tuple[Remedy, ...]:
+    """Thinner and rounder draws: the error that should remain, and the one that remains when it is done.
+
+    Thinning is tried on subsets of evenly spaced draws, rounding on the file's own draws; errors are taken about the
+    estimates from all draws, and those of the latter are added.
+    """
+    names = [r.name for r in recovery if r.estimate is not None and r.se][:_LISTED]
+    thinnings = [t for t in _THINNINGS if 3 * t <= release.size and t > 10 * release.model.dimension]
+    if not names or known or not recovery.gap:
+        return ()
+    outlook = plan(release, draws=thinnings or (10,), digits=_DIGITS, key=key)
+    at = {r.name: (r.estimate, r.se) for r in recovery}
+    remedies = []
+    for t in thinnings:
+        found = [_again(_subset(release, t, start), key) for start in range(min(_SUBSETS, release.size // t))]
+        for name in names:
+            whole, se = at[name]
+            values = [f[name] for f in found if f is not None and f.get(name) is not None]
+            if len(values) < 3 or whole is None or se is None:
+                continue
+            # Subsets share draws with the whole: their distance misses the whole's own error.
+            spread = float(np.mean((np.array(values, float) - whole) ** 2))
+            remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], float(np.sqrt(spread + se**2))))
+    for digits in _DIGITS:
+        again = _again(_rounded(release, digits), key)
+        for name in names:
+            whole, se = at[name]
+            if again is None or again.get(name) is None or whole is None or se is None:
+                continue
+            shift = outlook[name].shift[digits]
+            moved = float(again[name]) - whole  # type: ignore[arg-type]
+            remedies.append(
+                Remedy(
+                    f"round the draws to {digits} digits",
+                    name,
+                    se,
+                    float(np.hypot(se, shift)),
+                    float(np.hypot(se, moved)),
+                )
+            )
+    return tuple(remedies)
+
+
+def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
+    if release is None:
+        return None
+    try:
+        return {r.name: r.estimate for r in recover(release, key=key)}
+    except BayesreconError:
+        return None
+
+
+def _subset(release: Release, count: int, start: int) -> Release:
+    """`count` evenly spaced draws, another set for every `start`."""
+    step = release.size // count
+    return take(release, np.arange(start % step, release.size, step)[:count])
+
+
+def take(release: Release, at: np.ndarray) -> Release:
+    """Some draws of a release, in order."""
+    density = None if release.log_density is None else np.asarray(release.log_density)[at]
+    return replace(
+        release,
+        theta=np.asarray(release.theta)[at],
+        weights=np.full(len(at), 1 / len(at)),
+        chain=np.asarray(release.chain)[at],
+        log_density=density,
+    )
+
+
+def _rounded(release: Release, digits: int) -> Release | None:
+    """The release read back after its parameters were printed with so many digits."""
+    values = constrained(release)
+    try:
+        return from_draws(
+            Draws({k: round_to(v, digits)[None] for k, v in values.items()}), plain(release), name="rounded"
+        )
+    except BayesreconError:
+        return None
+
+
+def plain(release: Release) -> Any:
+    """The model without the preparation of published draws, which these are no longer."""
+    return release.model if release.model.prepare is None else replace(release.model, prepare=None)
+
+
+def constrained(release: Release) -> dict[str, np.ndarray]:
+    """Draws in the model's own parameters, `{name: (T, *shape)}`."""
+    params = jax.vmap(release.model.constrain)(np.asarray(release.theta))
+    return {k: np.asarray(v) for k, v in params.items()}
+
+
+def start(
+    release: Release, known: Mapping[str, Any], unit: str | None, key: int, progress: Progress | None
+) -> tuple[Recovery, Any]:
+    """What the draws give, and where the records lie."""
+    from bayesrecon.recovery import recover_with_problem
+
+    problem, recovery = recover_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)
+    return recovery, problem.reference

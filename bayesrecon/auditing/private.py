@@ -1,0 +1,74 @@
+"""The private data that findings are scored against."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Model, Records
+
+
+@dataclass(frozen=True, eq=False)
+class Private:
+    """Columns as given, the same as records of the model where they fit it, and the file's hash for the record."""
+
+    columns: Mapping[str, Any]
+    records: Records | None
+    stamp: dict[str, Any] | None
+
+
+def read_private(data: Any, model: Model | None) -> Private | None:
+    """From a mapping of columns or the path of a table.
+
+    Raises:
+        BayesreconError: no such file, or a table that lacks what the model's records need.
+    """
+    if data is None:
+        return None
+    stamp = None
+    if isinstance(data, str | os.PathLike):
+        from dataclasses import asdict
+
+        from bayesrecon.cli.inputs import read_table
+        from bayesrecon.posteriors.contents import stamp as stamp_of
+
+        table: Mapping[str, Any] = read_table(str(data))
+        stamp = asdict(stamp_of(Path(data)))
+    elif isinstance(data, Mapping):
+        table = dict(data)
+    else:
+        raise BayesreconError(f"data: expected columns or the path of a table, got a {type(data).__name__}")
+    columns = {str(k): np.asarray(v) for k, v in table.items() if np.ndim(v) or not np.isscalar(v)}
+    return Private(columns, _records(table, model), stamp)
+
+
+def _records(table: Mapping[str, Any], model: Model | None) -> Records | None:
+    if model is None:
+        return None
+    if all(f in table for f in model.fields):
+        found = {f: np.asarray(table[f], float) for f in model.fields}
+    else:
+        from bayesrecon.models import shipped
+
+        entry = shipped().get(model.name)
+        missing = next(f for f in model.fields if f not in table)
+        problem = (
+            f"data: there is no column {missing!r}, which records of {model.name} have ({', '.join(model.fields)})"
+        )
+        if entry is None or entry.records is None:
+            raise BayesreconError(problem)
+        try:
+            found = entry.records(table)
+        except KeyError:
+            raise BayesreconError(problem) from None
+    lengths = {f: len(v) for f, v in found.items()}
+    if len(set(lengths.values())) != 1:
+        raise BayesreconError(f"data: columns of different lengths: {lengths}")
+    bad = next((f for f, v in found.items() if not np.isfinite(np.asarray(v, float)).all()), None)
+    if bad is not None:
+        raise BayesreconError(f"data: the column {bad!r} holds missing values; the model's records have none")
+    return found

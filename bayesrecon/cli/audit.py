@@ -1,0 +1,194 @@
+"""`bayesrecon audit`: may this file be published?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrecon.cli import options
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bayesrecon.auditing.findings import Audit, Finding
+
+_STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
+_ROWS = 8
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        help="Files of a fit (.nc, .zarr, .npz, .json.zip, CmdStan .csv: one per chain), or a posteriordb name."
+    ),
+]
+
+
+def audit(
+    files: Files,
+    model: options.ModelOption = None,
+    settings: options.Settings = None,
+    data: Annotated[
+        str | None, typer.Option(help="The private data (.csv, .json, .npz): findings are scored against them.")
+    ] = None,
+    known: options.Known = None,
+    unit: options.Unit = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(help="Exit with 1 on a finding at low, medium or high, or above; with --fix, in the copy."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report to this .html file.")] = None,
+    fix: Annotated[
+        Path | None, typer.Option(help="Write a cleaned copy to this .nc or .npz file, and audit that again.")
+    ] = None,
+    keep_draws: Annotated[int | None, typer.Option(help="--fix: keep so many draws.")] = None,
+    digits: Annotated[int | None, typer.Option(help="--fix: round the draws to so many digits.")] = None,
+    remedies: Annotated[
+        bool, typer.Option("--remedies/--no-remedies", help="Try what thinning and rounding would leave.")
+    ] = True,
+    seed: options.Seed = 0,
+    download: options.Download = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the findings (.json or .csv).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw what remedies leave (.png, .pdf or .svg).")] = None,
+    json: options.Json = False,
+) -> None:
+    """Tell what publishing a file would give away: copies, side channels and the draws themselves.
+
+    CmdStan .csv files together are the chains of one fit; other files are audited one by one.
+    """
+    from bayesrecon.cli.saving import FIGURES, check_suffix
+
+    check_suffix(out, (".json", ".csv"), "--out")
+    check_suffix(html, (".html", ".htm"), "--html")
+    check_suffix(fix, (".nc", ".npz"), "--fix")
+    check_suffix(plot, FIGURES, "--plot")
+    if fail_on not in (None, "low", "medium", "high"):
+        raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
+    if fix is None and (keep_draws is not None or digits is not None):
+        raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
+    if fix is not None and any(_same(fix, file) for file in files):
+        raise BayesreconError(f"--fix {fix}: this is the file that is audited; name another")
+
+    from bayesrecon.auditing.fix import clean, write_clean
+    from bayesrecon.auditing.run import audit as run
+    from bayesrecon.auditing.run import merge
+    from bayesrecon.cli import console, inputs
+    from bayesrecon.cli.saving import deliver
+    from bayesrecon.posteriors.contents import read_contents
+
+    given = inputs.parse_settings(settings)
+    if given and model is None:
+        raise BayesreconError("--settings belong to a model: name it with --model")
+    chosen = inputs.load_model(model, given) if model else None
+    sources, named = _sources(files, download)
+    if fix is not None and len(sources) > 1:
+        raise BayesreconError("--fix takes one file, or the chains of one fit")
+    chosen = chosen or named
+    table = None if known is None else inputs.known_fields(known, chosen) if chosen else None
+    if known is not None and table is None:
+        raise BayesreconError("--known are fields of a model: name it with --model")
+    with console.progress_bar() as progress:
+        options_: dict[str, Any] = {"data": data, "known": table, "unit": unit, "remedies": remedies, "key": seed}
+        results = []
+        for source in sources:
+            contents = read_contents(source, progress=progress)
+            result = run(contents, chosen, progress=progress, **options_)
+            if fix is not None:
+                kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
+                write_clean(kept, fix)
+                result = result.with_fixed(run(fix, chosen or result.used, progress=progress, **options_))
+            results.append(result)
+    found = merge(results)
+    if html is not None:
+        found.save_report(html)
+    deliver(found, out=out, plot=plot, draw="plot_audit", json=json, show=_show)
+    if fail_on is not None and (found.fixed or found).fails(fail_on):
+        raise typer.Exit(1)
+
+
+def _same(one: Path, other: str) -> bool:
+    return Path(other).exists() and one.exists() and one.samefile(other)
+
+
+def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
+    """What to read, and the model that a posteriordb name stands for."""
+    chains = [f for f in files if Path(f).suffix.lower() == ".csv"]
+    rest = [f for f in files if f not in chains]
+    for i, file in enumerate(files):
+        if file in files[:i]:
+            raise BayesreconError(f"{file} is given twice")
+    sources: list[Any] = [chains] if chains else []
+    model = None
+    for file in rest:
+        if Path(file).exists() or Path(file).suffix:
+            sources.append(file)
+            continue
+        draws, model = _reference(file, download)
+        sources.append(draws)
+    return sources, model
+
+
+def _reference(name: str, download: bool) -> tuple[Any, Any]:
+    """Reference draws of a posteriordb posterior, and its model."""
+    from bayesrecon.posteriors.database import open_database, posterior_info, read_data, read_reference_draws
+    from bayesrecon.posteriors.sources import posteriordb_model
+
+    database = open_database(download=download)
+    info = posterior_info(database, name)
+    return read_reference_draws(database, name), posteriordb_model(info, lambda: read_data(database, name))
+
+
+def _show(result: "Audit") -> "list[RenderableType]":
+    parts: list[Any] = [headline(result), findings_table(result)]
+    for finding in result.findings:
+        if any(r.measured is not None for r in finding.remedies):
+            parts.append(remedies_table(finding))
+    if result.fixed is not None:
+        parts += ["the cleaned copy:", headline(result.fixed), findings_table(result.fixed)]
+    return parts
+
+
+def headline(result: "Audit") -> str:
+    """The verdict in one line."""
+    count = {level: sum(f.severity == level for f in result.findings) for level in ("high", "medium", "low")}
+    if not result.findings:
+        return f"{result.name}: nothing found"
+    told = ", ".join(f"{n} {level}" for level, n in count.items() if n)
+    return f"{result.name} ({result.format}, {result.draws} draws): {told}"
+
+
+def findings_table(result: "Audit") -> Any:
+    """One row per finding, the most severe first."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(show_lines=True)
+    for heading in ("severity", "finding", "evidence", "needed", "remedy"):
+        table.add_column(heading, overflow="fold")
+    for f in result.findings:
+        remedy = next((r.action for r in f.remedies), "")
+        scored = (
+            "" if f.score is None else f"; {f.score.matched} of {f.score.total} match the private records one to one"
+        )
+        scored += "" if f.score is None else f" (null {f.score.null:.0%})"
+        cells = (f.title, f.summary + scored, f.needs, remedy)
+        table.add_row(f"[{_STYLE[f.severity]}]{f.severity}[/]", *map(escape, cells))
+    return table
+
+
+def remedies_table(finding: "Finding") -> Any:
+    """What thinning and rounding would leave of one finding."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli.tables import number
+
+    table = Table(title=escape(finding.title), title_justify="left")
+    table.add_column("remedy")
+    table.add_column("error of")
+    for heading in ("now", "predicted", "measured"):
+        table.add_column(heading, justify="right")
+    for r in [r for r in finding.remedies if r.measured is not None][: 2 * _ROWS]:
+        cells = (number(r.before, 2), number(r.predicted, 2), number(r.measured, 2))
+        table.add_row(escape(r.action), escape(r.statistic or ""), *cells)
+    return table

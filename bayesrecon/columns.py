@@ -1,0 +1,79 @@
+"""What pointwise log likelihoods show without a model: how many records, which are alike, which stand out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_MOST = 2000  # records that are clustered
+_COMPONENTS, _CLUSTERS = 3, 6
+_OUTLYING = 5.0  # robust standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """A first look at columns `(K, N)` of log likelihoods.
+
+    Attributes:
+        count: N.
+        groups: sets of records (positions) whose columns are equal, the largest first.
+        outliers: positions of records whose mean log likelihood is far below the others'.
+        clusters: number of groups of similar records, from a Gaussian mixture chosen by BIC.
+        rank: features of a record that the columns show, those above rounding.
+    """
+
+    count: int
+    groups: tuple[tuple[int, ...], ...]
+    outliers: tuple[int, ...]
+    clusters: int
+    rank: int
+
+    @property
+    def identical(self) -> int:
+        """Records that share their column with another one."""
+        return sum(map(len, self.groups))
+
+
+def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
+    """Compare the columns `(K, N)` with each other.
+
+    >>> import numpy as np
+    >>> columns = np.random.default_rng(0).normal(size=(40, 6))
+    >>> columns[:, 4] = columns[:, 1]
+    >>> summarise_columns(columns).groups
+    ((1, 4),)
+    """
+    order: dict[bytes, list[int]] = {}
+    for n in range(columns.shape[1]):
+        order.setdefault(np.ascontiguousarray(columns[:, n]).tobytes(), []).append(n)
+    groups = sorted((tuple(g) for g in order.values() if len(g) > 1), key=len, reverse=True)
+    mean = columns.mean(axis=0)
+    middle = np.median(mean)
+    spread = 1.4826 * np.median(np.abs(mean - middle))
+    outliers = tuple(np.flatnonzero(mean < middle - _OUTLYING * spread).tolist()) if spread > 0 else ()
+    centred = columns - columns.mean(axis=1, keepdims=True)
+    some = centred[:, np.linspace(0, columns.shape[1] - 1, min(columns.shape[1], _MOST)).astype(int)]
+    _, singular, right = np.linalg.svd(some, full_matrices=False)
+    rank = int((singular > 1e-5 * max(float(singular[0]), 1e-300)).sum()) if singular.size else 0
+    clusters = _clusters(right[:_COMPONENTS].T * singular[:_COMPONENTS], key) if rank else 1
+    return ColumnSummary(columns.shape[1], tuple(groups), outliers, clusters, rank)
+
+
+def _clusters(points: np.ndarray, key: int) -> int:
+    """How many normal laws describe the points `(N, c)` best."""
+    import warnings
+
+    from sklearn.mixture import GaussianMixture
+
+    # Repeats and jumps aside: scaled ranks would hide clusters, raw scales let one far point rule.
+    scale = np.median(np.abs(points - np.median(points, axis=0)), axis=0)
+    usable = scale > 0
+    if len(points) < 20 or not usable.any():
+        return 1
+    shown = np.clip((points[:, usable] - np.median(points[:, usable], axis=0)) / scale[usable], -20, 20)
+    fits = [
+        GaussianMixture(k, reg_covar=1e-3, random_state=key, n_init=1, max_iter=50, tol=1e-2)
+        for k in range(1, _CLUSTERS + 1)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a mixture that has not settled is no worse for choosing a number
+        return 1 + int(np.argmin([f.fit(shown).bic(shown) for f in fits]))

@@ -1,0 +1,303 @@
+"""Statistics of the private data from released log densities, through the value kernel.
+
+A sampler's log density is the model's log joint at the draw, up to a constant:
+
+    lp_t - log pi0(theta_t) - log |det|(theta_t) = sum_n l(theta_t, x_n) + c
+
+Written in a basis of value functions, `l(theta, z) = sum_k e_k(z) g_k(theta) + const(z)`, this is a linear regression
+of the left-hand side on the `g_k`: its coefficients are the totals `sum_n e_k(x_n)`, its noise is the rounding of the
+printed numbers. No sampling error enters, so that rank plus two exact values already give the totals exactly. The
+same value kernel bounds what draws alone can tell (`bayesrecon.embedding`). Stan's `lp__`, PyMC's `lp` and minus
+NumPyro's `potential_energy` all include the Jacobian of the constraining map; constants they drop fall into c.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.anchors import Reference
+from bayesrecon.coordinates import metric_factor
+from bayesrecon.embedding import Basis, Embedding, Moments, Progress, log_likelihoods
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.locate import follow_moments, locate
+from bayesrecon.precision import in_float64
+from bayesrecon.problem import generator
+from bayesrecon.regression import Regression, least_squares, rounded
+from bayesrecon.resolution import Resolution, decimal_step, resolution, round_to
+from bayesrecon.result import Row
+from bayesrecon.solve import Fit, find_basis
+from bayesrecon.statistics import Library, library_of
+from bayesrecon.totals import Totals, slopes_of
+from bayesrecon.types import Model, Release
+
+_POINTS = 512  # parameter vectors on which the basis is built
+_PROBES = 512
+_FEW = 64  # draws below which a decaying spectrum is not attacked
+_TRIALS = 60  # of a remedy, measured or predicted
+_MOST = 20_000  # draws at even distances that are used
+_ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
+_Z95 = 1.959964
+
+
+@dataclass(frozen=True, eq=False)
+class DensityRecovery:
+    """Statistics of the private data from log densities.
+
+    Attributes:
+        rows: one `Row` per statistic; `se` is due to rounding (and to kinetic noise, for energies).
+        rank: features of a record that log densities determine.
+        gap: whether there are finitely many.
+        resolution: how the log densities were written.
+        misfit: root mean squared residual in units of the rounding error. Much above one: the values are not this
+            model's log density at these draws.
+        bounded: whether the estimates lie between the rounding intervals (else least squares).
+        draws: how many log densities were used.
+        given, values, design, totals: the regression: `given` less the prior is `values = c + design @ totals`.
+        statistics: from totals of the basis `(r,)` to the determined statistics `(S,)`.
+    """
+
+    rows: tuple[Row, ...]
+    rank: int
+    gap: bool
+    resolution: Resolution
+    misfit: float
+    bounded: bool
+    draws: int
+    given: np.ndarray
+    design: np.ndarray
+    values: np.ndarray
+    totals: np.ndarray
+    statistics: Callable[[np.ndarray], np.ndarray]
+
+    def __getitem__(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The statistics that are determined, as `statistics` gives them."""
+        return tuple(row.name for row in self.rows if row.estimate is not None)
+
+    def tried(self, count: int | None, digits: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Errors `(S,)` to expect, and errors that remain, when values are rounded and draws are thinned.
+
+        Expected: from the design alone, values of the fitted totals with rounding errors drawn from their uniform law.
+        Remaining: the released values are rounded and solved for again; errors are taken about the present estimates.
+        With fewer draws each trial takes other ones. With all of them each moves the constant in the log density,
+        which is free, by part of a step, so that the rounding errors are new.
+
+        Args:
+            count: draws to keep, all by default.
+            digits: significant digits to keep.
+        """
+        expected, real = [], []
+        step = len(self.given) // count if count else 1
+        for trial in range(_TRIALS):
+            kept = np.arange(trial % step, len(self.given), step)[: count or None]
+            given, design = self.given[kept], self.design[kept]
+            shift = 0.0 if count else rng.uniform(-0.5, 0.5) * float(np.median(decimal_step(given, digits)))
+            moved = round_to(given + shift, digits)
+            width = decimal_step(moved, digits)
+            real.append((design, moved - (given - self.values[kept]), width))
+            expected.append((design, design @ self.totals + rng.uniform(-0.5, 0.5, len(kept)) * width, width))
+            if count and trial + 1 == step:
+                break
+        return self._errors(expected), self._errors(real)
+
+    def _errors(self, trials: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> np.ndarray:
+        centre = self.statistics(self.totals)
+        found = [self.statistics(_settle(*trial, self.bounded).coefficients) for trial in trials]
+        return np.sqrt(np.mean((np.array(found) - centre) ** 2, axis=0))
+
+
+@in_float64
+def recover_from_log_density(
+    release: Release,
+    *,
+    log_density: Any = None,
+    kinetic: bool = False,
+    known: Mapping[str, Any] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> DensityRecovery:
+    """Recover statistics of the private data from draws that carry their log densities.
+
+    Args:
+        release: draws; their log densities are `release.log_density` unless given.
+        log_density: `(T,)` log densities in the sampler's unconstrained coordinates, up to a constant.
+        kinetic: the values are minus the energies of a Hamiltonian sampler, which carry kinetic energy: noise of
+            variance d / 2 that the regression estimates from its residuals.
+        known, domain, statistics: as in `recover`.
+        key: seeds generic records only.
+
+    Raises:
+        BayesreconError: no log densities, values that are not numbers, or fewer draws than rank plus two.
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_arviz("posterior.nc")  # doctest: +SKIP
+    >>> recover_from_log_density(release)["n"].estimate  # doctest: +SKIP
+    434.0000001
+    """
+    given = release.log_density if log_density is None else log_density
+    if given is None:
+        raise BayesreconError(f"{release.name} carries no log densities (lp__, lp or potential_energy)")
+    given = np.asarray(given, float)
+    if given.shape != (release.size,):
+        raise BayesreconError(f"log densities of shape {given.shape} for {release.size} draws")
+    if not np.isfinite(given).all():
+        raise BayesreconError(f"{int((~np.isfinite(given)).sum())} log densities are missing or infinite")
+    attacker = check_knowledge(release.model, known=known, domain=domain)
+    rng = generator(key)
+    kept = even(release.size, _MOST)
+    given, theta = given[kept], np.asarray(release.theta)[kept]
+    values = given - np.asarray(_base(release.model, theta))
+    embedding = Embedding(_points(release, rng), np.eye(release.model.dimension), progress)
+    embedding = replace(embedding, metric=metric_factor(embedding.release, "covariance"))
+    written = resolution(given)
+    step = written.step if written.digits else _ARITHMETIC * written.step
+    if kinetic:
+        step = np.maximum(step, np.sqrt(12 * release.model.dimension / 2))
+    bounded = written.digits is not None and not kinetic
+
+    def solve(reference: Reference, finite: bool = True, last: bool = False) -> tuple[Fit, np.ndarray, Regression]:
+        return _solve(embedding, reference, rng, theta, values, step, finite, bounded and last)
+
+    broad = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
+    spectrum = find_basis(embedding, broad, rng)[0]
+    if spectrum.gap:
+        if len(values) < spectrum.rank + 2:
+            raise BayesreconError(
+                f"{len(values)} log densities cannot settle {spectrum.rank} features and a constant; "
+                f"{spectrum.rank + 2} are needed"
+            )
+        reference = follow_moments(lambda law: solve(law)[0], broad, attacker)
+    else:
+        if len(values) < _FEW:
+            raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum decays")
+        located = Embedding(release, metric_factor(release, "covariance"), progress)
+        reference = locate(located, attacker, rng)[0]
+    solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
+    library = library_of(
+        attacker.fields, list(attacker.known), reference.centre, reference.scale, None, [], statistics, solved.probes
+    )
+    rows, beta = _rows(solved, library)
+    names = [row.name for row in rows if row.estimate is not None]
+    by_name = {s.name: s for s in library.statistics}
+
+    def evaluate(totals: np.ndarray) -> np.ndarray:
+        parts = dict(zip(library.parts, totals @ beta, strict=True))
+        return np.array([by_name[name].value(parts) for name in names])
+
+    return DensityRecovery(
+        rows=rows,
+        rank=solved.spectrum.rank,
+        gap=solved.spectrum.gap,
+        resolution=written,
+        misfit=regression.misfit,
+        bounded=regression.bounded,
+        draws=len(values),
+        given=given,
+        design=design,
+        values=values,
+        totals=regression.coefficients,
+        statistics=evaluate,
+    )
+
+
+def _rows(solved: Fit, library: Library) -> tuple[tuple[Row, ...], np.ndarray]:
+    """Statistics with their errors, and the parts' coefficients in the basis `(r, P)`."""
+    parts = library.evaluate(solved.probes)
+    projection = solved.project(parts)
+    beta = projection.beta
+    totals = solved.moments.target @ beta
+    visibility = library.visibility(parts, projection.fitted, solved.basis.size)
+    unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted)
+    none = np.zeros((0, len(totals)))
+    found, slopes = slopes_of(library, Totals(totals, beta, none, none, unseen, none, visibility, none, none[:, 0]))
+    directions = beta @ slopes
+    errors = np.sqrt(np.maximum(np.einsum("rs,rq,qs->s", directions, solved.moments.gram, directions), 0.0))
+    hidden = np.sqrt(np.mean((unseen @ slopes) ** 2, axis=0))
+    rows: dict[str, Row] = {}
+    for row, se, gone in zip(found, errors, hidden, strict=True):
+        assert row.estimate is not None
+        half = _Z95 * se + gone
+        bounds = {"lower": float(row.estimate - half), "upper": float(row.estimate + half)}
+        rows[row.name] = replace(row, se=float(se), **bounds)
+    listed = [s.name for s in library.statistics if s.name in rows or s.substitute_for is None]
+    return tuple(rows.get(name) or Row(name) for name in listed), beta
+
+
+def _solve(
+    embedding: Embedding,
+    reference: Reference,
+    rng: np.random.Generator,
+    theta: np.ndarray,
+    values: np.ndarray,
+    step: np.ndarray,
+    finite: bool,
+    bounded: bool,
+) -> tuple[Fit, np.ndarray, Regression]:
+    """The basis on generic records, and the regression on it: totals in `target`, their covariance in `gram`."""
+    spectrum, basis, few = find_basis(embedding, reference, rng, finite)
+    if not spectrum.gap:
+        # Half of the equations at most go into coefficients: the pivots come in order of what they add.
+        size = min(basis.size, max(1, (len(values) - 2) // 2))
+        basis = Basis({k: v[:size] for k, v in basis.records.items()}, basis.coefficients[:size, :size])
+    probes = reference.draw(rng, max(_PROBES, 4 * basis.size))
+    cross = embedding.cross(basis, probes, few)
+    design = log_likelihoods(embedding.release.model, theta, basis)
+    design = design - design.mean(axis=0)
+    found = _settle(design, values, step, bounded, rng)
+    totals, covariance = found.coefficients, found.covariance
+    fit = Fit(embedding, spectrum, basis, Moments(covariance, totals, covariance), probes, cross, totals, None, 1.0)
+    if spectrum.gap:
+        return fit, design, found
+    for _ in range(2):
+        fit = replace(fit, ridge=covariance)
+        ones = fit.project(np.ones((len(cross), 1)))
+        fit = replace(fit, size=max(1.0, float(abs(totals @ ones.beta[:, 0]))))
+    return fit, design, found
+
+
+def _settle(
+    design: np.ndarray,
+    values: np.ndarray,
+    step: np.ndarray,
+    bounded: bool,
+    rng: np.random.Generator | None = None,
+) -> Regression:
+    """The totals from the values: between the rounding intervals where rounding is all there is."""
+    return rounded(design, values, step, rng) if bounded else least_squares(design, values, step / np.sqrt(12))
+
+
+def _points(release: Release, rng: np.random.Generator) -> Release:
+    """Parameter vectors where the draws lie: the draws, or a normal law around them where they are few."""
+    theta = np.asarray(release.theta)
+    if len(theta) >= _POINTS:
+        points = theta[np.linspace(0, len(theta) - 1, _POINTS).astype(int)]
+    else:
+        spread = theta.std(axis=0)
+        if not np.all(spread > 0):
+            raise BayesreconError(f"{release.name}: a parameter takes one value in all draws")
+        factor = spread * np.eye(theta.shape[1])
+        if len(theta) > 4 * theta.shape[1]:
+            factor = metric_factor(release, "covariance").T
+        points = theta.mean(axis=0) + rng.normal(size=(_POINTS, theta.shape[1])) @ factor
+    share = np.full(len(points), 1 / len(points))
+    return replace(release, theta=points, weights=share, chain=np.ones(len(points), int), log_density=None)
+
+
+@partial(jax.jit, static_argnames="model")
+def _base(model: Model, theta: Any) -> Any:
+    return jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)
+
+
+def even(size: int, count: int) -> np.ndarray:
+    """Indices of `count` of `size` draws at even distances."""
+    return np.linspace(0, size - 1, min(size, count)).round().astype(int)

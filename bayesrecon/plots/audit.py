@@ -1,0 +1,122 @@
+"""Plots of an audit: what remedies would leave, and records that came back."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
+from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.text import label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bayesrecon.auditing.findings import Audit, Finding
+
+_ROW = 0.24  # inches
+_MOST_RECORDS = 1500
+
+
+def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
+    """Errors of an attacker as the file is, and after each remedy: predicted, and measured by attacking again.
+
+    Args:
+        ax: where to draw.
+        path: save the figure there (.png, .pdf or .svg).
+
+    Returns:
+        The Axes.
+
+    >>> ax = plot_audit(audit)  # doctest: +SKIP
+    """
+    check_path(path)
+    own = ax is None
+    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
+    rows = [(f, r) for f in audit.findings for r in f.remedies if r.measured is not None]
+    names = [f"{r.action}: {r.statistic}" for _, r in rows]
+    _draw(ax, [r for _, r in rows], names)
+    ax.set_title("What remedies would leave", loc="left")
+    return _end(ax, own, path, len(rows))
+
+
+def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
+    """The same for one finding."""
+    check_path(path)
+    own = ax is None
+    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
+    rows = [r for r in finding.remedies if r.measured is not None]
+    _draw(ax, rows, [f"{r.action}: {r.statistic}" for r in rows])
+    return _end(ax, own, path, len(rows))
+
+
+def _draw(ax: "Axes", rows: list[Any], names: list[str]) -> None:
+    if not rows:
+        ax.text(0.5, 0.5, "no remedy was tried", transform=ax.transAxes, ha="center", va="center", color=GREY)
+        ax.set(xticks=[], yticks=[])
+        return
+    at = np.arange(len(rows))[::-1]
+    before, predicted, measured = (
+        np.array([getattr(r, k) or np.nan for r in rows], float) for k in ("before", "predicted", "measured")
+    )
+    ax.hlines(at, before, measured, color=GREY, lw=1, zorder=1)
+    ax.plot(before, at, marker="|", ms=9, mew=1.6, ls="none", color=RED, label="now", zorder=2)
+    ax.plot(predicted, at, marker="D", ms=5, ls="none", mfc="none", mec=ORANGE, mew=1.4, label="predicted", zorder=3)
+    ax.plot(measured, at, marker="o", ms=6, ls="none", color=BLUE, label="measured", zorder=2)
+    ax.set_xscale("log")
+    ax.set_yticks(at, [label(name) for name in names])
+    ax.set_ylim(-0.7, len(rows) - 0.3)
+    ax.set_xlabel("error of an attacker")
+    ax.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
+
+
+def _end(ax: "Axes", own: bool, path: str | Path | None, rows: int) -> "Axes":
+    finish(ax)
+    if own:
+        fit(ax.figure, heights=(max(1.2, _ROW * rows),))
+    if path is not None:
+        save_figure(ax.figure, path)
+    return ax
+
+
+def plot_pointwise(
+    finding: "Finding", truth: dict[str, Any] | None = None, ax: "Axes | None" = None, path: str | Path | None = None
+) -> "Axes":
+    """Recovered records: the first two fields against each other, or the only one with its errors.
+
+    Args:
+        truth: the private records, drawn as rings.
+        ax: where to draw.
+        path: save the figure there.
+
+    Raises:
+        BayesreconError: the finding holds no records.
+    """
+    check_path(path)
+    if not finding.records:
+        raise BayesreconError(f"{finding.title}: there are no records to draw")
+    own = ax is None
+    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
+    fields = [f for f, v in finding.records.items() if np.asarray(v).ndim == 1][:2]
+    columns = [np.asarray(finding.records[f], float)[:_MOST_RECORDS] for f in fields]
+    if not fields:
+        raise BayesreconError(f"{finding.title}: its records are arrays, which are not drawn")
+    if len(fields) == 1:
+        order = np.argsort(columns[0])
+        se = np.asarray(finding.errors[fields[0]], float)[:_MOST_RECORDS][order]
+        se = np.where(np.isfinite(se), se, 0.0)
+        ax.errorbar(np.arange(len(order)), columns[0][order], 1.96 * se, fmt=".", ms=3, color=BLUE, ecolor=GREY, lw=0.6)
+        ax.set(xlabel="records, in order of the field", ylabel=label(fields[0]))
+    else:
+        if truth is not None:
+            ring = [np.asarray(truth[f], float)[:_MOST_RECORDS] for f in fields]
+            ax.plot(*ring, "o", ms=7, mfc="none", mec=RED, mew=0.9, label="private records", zorder=1)
+        ax.plot(*columns, ".", ms=4, color=BLUE, label="recovered", zorder=2)
+        ax.set(xlabel=label(fields[0]), ylabel=label(fields[1]))
+    finish(ax)
+    if own:
+        fit(ax.figure)
+    if path is not None:
+        save_figure(ax.figure, path)
+    return ax

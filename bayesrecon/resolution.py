@@ -1,0 +1,76 @@
+"""How finely numbers were printed or stored: what rounding leaves unsaid."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_MOST_DIGITS = 15
+
+
+@dataclass(frozen=True, eq=False)
+class Resolution:
+    """The spacing of the values that could have been written.
+
+    Attributes:
+        step: same shape as the values, distance to the next value that could have been written.
+        digits: significant decimal digits, None where the values carry a binary format's full precision.
+        label: "6 digits", "single precision" or "double precision".
+    """
+
+    step: np.ndarray
+    digits: int | None
+    label: str
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Standard deviation of the rounding error, a uniform law on one step: `step / sqrt(12)`."""
+        return self.step / np.sqrt(12)
+
+
+def decimal_step(values: np.ndarray, digits: int) -> np.ndarray:
+    """Unit of the last of so many significant digits of each value."""
+    size = np.abs(values)
+    exponent = np.floor(np.log10(np.where(size > 0, size, 1.0)))
+    return 10.0 ** (exponent + 1 - digits)
+
+
+def round_to(values: np.ndarray, digits: int) -> np.ndarray:
+    """The values as printed with so many significant digits.
+
+    >>> round_to(np.array([-1878.873, 0.61234]), 3).tolist()
+    [-1880.0, 0.612]
+    """
+    step = decimal_step(values, digits)
+    # Through the decimal text, so that the nearest double of the printed number comes out.
+    places = np.round(-np.log10(step)).astype(int)
+    flat = [
+        float(f"{v:.{digits - 1}e}") if p > 0 else v for v, p in zip(np.ravel(values), np.ravel(places), strict=True)
+    ]
+    exact = np.reshape(flat, np.shape(values))
+    return np.where(places > 0, exact, np.round(values / step) * step)
+
+
+def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
+    """Find how the values were written, from the values themselves.
+
+    A sample of them decides; zeros and repeats say little and are left out.
+    """
+    values = np.asarray(values, float)
+    flat = np.ravel(values)
+    flat = flat[np.isfinite(flat) & (flat != 0)]
+    some = np.unique(flat[np.linspace(0, len(flat) - 1, min(len(flat), sample)).astype(int)]) if len(flat) else flat
+    digits = max((_digits(float(v)) for v in some), default=1)
+    if digits <= _MOST_DIGITS:
+        return Resolution(decimal_step(values, digits), digits, f"{digits} digit{'s' * (digits != 1)}")
+    with np.errstate(over="ignore"):
+        single = some.astype(np.float32)
+    if np.array_equal(single.astype(float), some):
+        step = np.spacing(np.abs(values).astype(np.float32)).astype(float)
+        return Resolution(step, None, "single precision")
+    return Resolution(np.spacing(np.abs(values)), None, "double precision")
+
+
+def _digits(value: float) -> int:
+    """Significant digits of the shortest decimal text that reads back as this double."""
+    mantissa = repr(abs(value)).split("e")[0].replace(".", "")
+    return max(1, len(mantissa.strip("0")))

@@ -1,0 +1,224 @@
+"""What side channels give away: exact statistics, records, remedies, and the reading of large CSV sets.
+
+    python benchmarks/audit.py [densities] [pointwise] [remedies] [--subsets 200] [--gigabytes 1]
+
+Needs POSTERIOR_DB_PATH. Log densities and log likelihoods of kidiq's reference draws are computed from the true model
+as a sampler would have written them, and rounded; the attacks see nothing else. With --gigabytes a CmdStan CSV set of
+that size is written to a temporary folder, audited in a process of its own, and deleted.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import bayesrecon
+from bayesrecon.anchors import Reference
+from bayesrecon.densities import even, recover_from_log_density
+from bayesrecon.evaluate import true_statistics
+from bayesrecon.evaluate.audit import score_records
+from bayesrecon.models import load, shipped
+from bayesrecon.posteriors import from_posteriordb, nuts
+from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.precision import x64
+from bayesrecon.preimage import invert_columns
+from bayesrecon.resolution import resolution, round_to
+
+NAME = "kidiq-kidscore_momiq"
+MEANS, ALL = (
+    ("mean(mom_iq)", "mean(kid_score)"),
+    ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)"),
+)
+
+
+def log_joint(model, theta, records):
+    """The log density that a sampler writes: prior, Jacobian and likelihood, `(T,)`."""
+
+    def one(t):
+        terms = jax.vmap(lambda z: model.log_lik(t, z))(records)
+        return model.log_prior(t) + model.log_det(t) + terms.sum()
+
+    with x64():
+        return np.asarray(jax.jit(jax.vmap(one))(theta))
+
+
+def log_likelihoods(model, theta, records):
+    """Pointwise, `(T, N)`."""
+    with x64():
+        f = jax.jit(jax.vmap(lambda t: jax.vmap(lambda z: model.log_lik(t, z))(records)))
+        return np.asarray(f(theta))
+
+
+def constrained(release):
+    with x64():
+        params = jax.vmap(release.model.constrain)(release.theta)
+        return {k: np.asarray(v)[None] for k, v in params.items()}
+
+
+def some(release, at, density):
+    return replace(
+        release,
+        theta=np.asarray(release.theta)[at],
+        weights=np.full(len(at), 1 / len(at)),
+        chain=np.ones(len(at), int),
+        log_density=density,
+    )
+
+
+def densities(release, records, subsets):
+    truth = true_statistics(release.model, records)
+    exact = log_joint(release.model, release.theta, records)
+    rng = np.random.default_rng(0)
+
+    def errors(at, digits):
+        density = exact[at] if digits is None else round_to(exact[at], digits)
+        found = recover_from_log_density(some(release, at, density))
+        return {name: abs(found[name].estimate - truth[name]) for name in ALL}
+
+    print("\nlog densities of", NAME)
+    last = errors(np.arange(release.size - 1000, release.size), 6)
+    print(f"  6 digits, last 1,000 draws   N {last['n']:.4f} (0.2), means {max(last[m] for m in MEANS):.5f} (0.001)")
+    for count, digits, limit in ((1000, 6, 0.2), (100, 6, 0.5), (20, 6, 0.5), (20, 8, 0.05)):
+        found = [errors(rng.permutation(release.size)[:count], digits) for _ in range(subsets)]
+        n = np.array([f["n"] for f in found])
+        share, rms = np.mean(n < limit), np.sqrt(np.mean(n**2))
+        text = f"N within {limit:g} in {share:.1%} of {subsets} random subsets (rms {rms:.4f})"
+        if count == 1000:
+            text += f", means within 0.001 in {np.mean([max(f[m] for m in MEANS) < 1e-3 for f in found]):.1%}"
+        print(f"  {digits} digits, {count:5d} draws        {text}")
+    found = [errors(rng.permutation(release.size)[:1000], 8) for _ in range(subsets // 4)]
+    five = np.mean([all(f[k] < 0.5 * 10.0 ** (np.floor(np.log10(truth[k])) - 4) for k in ALL) for f in found])
+    print(f"  8 digits,  1000 draws        all five statistics to 5 digits in {five:.1%}")
+    found = [errors(rng.permutation(release.size)[:8], None) for _ in range(subsets // 4)]
+    print(f"  double precision, 8 draws    N exact after rounding in {np.mean([f['n'] < 0.5 for f in found]):.1%}")
+
+
+def pointwise(release, records):
+    print("\npointwise log likelihoods at 6 digits, 1,000 draws")
+    last = some(release, np.arange(release.size - 1000, release.size), None)
+    columns = round_to(log_likelihoods(release.model, last.theta, records), 6)
+    found = attack(last, columns)
+    close = np.all([np.abs(found.records[f] - records[f]) < 0.01 for f in records], axis=0)
+    print(f"  linear, one covariate        {close.mean():.1%} of {len(close)} records within 0.01 of both fields")
+
+    rng = np.random.default_rng(1)
+    covariates = ("a", "b", "c")
+    data = {k: rng.normal(size=500) for k in covariates}
+    eta = 0.5 + data["a"] - 0.7 * data["b"] + 0.3 * data["c"]
+    data["y"] = (rng.random(500) < 1 / (1 + np.exp(-eta))).astype(int)
+    model = load("logistic_regression", covariates=covariates, response="y")
+    fit = nuts(model, data, draws=250, chains=4, key=0)
+    columns = round_to(log_likelihoods(model, fit.theta, data), 6).T
+    # Standardised covariates: where they lie is no secret, and the draws need not be attacked first.
+    around = Reference(model.fields).recentred(dict.fromkeys(covariates, 0.0), dict.fromkeys(covariates, 1.0))
+    with x64():
+        theta, noise = np.asarray(fit.theta), resolution(columns).sd
+        found = invert_columns(model, theta, columns, noise, around, np.random.default_rng(0))
+    share = np.mean(np.all([np.abs(found.records[f] - data[f]) <= 0.01 * np.ptp(data[f]) for f in data], axis=0))
+    score = score_records(found.records, data)
+    print(
+        f"  logistic, 3 covariates       {share:.1%} of 500 records within 1 % of each field's range "
+        f"(one to one {score.share:.1%}, interval {score.lower:.1%} to {score.upper:.1%}, null {score.null:.1%})"
+    )
+
+
+def attack(release, columns):
+    source = constrained(release) | {"log_lik": columns[None]}
+    found = bayesrecon.audit(source, release.model, remedies=False)
+    return next(f for f in found if f.kind == "log-likelihood")
+
+
+def remedies(release, records):
+    print("\nremedies: error as the file is, predicted, measured")
+    at = even(release.size, 10_000)
+    lp, columns = (
+        log_joint(release.model, release.theta, records),
+        log_likelihoods(release.model, release.theta, records),
+    )
+    values = constrained(release)
+    source = {k: v[:, at] for k, v in values.items()}
+    source |= {"__log_density__": round_to(lp, 8)[None], "log_lik": round_to(columns, 8)[None]}
+    start = time.perf_counter()
+    found = bayesrecon.audit(source, release.model)
+    ratios = []
+    for finding in found:
+        for r in finding.remedies:
+            if r.measured is not None:
+                ratios.append(r.predicted / r.measured)
+                errors = f"{r.before:10.2g}{r.predicted:10.2g}{r.measured:10.2g}{ratios[-1]:7.2f}"
+                print(f"  {finding.kind:15s}{r.action:34s}{r.statistic:14s}{errors}")
+    within = np.mean([0.75 <= q <= 1.25 for q in ratios])
+    print(f"  {within:.0%} of {len(ratios)} within 25 %; {time.perf_counter() - start:.0f} s in all")
+
+
+CHILD = """
+import json, resource, sys, time
+import bayesrecon
+start = time.perf_counter()
+found = bayesrecon.audit(sys.argv[1:], bayesrecon.models.load("kidscore_momiq"), remedies=False)
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps([seconds, peak, [f.severity + " " + f.kind for f in found]]))
+"""
+
+
+def large(release, records, gigabytes):
+    print(f"\na CmdStan CSV set of {gigabytes:g} GB: four chains of 1,000 draws")
+    last = some(release, np.arange(release.size - 4000, release.size), None)
+    lp, columns = log_joint(last.model, last.theta, records), log_likelihoods(last.model, last.theta, records)
+    values = constrained(last)
+    copies = max(1, int(gigabytes * 1e9 / 4000 / columns.shape[1] / 8.9))
+    names = [f"log_lik.{i + 1}" for i in range(copies * columns.shape[1])]
+    header = ",".join(["lp__", "energy__", "beta.1", "beta.2", "sigma", *names])
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"fit-{c}.csv" for c in range(1, 5)]
+        for c, path in enumerate(paths):
+            with path.open("w") as file:
+                file.write(f"# data file = /home/someone/kids.json\n# seed = 1\n{header}\n")
+                for t in range(c * 1000, (c + 1) * 1000):
+                    own = [lp[t], -lp[t], *values["beta"][0, t], values["sigma"][0, t]]
+                    row = ",".join(f"{v:.6g}" for v in columns[t])
+                    file.write(",".join(f"{v:.6g}" for v in own) + "," + ",".join([row] * copies) + "\n")
+        size = sum(p.stat().st_size for p in paths)
+        start = time.perf_counter()
+        for path in paths:
+            with path.open("rb") as file:
+                while file.read(2**23):
+                    pass
+        floor = time.perf_counter() - start
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, *map(str, paths)], capture_output=True, text=True, check=True
+        )
+    seconds, peak, kinds = json.loads(done.stdout)
+    print(f"  {size / 1e9:.2f} GB in {seconds:.0f} s, {peak:.2f} GiB resident; reading the bytes alone {floor:.1f} s")
+    print(f"  found: {', '.join(kinds)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
+    parser.add_argument("--subsets", type=int, default=200)
+    parser.add_argument("--gigabytes", type=float, default=0.0)
+    options = parser.parse_args()
+    release = from_posteriordb(NAME)
+    records = shipped()["kidscore_momiq"].records(read_data(open_database(), NAME))
+    chosen = options.parts or ["densities", "pointwise", "remedies"]
+    if "densities" in chosen:
+        densities(release, records, options.subsets)
+    if "pointwise" in chosen:
+        pointwise(release, records)
+    if "remedies" in chosen:
+        remedies(release, records)
+    if options.gigabytes:
+        large(release, records, options.gigabytes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""All groups of an ArviZ file or object, read lazily."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon.posteriors.arviz import convert, datasets, text_of
+from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Progress, Variable, stamp, stride, wide_rows
+from bayesrecon.posteriors.draws import MAX_BYTES, is_numeric, reading
+
+_MOST_TEXT = 100_000  # entries of a text array that are looked at
+
+
+def read_arviz_contents(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+    """Every group of an InferenceData, a DataTree, a netCDF file or a zarr directory.
+
+    Raises:
+        BayesreconError: unreadable, or without any of ArviZ's groups.
+    """
+    if not isinstance(source, str | os.PathLike):
+        groups = {str(g).strip("/"): _dataset(source, g) for g in _names(source)}
+        return _contents(groups, getattr(source, "attrs", {}), name or "object", type(source).__name__, None)
+    path = Path(source)
+    title = name or path.stem
+    form = "zarr" if path.is_dir() else "netCDF"
+    with reading(path, f"a {form} {'directory' if path.is_dir() else 'file'}"), ExitStack() as stack:
+        groups, root = _open(path, stack)
+        if "posterior" not in groups:
+            present = [g for g in groups if g.removeprefix("warmup_") in GROUPS]
+            if not present:
+                listed = f"its groups are {', '.join(list(groups)[:10])}" if groups else "it has no groups"
+                raise BayesreconError(f"{path}: none of ArviZ's groups is in it ({listed}); is this a fit?")
+        if progress is not None:
+            progress("reading", 0.5)
+        found = _contents(groups, root, title, form, path)
+        return replace(found, files=(stamp(path),))
+
+
+def _open(path: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, Any]]:
+    import xarray as xr
+
+    options: dict[str, Any] = {"decode_times": False, "decode_timedelta": False}
+    if path.is_dir():
+        try:
+            import zarr
+        except ImportError as error:
+            raise MissingExtraError("reading a zarr directory", "arviz") from error
+        store: Any = zarr.open_group(str(path), mode="r")
+        names, root = list(store.group_keys()), dict(store.attrs)
+        sizes = {g: sum(a.size for _, a in store[g].arrays()) for g in names}
+        options |= {"engine": "zarr", "consolidated": False}
+    else:
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            file.attrs.get("_nc3_strict")
+            names = [str(key) for key in file if file.get(key, getclass=True) is h5py.Group]
+            root = {key: text_of(file.attrs[key]) for key in file.attrs if not key.startswith("_")}
+            sizes = {g: sum(item.size or 0 for item in datasets(file[g])) for g in names}
+        options["engine"] = "h5netcdf"
+    small = sum(size for g, size in sizes.items() if g not in WIDE)
+    if 8 * small > MAX_BYTES:
+        raise BayesreconError(f"{path}: declares {8 * small / 2**30:.1f} GiB of arrays, refused")
+    return {g: stack.enter_context(xr.open_dataset(path, group=g, **options)) for g in names}, root
+
+
+def _contents(groups: dict[str, Any], root: Any, name: str, form: str, path: Path | None) -> Contents:
+    draws, chains, length = None, 1, 1
+    if "posterior" in groups:
+        with reading(name, "draws"):
+            draws = convert(groups["posterior"], groups.get("sample_stats"), root, name)
+        chains, length = draws.chains, draws.length
+    variables, coordinates = [], {}
+    attributes: dict[str, Any] = {f"/{k}": text_of(v) for k, v in dict(root).items()}
+    wide = sum(_per_draw_size(v) for g in WIDE if g in groups for v in groups[g].data_vars.values())
+    step = stride(chains * length, wide)
+    for group, dataset in groups.items():
+        attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
+        for key, coordinate in dataset.coords.items():
+            if key not in ("chain", "draw"):
+                coordinates[f"{group}/{key}"] = np.asarray(coordinate.values)
+        for key, variable in dataset.data_vars.items():
+            attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in variable.attrs.items()}
+            variables.append(_variable(group, str(key), variable, (chains, length), step))
+    rows = wide_rows(chains, length, step)
+    return Contents(name, form, (), tuple(variables), coordinates, attributes, (), draws, rows)
+
+
+def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], step: int) -> Variable:
+    per_draw = {"chain", "draw"} <= set(variable.dims) and not group.startswith(("warmup_", "prior"))
+    if per_draw:
+        variable = variable.transpose("chain", "draw", ...)
+        per_draw = variable.shape[:2] == leading
+    attributes = {str(k): text_of(v) for k, v in variable.attrs.items()}
+
+    taken = variable.isel(draw=slice(None, None, step)) if per_draw and group in WIDE else variable
+    values = np.asarray(taken.values)
+    if not is_numeric(values.dtype):
+        values, per_draw = values.ravel()[:_MOST_TEXT].astype(str), False
+    else:
+        values = values.astype(float, copy=False)
+        values = values.reshape(-1, *values.shape[2:]) if per_draw else values
+    shape = tuple(variable.shape[2:] if per_draw else variable.shape)
+    return Variable(group, key, shape, per_draw, values, attributes)
+
+
+def _per_draw_size(variable: Any) -> int:
+    sizes = [n for d, n in zip(variable.dims, variable.shape, strict=True) if d not in ("chain", "draw")]
+    return int(np.prod(sizes, dtype=int))
+
+
+def _names(source: Any) -> Iterator[str]:
+    """Groups of an InferenceData (a method) or of a DataTree (a property with paths)."""
+    groups = source.groups() if callable(getattr(source, "groups", None)) else getattr(source, "groups", ())
+    yield from (g for g in groups if str(g).strip("/") and "/" not in str(g).strip("/"))
+
+
+def _dataset(source: Any, group: str) -> Any:
+    found = source[group]
+    return found.to_dataset() if hasattr(found, "to_dataset") and not hasattr(found, "to_array") else found

@@ -1,0 +1,232 @@
+"""Everything that a file of a fit holds, by ArviZ's groups: what an audit looks through.
+
+Readers of draws (`posteriors.formats`) take what an attack on the draws needs. Here nothing is left out: data groups,
+coordinates, attributes, comments, sampler statistics, generated quantities. Arrays with a value per draw and record
+(pointwise log likelihoods, predictive draws) can be far larger than the draws: they are read at evenly spaced draws.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.draws import Draws
+
+WIDE = ("log_likelihood", "posterior_predictive", "predictions")
+"""Groups with a value per draw and record."""
+
+DATA = ("observed_data", "constant_data", "predictions_constant_data")
+"""Groups that hold data as they are."""
+
+GROUPS = (
+    "posterior",
+    "sample_stats",
+    *WIDE,
+    *DATA,
+    "prior",
+    "prior_predictive",
+    "sample_stats_prior",
+    "unconstrained_posterior",
+)
+
+WIDE_DRAWS, WIDE_VALUES = 1000, 2**25
+"""A wide group is read at no more than so many draws, and no more than so many values of it."""
+
+_LOG_LIK = re.compile(r"(pointwise_)?log_?lik(elihood)?(_[A-Za-z0-9]+)?", re.IGNORECASE)
+_SIMULATED = re.compile(r"(.+)_(rep|pred|ppc|sim|tilde|new|hat)|(yrep|ypred|ysim|ytilde)", re.IGNORECASE)
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """One array of a file.
+
+    Attributes:
+        per_draw: whether the values are `(K, *shape)`, one entry per draw of `Contents.rows` (wide groups) or per draw
+            of the file (others); else they are the array as stored.
+        shape: without the axes of chain and draw.
+    """
+
+    group: str
+    name: str
+    shape: tuple[int, ...]
+    per_draw: bool
+    values: np.ndarray
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        return f"{self.group}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """An input file for the record: its name, size and SHA-256."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What a source holds.
+
+    Attributes:
+        name, format: for display.
+        files: the files it was read from.
+        variables: all arrays, coordinates apart.
+        coordinates: `{group/name: values}`, without chain and draw.
+        attributes: `{group/name: value}` of groups, and `{group/variable@name: value}` of variables.
+        comments: lines of text beside the numbers (CmdStan).
+        draws: the group `posterior`, None where there is none.
+        rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
+    """
+
+    name: str
+    format: str
+    files: tuple[Stamp, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    coordinates: Mapping[str, np.ndarray] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    comments: tuple[str, ...] = ()
+    draws: Draws | None = None
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    notes: tuple[str, ...] = ()
+
+    def group(self, *names: str) -> list[Variable]:
+        """The variables of some groups."""
+        return [v for v in self.variables if v.group in names]
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that are there, in ArviZ's order."""
+        present = {v.group for v in self.variables}
+        return [g for g in GROUPS if g in present] + sorted(present - set(GROUPS))
+
+
+def group_of(name: str) -> str:
+    """The ArviZ group that a generated quantity's name stands for.
+
+    >>> group_of("log_lik"), group_of("y_rep"), group_of("beta")
+    ('log_likelihood', 'posterior_predictive', 'posterior')
+    """
+    if _LOG_LIK.fullmatch(name):
+        return "log_likelihood"
+    return "posterior_predictive" if _SIMULATED.fullmatch(name) else "posterior"
+
+
+def stride(draws: int, values: int) -> int:
+    """Every which draw to read of wide groups that hold so many values per draw."""
+    most = int(np.clip(WIDE_VALUES // max(values, 1), 2, WIDE_DRAWS))
+    return max(1, -(-draws // most))
+
+
+def wide_rows(chains: int, length: int, step: int) -> np.ndarray:
+    """Positions of every `step`-th draw of each chain, in chain order."""
+    return np.concatenate([c * length + np.arange(0, length, step) for c in range(chains)])
+
+
+def from_named_draws(draws: Draws, source: str, files: tuple[Stamp, ...] = (), **rest: Any) -> Contents:
+    """Contents of draws without groups: generated quantities are told by their names."""
+    groups = {name: group_of(name) if values.ndim > 2 else "posterior" for name, values in draws.values.items()}
+    if "posterior" not in groups.values():  # names alone do not make a file of nothing but predictions
+        groups = dict.fromkeys(groups, "posterior")
+    wide = sum(int(np.prod(draws.values[n].shape[2:])) for n, g in groups.items() if g in WIDE)
+    rows = wide_rows(draws.chains, draws.length, stride(draws.chains * draws.length, wide))
+    variables = []
+    for name, values in draws.values.items():
+        flat = values.reshape(-1, *values.shape[2:])
+        at = flat[rows] if groups[name] in WIDE else flat
+        variables.append(Variable(groups[name], name, values.shape[2:], True, at))
+    if draws.log_density is not None:
+        density = draws.log_density.reshape(-1)
+        variables.append(Variable("sample_stats", "lp", (), True, density))
+    own = replace(draws, values={n: v for n, v in draws.values.items() if groups[n] == "posterior"})
+    attributes = {f"/{k}": v for k, v in draws.attributes.items()}
+    return Contents(draws.name, source, files, tuple(variables), attributes=attributes, draws=own, rows=rows, **rest)
+
+
+def read_contents(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+    """Everything in a file or an object.
+
+    Args:
+        source: what `posteriors.formats.read_draws` takes, and posteriordb's zipped or plain JSON draws.
+        name: for display.
+        progress: called with a label and the fraction read.
+
+    Raises:
+        BayesreconError: no such file, an unknown suffix, damage, or nothing to audit in it.
+
+    >>> import numpy as np
+    >>> found = read_contents({"beta": np.zeros((2, 50)), "log_lik": np.zeros((2, 50, 7))})
+    >>> found.groups, found.group("log_likelihood")[0].shape
+    (['posterior', 'log_likelihood'], (7,))
+    """
+    from bayesrecon.posteriors.arviz_contents import read_arviz_contents
+    from bayesrecon.posteriors.cmdstan import is_cmdstan_fit
+    from bayesrecon.posteriors.formats import read_draws
+    from bayesrecon.posteriors.npz import read_npz
+    from bayesrecon.posteriors.stream import read_cmdstan_contents
+
+    if isinstance(source, Contents):
+        return source
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if isinstance(paths, Sequence) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
+        files = [Path(p) for p in paths]
+        for path in files:
+            if not path.exists():
+                raise BayesreconError(f"{path}: no such file")
+        suffix = files[0].suffix.lower()
+        if suffix == ".csv":
+            return read_cmdstan_contents(files, name=name, progress=progress)
+        if len(files) > 1:
+            raise BayesreconError(f"{files[0]}: several files are read together as CmdStan chains, which end in .csv")
+        if suffix in (".nc", ".netcdf", ".h5", ".zarr"):
+            return read_arviz_contents(files[0], name=name, progress=progress)
+        if suffix in (".json", ".zip"):
+            from bayesrecon.posteriors.database import read_draws_file
+
+            return from_named_draws(read_draws_file(files[0]), "posteriordb JSON", (stamp(files[0]),))
+        if suffix == ".npz":
+            return from_named_draws(read_npz(files[0], name=name), "NumPy archive", (stamp(files[0]),))
+        read_draws(files[0])  # which says what it knows
+    if is_cmdstan_fit(source):
+        written = [Path(p) for p in getattr(getattr(source, "runset", None), "csv_files", [])]
+        if written and all(p.is_file() for p in written):
+            return read_cmdstan_contents(written, name=name, progress=progress)
+    if not isinstance(source, dict | Draws) and (hasattr(source, "posterior") or hasattr(source, "groups")):
+        return read_arviz_contents(source, name=name, progress=progress)
+    if callable(getattr(source, "get_extra_fields", None)):
+        return _with_energy(from_named_draws(read_draws(source, name=name), "NumPyro MCMC"), source)
+    return from_named_draws(read_draws(source, name=name), type(source).__name__)
+
+
+def _with_energy(contents: Contents, mcmc: Any) -> Contents:
+    energy = mcmc.get_extra_fields(group_by_chain=True).get("energy")
+    if energy is None:
+        return contents
+    flat = np.asarray(energy, float).reshape(-1)
+    return replace(contents, variables=(*contents.variables, Variable("sample_stats", "energy", (), True, flat)))
+
+
+def stamp(path: Path) -> Stamp:
+    """Size and SHA-256 of a file; of a directory, over its files in order of their names."""
+    import hashlib
+
+    digest, size = hashlib.sha256(), 0
+    parts = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    for part in parts:
+        if path.is_dir():
+            digest.update(part.relative_to(path).as_posix().encode() + b"\0")
+        with part.open("rb") as file:
+            while block := file.read(2**22):
+                digest.update(block)
+                size += len(block)
+    return Stamp(str(path), size, digest.hexdigest())

@@ -1,0 +1,325 @@
+"""Everything a file holds is found, whatever wrote it; damaged and hostile files are one error."""
+
+import json
+import zipfile
+from types import SimpleNamespace
+
+import fits
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors import stream
+from bayesrecon.posteriors.cmdstan import read_cmdstan
+from bayesrecon.posteriors.contents import group_of, read_contents, stride, wide_rows
+
+RNG = np.random.default_rng(0)
+MU, LOGLIK = RNG.normal(size=(2, 30)), RNG.normal(size=(2, 30, 5))
+
+
+def tree():
+    draws = {"mu": (("chain", "draw"), MU)}
+    pointwise = {"y": (("chain", "draw", "obs"), LOGLIK)}
+    names = {"obs": [f"Ömer {i}" for i in range(5)]}
+    return xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(draws, attrs={"note": "hello"}),
+            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), -MU)}),
+            "log_likelihood": xr.Dataset(pointwise, names),
+            "observed_data": xr.Dataset({"y": ("obs", np.arange(5.0))}, names),
+        }
+    )
+
+
+def check(found):
+    assert found.groups == ["posterior", "sample_stats", "log_likelihood", "observed_data"]
+    np.testing.assert_allclose(found.draws.values["mu"], MU)
+    np.testing.assert_allclose(found.draws.log_density, -MU)
+    (pointwise,) = found.group("log_likelihood")
+    assert (pointwise.shape, pointwise.per_draw) == ((5,), True)
+    np.testing.assert_allclose(pointwise.values, LOGLIK.reshape(60, 5)[found.rows])
+    np.testing.assert_allclose(found.group("observed_data")[0].values, np.arange(5.0))
+    assert list(found.coordinates["observed_data/obs"]) == [f"Ömer {i}" for i in range(5)]
+    assert found.attributes["posterior/note"] == "hello"
+
+
+def write_netcdf(folder):
+    tree().to_netcdf(folder / "fit.nc", engine="h5netcdf")
+    return folder / "fit.nc"
+
+
+def write_with_netcdf4(folder):
+    pytest.importorskip("netCDF4")
+    tree().to_netcdf(folder / "fit.nc", engine="netcdf4")
+    return folder / "fit.nc"
+
+
+def write_zarr(folder):
+    pytest.importorskip("zarr")
+    tree().to_zarr(folder / "fit.zarr", zarr_format=2, consolidated=False)
+    return folder / "fit.zarr"
+
+
+@pytest.mark.parametrize("write", [write_netcdf, write_with_netcdf4, write_zarr])
+def test_files_of_arviz(tmp_path, write):
+    found = read_contents(write(tmp_path))
+    check(found)
+    (stamp,) = found.files
+    assert len(stamp.sha256) == 64
+    assert stamp.size > 0
+
+
+def test_objects_of_arviz():
+    check(read_contents(tree()))
+
+
+def inference_data():
+    arviz = pytest.importorskip("arviz")
+    return arviz.from_dict(
+        posterior={"mu": MU},
+        sample_stats={"lp": -MU},
+        log_likelihood={"y": LOGLIK},
+        observed_data={"y": np.arange(5.0)},
+        coords={"obs": [f"Ömer {i}" for i in range(5)]},
+        dims={"y": ["obs"]},
+        attrs={"note": "hello"},
+    )
+
+
+@pytest.mark.parametrize("how", ["object", "netcdf", "zarr"])
+def test_what_the_installed_arviz_writes(tmp_path, how):
+    data = inference_data()
+    if how == "netcdf":
+        data.to_netcdf(str(tmp_path / "a.nc"))
+    if how == "zarr":
+        pytest.importorskip("zarr")
+        data.to_datatree().to_zarr(
+            tmp_path / "a.zarr", zarr_format=2, consolidated=False
+        )  # as arviz says where zarr is version 3
+    source = {"object": data, "netcdf": tmp_path / "a.nc", "zarr": tmp_path / "a.zarr"}[how]
+    found = read_contents(source)
+    np.testing.assert_allclose(found.draws.values["mu"], MU)
+    np.testing.assert_allclose(found.group("log_likelihood")[0].values, LOGLIK.reshape(60, 5))
+    assert found.group("observed_data")
+
+
+# CmdStan
+
+
+def cmdstan(tmp_path, **options):
+    data = fits.records()
+    values = fits.draws(data)
+    columns = fits.scalar_columns(
+        lp__=fits.lp(data, values), **values, log_lik=fits.log_lik(data, values), y_rep=fits.replicated(data, values)
+    )
+    return fits.write_cmdstan(tmp_path, columns, ["model = kids", "data file = /home/eve/kids.json"], **options)
+
+
+def test_chains_are_streamed(tmp_path):
+    paths = cmdstan(tmp_path, digits=9)
+    told = []
+    found = read_contents(paths, progress=lambda label, share: told.append(share))
+    plain = read_cmdstan(paths)
+    assert found.groups == ["posterior", "sample_stats", "log_likelihood", "posterior_predictive"]
+    for name in ("beta", "sigma"):
+        np.testing.assert_array_equal(found.draws.values[name], plain.values[name])
+    np.testing.assert_array_equal(found.draws.log_density, plain.log_density)
+    for name in ("log_lik", "y_rep"):
+        at = next(v for v in found.variables if v.name == name)
+        np.testing.assert_array_equal(at.values, plain.values[name].reshape(-1, fits.SIZE)[found.rows])
+    assert "data file = /home/eve/kids.json" in found.comments
+    assert "Step size = 0.8" in found.comments
+    assert told[-1] == pytest.approx(1)
+    assert len(found.files) == 2
+
+
+def test_long_chains_are_thinned(tmp_path, monkeypatch):
+    paths = cmdstan(tmp_path, digits=9)
+    plain = read_cmdstan(paths)
+    monkeypatch.setattr(stream, "_MOST_DRAWS", 200)
+    found = read_contents(paths)
+    keep = int(found.notes[0].split()[1].removesuffix("th"))
+    assert keep > 1
+    np.testing.assert_array_equal(found.draws.values["sigma"], plain.values["sigma"][:, ::keep])
+    theirs = plain.values["log_lik"][:, ::keep].reshape(-1, fits.SIZE)[found.rows]
+    np.testing.assert_array_equal(found.group("log_likelihood")[0].values, theirs)
+
+
+def test_lines_may_cross_blocks(tmp_path, monkeypatch):
+    paths = cmdstan(tmp_path)
+    whole = read_contents(paths)
+    monkeypatch.setattr(stream, "_BLOCK", 1000)
+    pieces = read_contents(paths)
+    assert pieces.files == whole.files
+    np.testing.assert_array_equal(pieces.draws.values["beta"], whole.draws.values["beta"])
+
+
+def test_a_mark_of_byte_order_is_no_header(tmp_path):
+    paths = cmdstan(tmp_path)
+    whole = read_contents(paths[:1])
+    paths[0].write_text("\ufeff" + paths[0].read_text(), encoding="utf-8")
+    marked = read_contents(paths[:1])
+    assert marked.comments == whole.comments
+    np.testing.assert_array_equal(marked.draws.values["beta"], whole.draws.values["beta"])
+
+
+def damaged(text):
+    return {
+        "a cell": text.replace("0.8\n", "0.8\n1,2\n", 1),
+        "no number": text.replace(text.splitlines()[8].split(",")[2], "abc", 1),
+        "cut": text[: len(text) // 2],
+        "empty": "",
+        "header only": "\n".join(text.splitlines()[:3]) + "\n",
+    }
+
+
+@pytest.mark.parametrize("damage", ["a cell", "no number", "cut", "empty", "header only"])
+def test_damaged_csv(tmp_path, damage):
+    paths = cmdstan(tmp_path)
+    paths[0].write_text(damaged(paths[0].read_text())[damage])
+    with pytest.raises(BayesreconError) as caught:
+        read_contents(paths)
+    assert "\n" not in str(caught.value)
+
+
+def test_chains_of_different_models(tmp_path):
+    paths = cmdstan(tmp_path)
+    other = fits.write_cmdstan(tmp_path, {"lp__": MU, "alpha": MU}, name="other")
+    with pytest.raises(BayesreconError, match="not chains of one fit"):
+        read_contents([paths[0], other[0]])
+
+
+def test_thousands_of_variables(tmp_path):
+    columns = {f"θ{i}": MU for i in range(5000)}
+    found = read_contents(fits.write_cmdstan(tmp_path, columns))
+    assert len(found.draws.values) == stream._MOST_NARROW
+    assert len(found.variables) == 5000
+
+
+def test_a_cmdstanpy_fit(tmp_path):
+    paths = cmdstan(tmp_path)
+    fit = SimpleNamespace(runset=SimpleNamespace(csv_files=[str(p) for p in paths]))
+    assert read_contents(fit).format == "CmdStan CSV"
+
+
+def test_a_numpyro_run():
+    extra = {"potential_energy": MU, "energy": MU + 1}
+    run = SimpleNamespace(
+        get_samples=lambda group_by_chain: {"mu": MU}, get_extra_fields=lambda group_by_chain: dict(extra)
+    )
+    found = read_contents(run)
+    np.testing.assert_allclose(found.draws.log_density, -MU)
+    assert {v.name for v in found.group("sample_stats")} == {"lp", "energy"}
+
+
+# Other formats
+
+
+def test_json_of_posteriordb(tmp_path):
+    content = [{"mu": MU[c].tolist(), "log_lik[1]": MU[c].tolist(), "log_lik[2]": MU[c].tolist()} for c in range(2)]
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    with zipfile.ZipFile(tmp_path / "a.json.zip", "w") as archive:
+        archive.writestr("a.json", json.dumps(content))
+    for name in ("a.json", "a.json.zip"):
+        found = read_contents(tmp_path / name)
+        assert found.groups == ["posterior", "log_likelihood"]
+        np.testing.assert_allclose(found.draws.values["mu"], MU)
+
+
+def test_archives_without_pickles(tmp_path):
+    np.savez(tmp_path / "a.npz", mu=MU, y_rep=LOGLIK)
+    assert read_contents(tmp_path / "a.npz").groups == ["posterior", "posterior_predictive"]
+    np.savez(tmp_path / "b.npz", mu=np.array([object()], dtype=object))
+    with pytest.raises(BayesreconError, match="pickled"):
+        read_contents(tmp_path / "b.npz")
+
+
+def test_netcdf_that_is_no_fit(tmp_path):
+    xr.Dataset({"x": ("a", np.zeros(3))}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with pytest.raises(BayesreconError, match="none of ArviZ's groups"):
+        read_contents(tmp_path / "a.nc")
+    (tmp_path / "b.nc").write_bytes(b"\x89HDF\r\n\x1a\n garbage")
+    with pytest.raises(BayesreconError, match="cannot be read as"):
+        read_contents(tmp_path / "b.nc")
+    with pytest.raises(BayesreconError, match="no such file"):
+        read_contents(tmp_path / "c.nc")
+    (tmp_path / "d.txt").write_text("hello")
+    with pytest.raises(BayesreconError, match="unknown suffix"):
+        read_contents(tmp_path / "d.txt")
+
+
+def test_names_tell_groups():
+    assert group_of("log_likelihood") == "log_likelihood"
+    assert group_of("y_pred") == "posterior_predictive"
+    assert group_of("sigma_rep2") == "posterior"
+    assert len(wide_rows(4, 1000, stride(4000, 434))) <= 1000
+    assert stride(1000, 10**9) == 500
+
+
+# Anything at all in place of a file
+
+
+CELLS = ["1", "-2.5", "nan", "inf", "1e400", "x", "", "#", '"', "é", "0x1"]
+TEXT = st.one_of(
+    st.text(max_size=300),
+    st.lists(
+        st.lists(st.sampled_from(["1", "-2.5", "nan", "inf", "1e400", "x", "", "#", '"', "é", "0x1"]), max_size=4),
+        max_size=8,
+    ).map(lambda rows: "lp__,mu,log_lik.1,log_lik.2\n" + "\n".join(",".join(row) for row in rows)),
+    st.text(alphabet="ab.,12#\n=_ ", max_size=200),
+)
+LITTLE = settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@given(text=TEXT)
+@LITTLE
+def test_any_csv_is_read_or_refused(tmp_path, text):
+    path = tmp_path / "a.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    read_or_refuse(path)
+
+
+@given(content=st.binary(max_size=300))
+@LITTLE
+def test_any_bytes_are_read_or_refused(tmp_path, content):
+    for name in ("a.csv", "a.json", "a.zip", "a.npz"):
+        (tmp_path / name).write_bytes(content)
+        read_or_refuse(tmp_path / name)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+CHAINS = st.lists(
+    st.dictionaries(
+        st.sampled_from(["mu", "b[1]", "b[2]", "log_lik[1]", "b.1", "x[0]", "é", ""]),
+        st.lists(st.floats() | st.integers() | st.none(), max_size=3),
+        max_size=4,
+    ),
+    max_size=3,
+)
+
+
+@given(content=st.one_of(JSON, CHAINS))
+@LITTLE
+def test_any_json_is_read_or_refused(tmp_path, content):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    read_or_refuse(path)
+
+
+def read_or_refuse(path):
+    try:
+        found = read_contents(path)
+    except BayesreconError as error:
+        assert str(error)
+        assert "\n" not in str(error)
+    else:
+        assert found.variables
