@@ -7,6 +7,8 @@ from bayesrecon.diagnosis import Diagnosis as Diagnosis
 from bayesrecon.diagnosis import diagnose as diagnose
 from bayesrecon.errors import BayesreconError as BayesreconError
 from bayesrecon.gradient import Slicing as Slicing
+from bayesrecon.informed import condition as condition
+from bayesrecon.informed import missing_record as missing_record
 from bayesrecon.landscape import witness as witness
 from bayesrecon.planner import plan as plan
 from bayesrecon.pseudodata import Reconstruction as Reconstruction

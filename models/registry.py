@@ -34,9 +34,9 @@ class Shipped:
 @cache
 def shipped() -> Mapping[str, Shipped]:
     """All shipped models by name (read-only)."""
-    from bayesrecon.models import gaussian_linear, glm, grouped_glm, mixtures
+    from bayesrecon.models import gaussian_linear, glm, grouped_glm, mixtures, trained
 
-    entries = [*gaussian_linear.MODELS, *glm.MODELS, *grouped_glm.MODELS, *mixtures.MODELS]
+    entries = [*gaussian_linear.MODELS, *glm.MODELS, *grouped_glm.MODELS, *mixtures.MODELS, *trained.MODELS]
     return MappingProxyType({entry.name: entry for entry in entries})
 
 

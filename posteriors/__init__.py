@@ -1,6 +1,7 @@
 """Where releases come from: NUTS, posteriordb, ArviZ, CmdStan, archives of draws, trained parameters."""
 
 from bayesrecon.posteriors.draws import Draws as Draws
+from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
 from bayesrecon.posteriors.nuts import nuts as nuts
 from bayesrecon.posteriors.nuts import save_draws as save_draws
 from bayesrecon.posteriors.sources import dirac as dirac
