@@ -13,8 +13,13 @@ if (_root / "pyproject.toml").is_file():
 
 _LAZY = {
     "BayesreconError": "bayesrecon.errors",
-    "Diagnosis": "bayesrecon.diagnosis",
+    "DeletedRecord": "bayesrecon.deleted",
     "Deletion": "bayesrecon.types",
+    "DeletionInference": "bayesrecon.tilt",
+    "Diagnosis": "bayesrecon.diagnosis",
+    "HRec": "bayesrecon.hrec",
+    "Improvements": "bayesrecon.hrec",
+    "MissingRecord": "bayesrecon.informed",
     "Model": "bayesrecon.types",
     "PseudoData": "bayesrecon.types",
     "Reconstruction": "bayesrecon.pseudodata",
@@ -25,10 +30,12 @@ _LAZY = {
     "condition": "bayesrecon.informed",
     "deletion": "bayesrecon.types",
     "diagnose": "bayesrecon.diagnosis",
+    "infer_deletion": "bayesrecon.tilt",
     "load_result": "bayesrecon.result",
     "missing_record": "bayesrecon.informed",
     "plan": "bayesrecon.planner",
     "reconstruct": "bayesrecon.reconstruction",
+    "reconstruct_deleted": "bayesrecon.deleted",
     "recover": "bayesrecon.recovery",
     "witness": "bayesrecon.landscape",
 }

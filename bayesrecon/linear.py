@@ -79,6 +79,12 @@ def bends(linear: LinearPredictor, eta: Any, y: Any, change: Any) -> Any:
     return jax.vmap(one)(eta, y, change)
 
 
+@partial(jax.jit, static_argnames="linear")
+def log_liks(linear: LinearPredictor, eta: Any, y: Any) -> Any:
+    """`h(eta, y)` of records, `(N,)`."""
+    return jax.vmap(linear.log_lik)(eta, y)
+
+
 def slope_at(linear: LinearPredictor, eta: np.ndarray, label: Any) -> np.ndarray:
     """The slope of one record, `(K,)`."""
     return np.asarray(slopes(linear, eta[None], np.asarray(label)[None])[0])

@@ -10,3 +10,6 @@ from bayesrecon.posteriors.sources import from_cmdstan as from_cmdstan
 from bayesrecon.posteriors.sources import from_draws as from_draws
 from bayesrecon.posteriors.sources import from_npz as from_npz
 from bayesrecon.posteriors.sources import from_posteriordb as from_posteriordb
+from bayesrecon.posteriors.training import Trained as Trained
+from bayesrecon.posteriors.training import retrain_without as retrain_without
+from bayesrecon.posteriors.training import train as train
