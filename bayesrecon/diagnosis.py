@@ -167,7 +167,9 @@ def diagnose(
         progress=progress,
     )
     solved, attacker, reference = problem.solved, problem.attacker, problem.reference
-    found = components(attacker.fields, list(attacker.known), reference.centre, reference.scale)
+    group = unit is not None and unit not in attacker.known
+    apart = [*attacker.known, unit] if group else list(attacker.known)
+    found = components(attacker.fields, apart, reference.centre, reference.scale)
     library, orders = monomials(found, order)
     polynomial = Library(dict(library.parts), [])
     if unit is not None:

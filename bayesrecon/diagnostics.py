@@ -14,6 +14,14 @@ def by_chain(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     return np.stack([p[:draws] for p in pieces])
 
 
+def rank_normalised(series: np.ndarray) -> np.ndarray:
+    """Normal scores of the ranks of each of S series, `(T, S)` (Vehtari et al. 2021, equation 14)."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    return ndtri((rankdata(series, axis=0) - 0.375) / (len(series) + 0.25))
+
+
 def split(chains: np.ndarray) -> np.ndarray:
     """Each chain cut into halves: `(2 * chains, draws // 2, S)`."""
     half = chains.shape[1] // 2

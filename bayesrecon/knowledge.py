@@ -1,6 +1,6 @@
 """What the attacker knows beforehand, checked once at the door of a verb."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,28 +18,33 @@ class Knowledge:
     Attributes:
         fields: the record's fields with their domains narrowed.
         known: `{field: (N, *shape)}` values known row by row.
-        unit: the known field that names the unit a record belongs to, each unit having one record.
+        unit: the known field, or fields together, that name a record, each unit having one; or a field that is not
+            known and has finitely many values: the group a record belongs to.
         total: the number of records, when known.
         identities: totals that the model's program fixes, `{name: (f, total)}`.
     """
 
     fields: dict[str, Field]
     known: dict[str, np.ndarray] = field(default_factory=dict)
-    unit: str | None = None
+    unit: str | tuple[str, ...] | None = None
     total: float | None = None
     identities: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def levels(self) -> list[float]:
-        """The units, when records are known to belong to one each."""
-        return [] if self.unit is None else np.unique(self.known[self.unit]).tolist()
+        """The units: those that are known to have one record each, or all groups there are."""
+        if self.unit is None:
+            return []
+        assert isinstance(self.unit, str)
+        known = self.known.get(self.unit)
+        return list(self.fields[self.unit].domain.levels) if known is None else np.unique(known).tolist()
 
 
 def check_knowledge(
     model: Model,
     *,
     known: Mapping[str, Any] | None = None,
-    unit: str | None = None,
+    unit: str | Sequence[str] | None = None,
     total: float | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     domain: Mapping[str, Any] | None = None,
@@ -67,11 +72,7 @@ def check_knowledge(
     counts = {name: len(v) for name, v in table.items()}
     if len(set(counts.values())) > 1:
         raise BayesreconError(f"known fields differ in length: {', '.join(f'{k} {n}' for k, n in counts.items())}")
-    if unit is not None:
-        if unit not in table:
-            raise BayesreconError(f"unit={unit!r} must be one of the known fields; pass known={{{unit!r}: values}}")
-        if table[unit].ndim != 1 or len(np.unique(table[unit])) != len(table[unit]):
-            raise BayesreconError(f"unit={unit!r}: every unit has one record, but its known values repeat")
+    unit = _unit(unit, table, fields)
     rows = next(iter(counts.values()), None)
     if total is not None:
         if not (np.isfinite(total) and total > 0):
@@ -79,6 +80,26 @@ def check_knowledge(
         if rows is not None and total != rows:
             raise BayesreconError(f"total={total} contradicts the {rows} rows of the known fields")
     return Knowledge(fields, table, unit, float(rows) if rows is not None else total, model.identities)
+
+
+def _unit(unit: Any, known: dict[str, np.ndarray], fields: dict[str, Field]) -> str | tuple[str, ...] | None:
+    """The unit, checked: known fields that tell the records apart, or one field that is a group."""
+    if unit is None:
+        return None
+    names = (unit,) if isinstance(unit, str) else tuple(unit)
+    shown = repr(names[0] if len(names) == 1 else names)
+    group = len(names) == 1 and names[0] in fields and fields[names[0]].domain.kind == "levels"
+    if len(names) == 1 and group and names[0] not in known:
+        return names[0]
+    missing = [name for name in names if name not in known]
+    if missing or not names:
+        remedy = f"; pass known={{{missing[0]!r}: values}}" if missing else ""
+        raise BayesreconError(f"unit={shown} must be one of the known fields{remedy}")
+    if any(known[name].ndim != 1 for name in names):
+        raise BayesreconError(f"unit={shown}: a unit is named by fields of one number each")
+    if len(np.unique(np.stack([known[name] for name in names]), axis=1).T) != len(known[names[0]]):
+        raise BayesreconError(f"unit={shown}: every unit has one record, but its known values repeat")
+    return names[0] if len(names) == 1 else names
 
 
 def _narrow(old: Domain, pair: Any, name: str) -> Domain:

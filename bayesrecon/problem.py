@@ -67,6 +67,10 @@ def solve_release(
 ) -> Problem:
     """Check the input of a verb once and solve the embedding."""
     attacker = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
+    if isinstance(attacker.unit, tuple):
+        raise BayesreconError(
+            f"unit={attacker.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
+        )
     view = in_coordinates(release, coordinates)
     embedding = Embedding(view, metric_factor(view, metric), progress)
     rng = generator(key)

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,12 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.features import Features
 from bayesrecon.gradient import Slicing, sliced_target
 from bayesrecon.iterate import Run
+from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64
-from bayesrecon.problem import Problem, solve_release
+from bayesrecon.problem import Problem, generator, solve_release
 from bayesrecon.pseudodata import Reconstruction
+from bayesrecon.records.attack import recover_records
+from bayesrecon.records.table import RecordTable
 from bayesrecon.start import make_support
 from bayesrecon.trace import Checkpoint, Trace
 from bayesrecon.types import Deletion, PseudoData, Records, Release
@@ -35,7 +38,7 @@ def reconstruct(
     slicing: Slicing | None = None,
     regulariser: Callable[[Any, Records], Any] | None = None,
     known: Mapping[str, Any] | None = None,
-    unit: str | None = None,
+    unit: str | Sequence[str] | None = None,
     total: float | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     domain: Mapping[str, Any] | None = None,
@@ -48,7 +51,7 @@ def reconstruct(
     public: Mapping[str, Any] | None = None,
     key: Any = 0,
     progress: Progress | None = None,
-) -> Reconstruction:
+) -> Reconstruction | RecordTable:
     """Find weights and records whose Fisher divergence from the release is smallest.
 
     The divergence is `1/2 w'Kw - w'b + const` with `K = k(Z, Z)`, `b = mu(Z)` (see `bayesrecon.embedding`); the result
@@ -66,8 +69,10 @@ def reconstruct(
             from the model at the mean parameters, weights one) or a `PseudoData`.
         slicing: how the sliced objective is sliced; the gap is then that of the sliced objective.
         regulariser: `(weights, records) -> scalar`, added to the divergence; written with `jax.numpy`.
-        known, unit, total, bounds, domain: what the attacker knows, as in `recover`. With known fields every row
+        known, total, bounds, domain: what the attacker knows, as in `recover`. With known fields every row
             carries the weight of one record; fields with finitely many values become candidates of each row.
+        unit: the known field, or fields together, that name a record (`unit=("person", "item")`). The result is then a
+            `RecordTable`: every record with its error and, where its values can be counted, their probabilities.
         metric, coordinates: as in `recover`.
         tolerance: relative gap at which to stop.
         steps, rate: of "adam".
@@ -77,7 +82,7 @@ def reconstruct(
         progress: called with a label and the fraction done.
 
     Returns:
-        A `Reconstruction`: `pseudo`, `trace`, `gap`, `relative_gap`, `certificate`.
+        A `Reconstruction`: `pseudo`, `trace`, `gap`, `relative_gap`, `certificate`; with `unit` a `RecordTable`.
 
     Raises:
         BayesreconError: for input that cannot be used, saying what to change.
@@ -104,6 +109,21 @@ def reconstruct(
     _check(release, n, objective, method, start, regulariser, steps, rate, tolerance)
     if known and n is not None:
         raise BayesreconError("n and known fields exclude each other: the table has one record a row")
+    if unit is not None:
+        choices = {"start": start, "slicing": slicing, "regulariser": regulariser, "checkpoint": checkpoint}
+        choices |= {"steps": steps, "method": None if method == "newton" else method}
+        for name, choice in choices.items():
+            if choice is not None:
+                raise BayesreconError(f"{name}= has no part in recovering one record a unit; leave it or unit= out")
+        attacker = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
+        return recover_records(
+            release,
+            attacker,
+            metric=metric,
+            coordinates=coordinates or "unconstrained",
+            rng=generator(key),
+            progress=progress,
+        )
     slicing = slicing or Slicing(fresh=published)
     if objective == "sliced" and slicing.count < 1:
         raise BayesreconError(f"slicing: {slicing.count} slices; expected a positive whole number")
@@ -117,7 +137,6 @@ def reconstruct(
     problem = solve_release(
         release,
         known=known,
-        unit=unit,
         total=total,
         bounds=bounds,
         domain=domain,
@@ -147,7 +166,7 @@ def reconstruct(
     shapes = {f: problem.attacker.fields[f].shape for f in problem.attacker.fields if f not in problem.attacker.known}
     run = Run(problem, features, support, Trace(shapes or _shapes(problem)), tolerance, progress)
     if checkpoint is not None:
-        given = {"start": start, "known": known, "unit": unit, "total": total, "bounds": bounds, "domain": domain}
+        given = {"start": start, "known": known, "total": total, "bounds": bounds, "domain": domain}
         settings = {**about, "rate": rate, "slicing": str(slicing), "key": str(random.tolist())}
         settings |= {name: _fingerprint(value) for name, value in given.items()}
         run.checkpoint = Checkpoint(Path(checkpoint), settings)

@@ -132,6 +132,15 @@ def _count(name: str, part: str) -> Statistic:
     return Statistic(name, (part,), lambda t: t[part], lambda t: {part: 1.0})
 
 
+def _sum(name: str, top: str, bottom: str, centre: float, scale: float) -> Statistic:
+    return Statistic(
+        name,
+        (bottom, top),
+        lambda t: centre * t[bottom] + scale * t[top],
+        lambda t: {top: scale, bottom: centre},
+    )
+
+
 def _ratio(name: str, top: str, bottom: str, centre: float, scale: float) -> Statistic:
     return Statistic(
         name,
@@ -226,8 +235,11 @@ def add_functions(library: Library, functions: Mapping[str, Callable[[Records], 
         library.statistics.append(_ratio(f"mean({name})", part, "1", 0.0, 1.0))
 
 
-def add_units(library: Library, unit: str, levels: Sequence[float], found: Sequence[Component]) -> None:
-    """Per value of the unit field: its number of records and the means of the unknown fields."""
+def add_units(
+    library: Library, unit: str, levels: Sequence[float], found: Sequence[Component], *, group: bool = False
+) -> None:
+    """Per value of the unit field: its number of records and the unknown fields' values; of a group their sums and
+    means."""
     for level in levels:
         label = f"{unit}={level:g}"
         indicator = f"[{label}]"
@@ -244,7 +256,10 @@ def add_units(library: Library, unit: str, levels: Sequence[float], found: Seque
 
             part = f"{c.name}[{label}]"
             library.parts[part] = Part(part, values, (indicator,))
-            library.statistics.append(_ratio(part, part, indicator, c.centre, c.scale))
+            if group:
+                library.statistics.append(_sum(f"sum({c.name})[{label}]", part, indicator, c.centre, c.scale))
+            name = f"mean({c.name})[{label}]" if group else part
+            library.statistics.append(_ratio(name, part, indicator, c.centre, c.scale))
 
 
 def library_of(
@@ -258,11 +273,12 @@ def library_of(
     example: Records,
 ) -> Library:
     """The default statistics over the fields that are not known, per-unit ones, and the user's."""
-    found = components(fields, known, centre, scale)
+    group = unit is not None and unit not in known
+    found = components(fields, [*known, unit] if group else known, centre, scale)
     # With one record a unit, the units' own values say more than their moments.
-    library = moments(found, order=1 if unit is not None else 2)
+    library = moments(found, order=1 if unit is not None and not group else 2)
     if unit is not None:
-        add_units(library, unit, levels, found)
+        add_units(library, unit, levels, found, group=group)
     if functions:
         add_functions(library, functions, example)
     return library

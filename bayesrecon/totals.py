@@ -100,8 +100,8 @@ def _constraints(attacker: Knowledge) -> tuple[Library, np.ndarray]:
         scale = {k: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for k, v in table.items()}
         fields = {k: attacker.fields[k] for k in table if k != attacker.unit}
         library = moments(components(fields, (), centre, scale))
-        if attacker.unit is not None:
-            add_units(library, attacker.unit, attacker.levels, ())
+        if attacker.unit in table:
+            add_units(library, str(attacker.unit), attacker.levels, ())
         exact = library.evaluate(table).sum(axis=0)
     elif attacker.total is not None:
         library, exact = moments(()), np.array([attacker.total])

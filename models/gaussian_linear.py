@@ -290,8 +290,19 @@ def _kilpisjarvi(
 
 _PUBLIC = ("pmualpha", "psalpha", "pmubeta", "psbeta")
 
+_SESAME = _Spec(
+    "sesame_one_pred_a",
+    ("sesame_data-sesame_one_pred_a",),
+    "watched",
+    ("encouraged",),
+    linear("encouraged"),
+    pick("watched", "encouraged"),
+    {"encouraged": "binary", "watched": "binary"},
+    2,
+)
+
 MODELS: tuple[Shipped, ...] = (
-    *(spec.shipped() for spec in (*_kidiq(), *_earnings(), *_mesquite(), _nes())),
+    *(spec.shipped() for spec in (*_kidiq(), *_earnings(), *_mesquite(), _nes(), _SESAME)),
     Shipped("arK", _ar, "autoregression of order 5: y on its lags", _ar_records, ("arK-arK",)),
     Shipped(
         "blr",

@@ -1,39 +1,18 @@
-"""Generalised linear models with one coefficient vector: logistic and Poisson regression."""
+"""Generalised linear models with one coefficient vector: Poisson, binomial, and generic regressions of tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.adapter import from_numpyro
-from bayesrecon.models.linear import flat
+from bayesrecon.models.latent import BinomialLogit, index, observe
+from bayesrecon.models.linear import array
 from bayesrecon.models.registry import Shipped
-from bayesrecon.types import Model, Records
-
-
-def _wells_dist(dist_unit: float = 1.0, name: str = "wells_dist") -> Model:
-    def program(**record: Any) -> None:
-        if name == "wells_dist":
-            beta: Any = numpyro.sample("beta", flat().expand((2,)).to_event(1))
-            intercept, slope = beta[0], beta[1]
-        else:
-            intercept = numpyro.sample("alpha", flat())
-            slopes: Any = numpyro.sample("beta", flat().expand((1,)).to_event(1))
-            slope = slopes[0]
-        eta = intercept + slope * record["dist"] / dist_unit
-        with numpyro.plate("records", eta.shape[0]):
-            numpyro.sample("switched", dist.Bernoulli(logits=eta), obs=record["switched"])
-
-    domain = {"dist": "positive"}
-    return from_numpyro(program, {"dist": (), "switched": ()}, domain=domain, name=name)
-
-
-def _wells_records(data: Mapping[str, Any]) -> Records:
-    return {"dist": np.asarray(data["dist"], float), "switched": np.asarray(data["switched"], np.int64)}
+from bayesrecon.types import Model
 
 
 def _glm_poisson() -> Model:
@@ -41,14 +20,18 @@ def _glm_poisson() -> Model:
 
     def program(year: Any, C: Any = None) -> None:
         a, b1, b2, b3 = (numpyro.sample(k, dist.Uniform(-v, v)) for k, v in bounds.items())
-        with numpyro.plate("records", year.shape[0]):
-            numpyro.sample("C", dist.Poisson(jnp.exp(a + year * (b1 + year * (b2 + year * b3)))), obs=C)
+        observe("C", dist.Poisson(jnp.exp(a + year * (b1 + year * (b2 + year * b3)))), C, year.shape[0])
 
     return from_numpyro(program, {"year": (), "C": ()}, name="GLM_Poisson_model")
 
 
-def _glm_poisson_records(data: Mapping[str, Any]) -> Records:
-    return {"year": np.asarray(data["year"], float), "C": np.asarray(data["C"], np.int64)}
+def _glm_binomial() -> Model:
+    def program(year: Any, N: Any, C: Any = None) -> None:
+        a, b1, b2 = (numpyro.sample(k, dist.Normal(0, 100)) for k in ("alpha", "beta1", "beta2"))
+        observe("C", BinomialLogit(a + year * (b1 + year * b2), N), C, year.shape[0])
+
+    domain = {"N": "count", "C": "count"}
+    return from_numpyro(program, {"year": (), "N": (), "C": ()}, domain=domain, name="GLM_Binomial_model")
 
 
 def _regression(name: str, law: Any, covariates: Sequence[str], response: str, scale: float) -> Model:
@@ -89,25 +72,22 @@ def poisson_regression(
 
 MODELS: tuple[Shipped, ...] = (
     Shipped(
-        "wells_dist",
-        _wells_dist,
-        "logistic regression of switching on distance",
-        _wells_records,
-        ("wells_data-wells_dist",),
-    ),
-    Shipped(
-        "wells_dist100_model",
-        lambda: _wells_dist(100.0, "wells_dist100_model"),
-        "logistic regression of switching on distance in 100 m",
-        _wells_records,
-        ("wells_data-wells_dist100_model",),
-    ),
-    Shipped(
         "GLM_Poisson_model",
         _glm_poisson,
         "Poisson regression of counts on a cubic in the year",
-        _glm_poisson_records,
+        lambda data: {"year": array(data, "year"), "C": index(data, "C")},
         ("GLM_Poisson_Data-GLM_Poisson_model",),
+        design=("year",),
+        response="C",
+    ),
+    Shipped(
+        "GLM_Binomial_model",
+        _glm_binomial,
+        "binomial regression of counts on a quadratic in the year",
+        lambda data: {"year": array(data, "year"), "N": index(data, "N"), "C": index(data, "C")},
+        ("GLM_Binomial_data-GLM_Binomial_model",),
+        design=("year", "N"),
+        response="C",
     ),
     Shipped("logistic_regression", logistic_regression, "logistic regression of a binary column on others"),
     Shipped("poisson_regression", poisson_regression, "Poisson regression of a count column on others"),

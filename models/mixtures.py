@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.latent import Law, observe
 from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
@@ -55,17 +56,63 @@ class OrderedNormal(dist.Distribution):
         return dist.Normal(0, self.scale).log_prob(value).sum(axis=-1) + math.lgamma(self.event_shape[0] + 1)
 
 
-def low_dim_gauss_mix() -> Model:
-    """`y ~ theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])` with ordered means."""
+def _two_components(name: str, ordered: bool) -> Model:
+    """`y ~ theta Normal(mu[1], sigma[1]) + (1 - theta) Normal(mu[2], sigma[2])`."""
 
     def program(y: Any) -> None:
-        mu: Any = numpyro.sample("mu", OrderedNormal(2.0, 2))
+        law = OrderedNormal(2.0, 2) if ordered else dist.Normal(0, 2).expand((2,)).to_event(1)
+        mu: Any = numpyro.sample("mu", law)
         sigma: Any = numpyro.sample("sigma", dist.HalfNormal(2).expand((2,)).to_event(1))
         theta: Any = numpyro.sample("theta", dist.Beta(5, 5))
-        with numpyro.plate("records", y.shape[0]):
-            numpyro.sample("y", NormalPair(theta, mu, sigma), obs=y)
+        observe("y", NormalPair(theta, mu, sigma), y, y.shape[0])
 
-    return from_numpyro(program, {"y": ()}, name="low_dim_gauss_mix")
+    return from_numpyro(program, {"y": ()}, name=name)
+
+
+def low_dim_gauss_mix() -> Model:
+    """Two normal components with ordered means."""
+    return _two_components("low_dim_gauss_mix", ordered=True)
+
+
+def low_dim_gauss_mix_collapse() -> Model:
+    """Two normal components whose labels may switch."""
+    return _two_components("low_dim_gauss_mix_collapse", ordered=False)
+
+
+def normal_mixture() -> Model:
+    """Two components of unit scale: `theta ~ Uniform(0, 1)`, `mu ~ Normal(0, 10)`."""
+
+    def program(y: Any) -> None:
+        theta: Any = numpyro.sample("theta", dist.Uniform(0, 1))
+        mu: Any = numpyro.sample("mu", dist.Normal(0, 10).expand((2,)).to_event(1))
+        observe("y", NormalPair(theta, mu, jnp.ones(2)), y, y.shape[0])
+
+    return from_numpyro(program, {"y": ()}, name="normal_mixture")
+
+
+def normal_mixture_k(components: int = 5) -> Model:
+    """`components` normal components; flat weights, `mu ~ Normal(0, 10)`, `sigma ~ Uniform(0, 10)`."""
+
+    def program(y: Any) -> None:
+        theta: Any = numpyro.sample("theta", dist.Dirichlet(jnp.ones(components)))
+        mu: Any = numpyro.sample("mu", dist.Normal(0, 10).expand((components,)).to_event(1))
+        sigma: Any = numpyro.sample("sigma", dist.Uniform(0, 10).expand((components,)).to_event(1))
+
+        def log_density(values: Any) -> Any:
+            z = (values[..., None] - mu) / sigma
+            return jax.scipy.special.logsumexp(jnp.log(theta) - 0.5 * z**2 - jnp.log(sigma), axis=-1) - _HALF_LOG_2PI
+
+        def draw(key: Any) -> Any:
+            which, noise = jax.random.split(key)
+            k = jax.random.categorical(which, jnp.log(theta), shape=y.shape)
+            return mu[k] + sigma[k] * jax.random.normal(noise, y.shape)
+
+        observe("y", Law(log_density, constraints.real, y.shape, draw=draw), y, y.shape[0])
+
+    return from_numpyro(program, {"y": ()}, name="normal_mixture_k", settings={"components": components})
+
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def _records(data: Mapping[str, Any]) -> Records:
@@ -73,11 +120,18 @@ def _records(data: Mapping[str, Any]) -> Records:
 
 
 MODELS: tuple[Shipped, ...] = (
-    Shipped(
-        "low_dim_gauss_mix",
-        low_dim_gauss_mix,
-        "mixture of two normal laws with ordered means",
-        _records,
-        ("low_dim_gauss_mix-low_dim_gauss_mix",),
+    *(
+        Shipped(build.__name__, build, summary, _records, (f"{data}-{build.__name__}",), constants, response="y")
+        for data, build, summary, constants in (
+            ("low_dim_gauss_mix", low_dim_gauss_mix, "mixture of two normal laws with ordered means", None),
+            ("low_dim_gauss_mix_collapse", low_dim_gauss_mix_collapse, "mixture of two normal laws, labels free", None),
+            ("normal_2", normal_mixture, "mixture of two normal laws of unit scale, labels free", None),
+            (
+                "normal_5",
+                normal_mixture_k,
+                "mixture of normal laws, labels free",
+                lambda data: {"components": int(data["K"])},
+            ),
+        )
     ),
 )

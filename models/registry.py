@@ -20,6 +20,9 @@ class Shipped:
         records: turns posteriordb's data into records, `{field: (N, *shape)}`; None for generic models.
         posteriors: the posteriordb posteriors it belongs to.
         constants: picks from posteriordb's data what is public to the attacker, as settings of `build`.
+        design: fields that whoever attacks this model is taken to know, the unit of a record first; empty
+            where the whole record is private.
+        response: the field that is private in any case.
         summary: one line for the table.
     """
 
@@ -29,14 +32,45 @@ class Shipped:
     records: Callable[[Mapping[str, Any]], Records] | None = None
     posteriors: tuple[str, ...] = ()
     constants: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    design: tuple[str, ...] = ()
+    response: str | None = None
 
 
 @cache
 def shipped() -> Mapping[str, Shipped]:
     """All shipped models by name (read-only)."""
-    from bayesrecon.models import gaussian_linear, glm, grouped_glm, mixtures, trained
+    from bayesrecon.models import (
+        curves,
+        gaussian_linear,
+        glm,
+        grouped_glm,
+        item_response,
+        logistic,
+        mixtures,
+        occupancy,
+        radon,
+        rates,
+        series,
+        smooth,
+        trained,
+    )
 
-    entries = [*gaussian_linear.MODELS, *glm.MODELS, *grouped_glm.MODELS, *mixtures.MODELS, *trained.MODELS]
+    families = (
+        gaussian_linear,
+        logistic,
+        glm,
+        rates,
+        grouped_glm,
+        radon,
+        item_response,
+        occupancy,
+        mixtures,
+        series,
+        curves,
+        smooth,
+        trained,
+    )
+    entries = [entry for family in families for entry in family.MODELS]
     return MappingProxyType({entry.name: entry for entry in entries})
 
 
@@ -61,10 +95,14 @@ def load(name: str, **settings: Any) -> Model:
     """
     entry = find(name)
     try:
-        frozen = tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in settings.items()))
+        frozen = tuple(sorted((k, _frozen(v)) for k, v in settings.items()))
         return _build(entry, frozen)
     except TypeError as error:
         raise BayesreconError(f"settings of model {name!r}: {error}") from None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from bayesrecon.posteriors.draws import Draws as Draws
 from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
+from bayesrecon.posteriors.fitted import Run as Run
+from bayesrecon.posteriors.fitted import fitted as fitted
 from bayesrecon.posteriors.nuts import nuts as nuts
 from bayesrecon.posteriors.nuts import save_draws as save_draws
 from bayesrecon.posteriors.sources import dirac as dirac

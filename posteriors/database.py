@@ -85,6 +85,21 @@ def posterior_info(database: Any, name: str) -> dict[str, Any]:
     return info
 
 
+def has_reference_draws(database: Any, name: str) -> bool:
+    """Whether this copy of the database holds reference draws of the posterior, or can fetch them."""
+    path = _reference_path(database, name)
+    return path is not None and _present(database, path)
+
+
+def _reference_path(database: Any, name: str) -> Path | None:
+    reference = posterior_info(database, name).get("reference_posterior_name")
+    if not reference:
+        return None
+    _check_name(reference)
+    with reading(f"the description of {name}", "JSON"):
+        return Path(f"{database.get_reference_draws_path(name)}.zip")
+
+
 def read_reference_draws(database: Any, name: str, *, draws: int | None = None) -> Draws:
     """The reference draws of one posterior, by parameter.
 
@@ -103,13 +118,10 @@ def read_reference_draws(database: Any, name: str, *, draws: int | None = None) 
         >>> read_reference_draws(open_database(), "arK-arK").values["beta"].shape    # doctest: +SKIP
         (10, 1000, 5)
     """
-    reference = posterior_info(database, name).get("reference_posterior_name")
+    path = _reference_path(database, name)
     remedy = "the posterior can be built with `bayesrecon fit`"
-    if not reference:
+    if path is None:
         raise BayesreconError(f"posteriordb has no reference draws for {name}; {remedy}")
-    _check_name(reference)
-    with reading(f"the description of {name}", "JSON"):
-        path = Path(f"{database.get_reference_draws_path(name)}.zip")
     if not _present(database, path):
         raise BayesreconError(f"the reference draws of {name} are not in this copy of posteriordb; {remedy}")
     result = Draws(_chains(path, _read_json(path)), name=name)

@@ -1,18 +1,21 @@
 """Build a posterior: NumPyro NUTS on a model and its data, on whatever device JAX sees."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import numpy as np
 
-from bayesrecon.diagnostics import effective_sample_size, split_r_hat
+from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Records, Release
+
+DENSE = 300
+"""Dimension up to which the mass matrix is dense: a common mean is strongly correlated with well-known units."""
 
 ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 
@@ -23,7 +26,8 @@ class Convergence:
 
     Attributes:
         names: `(d,)` coordinates.
-        r_hat, ess: `(d,)` split R-hat and effective sample size of each coordinate.
+        r_hat, ess: `(d,)` split R-hat and bulk effective sample size of each coordinate, both of
+            rank-normalised draws (Vehtari et al. 2021, equation 14).
         divergences: number of divergent transitions.
     """
 
@@ -31,6 +35,14 @@ class Convergence:
     r_hat: np.ndarray
     ess: np.ndarray
     divergences: int
+
+    @property
+    def summary(self) -> str:
+        """How good the run is, in one line."""
+        return (
+            f"largest R-hat {self.r_hat.max():.3f}, smallest bulk ESS {self.ess.min():.0f}, "
+            f"{self.divergences} divergences"
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -48,8 +60,8 @@ class Convergence:
 
 
 def convergence(release: Release, divergences: int = 0) -> Convergence:
-    """R-hat and effective sample size of every coordinate of a release."""
-    theta, chain = np.asarray(release.theta), np.asarray(release.chain)
+    """R-hat and bulk effective sample size of every coordinate of a release."""
+    theta, chain = rank_normalised(np.asarray(release.theta)), np.asarray(release.chain)
     return Convergence(
         release.model.coordinates, split_r_hat(theta, chain), effective_sample_size(theta, chain), divergences
     )
@@ -93,7 +105,6 @@ def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept
         raise BayesreconError(f"key {key}: a seed is not negative")
 
 
-@in_float64
 def nuts(
     model: Model,
     data: Mapping[str, Any],
@@ -109,7 +120,7 @@ def nuts(
     progress: bool = False,
     name: str | None = None,
 ) -> Release:
-    """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix).
+    """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix up to 300 dimensions).
 
     Args:
         model: from `bayesrecon.models`.
@@ -123,6 +134,28 @@ def nuts(
     Returns:
         a `Release` whose notes hold warnings when the run did not converge.
     """
+    options = {"max_tree_depth": max_tree_depth, "chain_method": chain_method, "progress": progress, "name": name}
+    run = {"chains": chains, "draws": draws, "warmup": warmup, "thinning": thinning, "target_accept": target_accept}
+    return sample(model, data, key=key, **run, **options)[0]  # type: ignore[arg-type]
+
+
+@in_float64
+def sample(
+    model: Model,
+    data: Mapping[str, Any],
+    *,
+    key: Any = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    warmup: int = 1000,
+    thinning: int = 1,
+    target_accept: float = 0.8,
+    max_tree_depth: int = 10,
+    chain_method: ChainMethod = "auto",
+    progress: bool = False,
+    name: str | None = None,
+) -> tuple[Release, Convergence]:
+    """As `nuts`, with how well the run went."""
     if model.program is None:
         raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
     check_run(chains, draws, warmup, thinning, target_accept, key)
@@ -135,7 +168,7 @@ def nuts(
         model.program,
         target_accept_prob=target_accept,
         max_tree_depth=max_tree_depth,
-        dense_mass=model.dimension <= 200,
+        dense_mass=model.dimension <= DENSE,
         init_strategy=init_to_uniform(radius=1),
     )
     mcmc = MCMC(
@@ -153,24 +186,10 @@ def nuts(
     samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items() if k in wanted}
     divergences = int(np.asarray(mcmc.get_extra_fields()["diverging"]).sum())
     # The program's own latents come back: no draw of another parametrisation has to be mapped.
-    plain = _without_prepare(model)
+    plain = replace(model, prepare=None)
     release = from_draws(samples, plain, name=name or f"NUTS on {model.name}")
-    warnings = convergence(release, divergences).warnings
-    return Release(
-        release.theta,
-        release.weights,
-        release.chain,
-        None,
-        model,
-        name=release.name,
-        notes=(*release.notes, *warnings),
-    )
-
-
-def _without_prepare(model: Model) -> Model:
-    from dataclasses import replace
-
-    return model if model.prepare is None else replace(model, prepare=None)
+    state = convergence(release, divergences)
+    return replace(release, model=model, log_density=None, notes=(*release.notes, *state.warnings)), state
 
 
 @in_float64

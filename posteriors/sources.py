@@ -1,7 +1,7 @@
 """Releases from draws: one door, `from_draws`, that every source passes through and that checks everything."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,20 +96,37 @@ def from_posteriordb(
     path: str | Path | None = None,
     download: bool = False,
     model: Model | None = None,
+    build: bool = True,
+    say: Callable[[str], None] | None = None,
 ) -> Release:
-    """Reference draws of a posteriordb posterior.
+    """A posterior of posteriordb: its reference draws, or draws built here where there are none.
+
+    What is built (NUTS, 4 chains of 2,500 draws, seed 0) is kept in the user's cache, see
+    `bayesrecon.posteriors.fitted`.
 
     Args:
         name: e.g. "kidiq-kidscore_momiq".
         draws: keep the last so many draws; all by default.
         path: a local copy of the database; default POSTERIOR_DB_PATH.
         download: fetch from the database's public repository instead.
-        model: instead of the shipped one.
+        model: instead of the shipped one; then there have to be reference draws.
+        build: whether to build draws where there are none; refused with an error otherwise.
+        say: takes a line about what is built or read from the cache; lines go to stderr unless given.
     """
-    from bayesrecon.posteriors.database import open_database, posterior_info, read_data, read_reference_draws
+    from bayesrecon.posteriors.database import (
+        has_reference_draws,
+        open_database,
+        posterior_info,
+        read_data,
+        read_reference_draws,
+    )
 
     database = open_database(path, download=download)
     info = posterior_info(database, name)
+    if build and model is None and not has_reference_draws(database, name):
+        from bayesrecon.posteriors.fitted import fitted_posterior
+
+        return fitted_posterior(database, info, draws=draws, say=say)
     table = read_reference_draws(database, name, draws=draws)
     if model is None:
         model = posteriordb_model(info, lambda: read_data(database, name))

@@ -4,6 +4,7 @@ import os
 import sys
 
 import pytest
+from command import Outcome
 
 
 @pytest.fixture(autouse=True)
@@ -23,3 +24,21 @@ def database():
     from bayesrecon.posteriors.database import open_database
 
     return open_database()
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """`bayesrecon ...` in this process, in an empty folder."""
+    from bayesrecon.cli.main import main
+
+    if path := os.environ.get("POSTERIOR_DB_PATH"):
+        monkeypatch.setenv("POSTERIOR_DB_PATH", os.path.abspath(path))
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["bayesrecon", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        return Outcome(caught.value.code or 0, *capsys.readouterr())
+
+    return call

@@ -9,16 +9,16 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
 
 import h5netcdf
 import numpy as np
 import pandas as pd
 import pytest
+from command import Outcome, document
 from typer.main import get_command
 
 import bayesrecon
-from bayesrecon.cli.main import app, main
+from bayesrecon.cli.main import app
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, load, shipped
 from bayesrecon.posteriors import from_posteriordb
@@ -45,39 +45,6 @@ def exact_draws(chains=2, length=400):
     sigma = np.sqrt(residual / 2 / rng.gamma((SIZE - 3) / 2, size=(chains, length)))
     root = np.linalg.inv(np.linalg.cholesky(design.T @ design))
     return {"beta": mean + sigma[..., None] * (rng.normal(size=(chains, length, 2)) @ root), "sigma": sigma}
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """`bayesrecon ...` in this process, in an empty folder."""
-    if path := os.environ.get("POSTERIOR_DB_PATH"):
-        monkeypatch.setenv("POSTERIOR_DB_PATH", os.path.abspath(path))
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrecon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            main()
-        return Outcome(caught.value.code or 0, *capsys.readouterr())
-
-    return call
-
-
-def document(outcome):
-    """The one JSON document on stdout, without NaN or Infinity."""
-    assert outcome.code == 0, outcome.err
-
-    def refuse(constant):
-        raise AssertionError(f"{constant} is not JSON")
-
-    assert outcome.out.count("\n") == 1
-    return json.loads(outcome.out, parse_constant=refuse)
 
 
 def statistics(found):
@@ -550,10 +517,10 @@ def test_bad_input(run, tmp_path, case):
     [
         ("kidiq-kidscore_momi", (), f"posteriordb has no posterior 'kidiq-kidscore_momi'; did you mean {KIDIQ}"),
         ("zzz", (), "posteriordb has no posterior 'zzz'"),
-        ("wells_data-wells_dist", (), "no reference draws for wells_data-wells_dist; .*bayesrecon fit"),
+        ("wells_data-wells_dist", ("--model", "wells_dist"), "no reference draws for wells_data-wells_dist; .*fit"),
         ("a/b", (), "'a/b' is not a name"),
         ("../../etc/passwd", (), "etc/passwd"),
-        ("garch-garch11", (), "its model garch11 is not shipped.*--model"),
+        ("mnist-nn_rbm1bJ100", (), "its model nn_rbm1bJ100 is not shipped.*--model"),
         (KIDIQ, ("--model", "blr"), "sigma|beta"),
         ("eight_schools-eight_schools_noncentered", ("--model", "kidscore_momiq"), "lack parameter beta"),
         (

@@ -12,12 +12,12 @@ import numpyro
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
+from command import document
 from conjugate import normal_mean_model, sample_normal_mean
 from matplotlib.text import Text
 
 import bayesrecon
 from bayesrecon.cli.inputs import open_releases
-from bayesrecon.cli.main import main
 from bayesrecon.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.models import from_numpyro
 from bayesrecon.models.gaussian_linear import MODELS
@@ -332,30 +332,6 @@ def test_eight_releases_of_one_survey(run, database):
 # The command line
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """`bayesrecon ...` in this process."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["bayesrecon", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            main()
-        return caught.value.code or 0, *capsys.readouterr()
-
-    return call
-
-
-def document(outcome):
-    code, out, err = outcome
-    assert code == 0, err
-
-    def refuse(constant):
-        raise AssertionError(f"{constant} is not JSON")
-
-    assert out.count("\n") == 1
-    return json.loads(out, parse_constant=refuse)
-
-
 def test_diagnose_as_json(run, database, tmp_path):
     table, figure = tmp_path / "features.csv", tmp_path / "diagnosis.svg"
     options = ("--draws", 1000, "--order", 2, "--seed", 3, "--out", table, "--plot", figure, "--json")
@@ -517,7 +493,7 @@ def test_standard_errors_are_the_scatter_between_chains(database):
     deviations, count = [], 0
     for name in (name for entry in MODELS for name in entry.posteriors):
         try:
-            release = from_posteriordb(name)
+            release = from_posteriordb(name, build=False)
         except bayesrecon.BayesreconError:
             continue  # a few draw files are missing from some copies of the database
         count += 1

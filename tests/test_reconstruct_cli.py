@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from command import document
 
 import bayesrecon
 from bayesrecon.cli.console import nulls
@@ -25,30 +26,9 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """`bayesrecon reconstruct ...` in this process: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        from bayesrecon.cli.main import main
-
-        monkeypatch.setattr("sys.argv", ["bayesrecon", "reconstruct", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return call
-
-
-def document(outcome):
-    """The one JSON object on stdout, without NaN or Infinity."""
-    code, out, err = outcome
-    assert code == 0, err
-
-    def refuse(constant):
-        raise AssertionError(f"{constant} is not JSON")
-
-    assert out.count("\n") == 1
-    return json.loads(out, parse_constant=refuse)
+def reconstruct(run):
+    """`bayesrecon reconstruct ...` in this process."""
+    return lambda *arguments: run("reconstruct", *arguments)
 
 
 def one_line(outcome, *words):
@@ -62,9 +42,9 @@ def one_line(outcome, *words):
 # The command
 
 
-def test_json_and_files(database, run, tmp_path):
+def test_json_and_files(database, reconstruct, tmp_path):
     files = {suffix: tmp_path / f"records{suffix}" for suffix in (".nc", ".csv", ".json", ".png")}
-    outcome = run(KIDIQ, *SMALL, "--json", "--out", files[".nc"], "--plot", files[".png"])
+    outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", files[".nc"], "--plot", files[".png"])
     found = document(outcome)
     assert outcome[2] == ""
     assert found.keys() >= {"version", "release", "n", "relative_gap", "gap_in_noise", "certificate", "statistics"}
@@ -77,7 +57,7 @@ def test_json_and_files(database, run, tmp_path):
         assert stored["trace"].sizes["column"] == 9
     assert files[".png"].read_bytes().startswith(PNG)
 
-    document(run(KIDIQ, *SMALL, "--json", "--out", files[".csv"]))
+    document(reconstruct(KIDIQ, *SMALL, "--json", "--out", files[".csv"]))
     records = pd.read_csv(files[".csv"], index_col="record")
     assert list(records.columns) == ["weight", "mom_iq", "kid_score"]
     assert len(records) == 12
@@ -85,15 +65,15 @@ def test_json_and_files(database, run, tmp_path):
         found["statistics"]["mean(mom_iq)"], rel=1e-9
     )
 
-    again = document(run(KIDIQ, *SMALL, "--json", "-o", files[".json"]))
+    again = document(reconstruct(KIDIQ, *SMALL, "--json", "-o", files[".json"]))
     assert json.loads(files[".json"].read_text()) == again
     assert {**again, "seconds": 0} == {**found, "seconds": 0}
 
 
-def test_table_and_checkpoint(database, run, tmp_path):
+def test_table_and_checkpoint(database, reconstruct, tmp_path):
     stored = tmp_path / "descent.npz"
     options = ("--objective", "sliced", "--slices", 4, "--slice-law", "rademacher", "--checkpoint", stored)
-    code, out, err = run(KIDIQ, *SMALL, *options)
+    code, out, err = reconstruct(KIDIQ, *SMALL, *options)
     assert stored.exists()
     assert (code, err) == (0, "")
     for words in ("12 weighted records by newton, sliced", "mean(mom_iq)", "var(kid_score)", "what the draws resolve"):
@@ -103,36 +83,38 @@ def test_table_and_checkpoint(database, run, tmp_path):
     assert "converged after" in out
 
 
-def test_domain_and_mass_are_stated(database, run):
-    code, out, _ = run(KIDIQ, *SMALL, "--total", 434, "--bounds", "mom_iq=50:160", "--bounds", "kid_score=0:200")
+def test_domain_and_mass_are_stated(database, reconstruct):
+    code, out, _ = reconstruct(
+        KIDIQ, *SMALL, "--total", 434, "--bounds", "mom_iq=50:160", "--bounds", "kid_score=0:200"
+    )
     assert code == 0
     assert "mom_iq in [50, 160], kid_score in [0, 200], total weight at most 434" in " ".join(out.split())
 
 
-def test_published_recipe(database, run):
+def test_published_recipe(database, reconstruct):
     options = (*ADAM, "--steps", 100, "--fixed-slices", "--no-reduced", "--rate", 0.01)
-    found = document(run(KIDIQ, *options, "--json"))
+    found = document(reconstruct(KIDIQ, *options, "--json"))
     assert (found["objective"], found["metric"], found["coordinates"]) == ("sliced", "identity", "constrained")
     assert found["weights"] == "free"
     assert found["stopped"] == "all steps taken"
 
 
-def test_diverged_is_still_json(database, run, tmp_path):
+def test_diverged_is_still_json(database, reconstruct, tmp_path):
     out = tmp_path / "out.json"
-    outcome = run(KIDIQ, *ADAM, "--objective", "exact", "--steps", 100, "--rate", 1e300, "--json", "--out", out)
+    outcome = reconstruct(KIDIQ, *ADAM, "--objective", "exact", "--steps", 100, "--rate", 1e300, "--json", "--out", out)
     found = document(outcome)
     assert found["stopped"] == "diverged"
     assert outcome[2].startswith("warning: ")
     assert json.loads(out.read_text()) == found
 
 
-def test_interrupted_reports_the_best_so_far(database, run, monkeypatch, tmp_path):
+def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch, tmp_path):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bayesrecon.iterate.newton", stop)
     out, picture = tmp_path / "records.csv", tmp_path / "records.png"
-    outcome = run(KIDIQ, *SMALL, "--json", "--out", out, "--plot", picture)
+    outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", out, "--plot", picture)
     assert document(outcome)["stopped"] == "interrupted"
     assert outcome[2] == "warning: interrupted: these are the best records so far\n"
     assert len(pd.read_csv(out)) == 12
@@ -163,8 +145,8 @@ def test_interrupted_reports_the_best_so_far(database, run, monkeypatch, tmp_pat
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_input_is_one_line(database, run, arguments, words):
-    one_line(run(KIDIQ, "--draws", 100, *arguments), words)
+def test_bad_input_is_one_line(database, reconstruct, arguments, words):
+    one_line(reconstruct(KIDIQ, "--draws", 100, *arguments), words)
 
 
 def test_help_does_not_import_the_verb():

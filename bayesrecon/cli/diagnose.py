@@ -11,7 +11,9 @@ from bayesrecon.errors import BayesreconError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bayesrecon.bounds import Bounds
     from bayesrecon.diagnosis import Diagnosis, Eigenfunction
+    from bayesrecon.planner import Plan
     from bayesrecon.types import Release
 
 _MOST_ROWS = 60
@@ -43,11 +45,11 @@ def diagnose(
 ) -> None:
     """Tell what a release determines about its data, and what stays hidden."""
     from bayesrecon.cli import console, inputs
-    from bayesrecon.cli.saving import check_suffix, save_result
+    from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
     from bayesrecon.diagnosis import diagnose as run
 
     check_suffix(out, (".json", ".csv"), "--out")
-    check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
+    check_suffix(plot, FIGURES, "--plot")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
     opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
@@ -70,42 +72,34 @@ def diagnose(
             key=seed,
             progress=progress,
         )
-    for warning in result.warnings:
-        console.warn(warning)
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
-        from bayesrecon.plots import plot_diagnosis
-
-        plot_diagnosis(result, path=plot)
-    if json:
-        console.emit_json(result.to_dict())
-        return
-    console.out.print(headline(result), highlight=False, markup=False, soft_wrap=True)
-    console.out.print(feature_table(result))
-    console.out.print(eigenfunction_table(result))
+    deliver(
+        result,
+        out=out,
+        plot=plot,
+        draw="plot_diagnosis",
+        json=json,
+        show=lambda r: [headline(r), feature_table(r), eigenfunction_table(r)],
+    )
 
 
 def _plan(release: "Release", seed: int, out: Path | None, plot: Path | None, json: bool) -> None:
     """The release planner: predicted errors and shifts, as a table, a file or JSON."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from bayesrecon.cli import console, tables
-    from bayesrecon.cli.saving import save_result
+    from bayesrecon.cli import console
+    from bayesrecon.cli.saving import deliver
     from bayesrecon.planner import plan as run
 
     with console.progress_bar() as progress:
         result = run(release, key=seed, progress=progress)
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
-        from bayesrecon.plots import plot_plan
+    deliver(result, out=out, plot=plot, draw="plot_plan", json=json, show=lambda r: [plan_table(r)])
 
-        plot_plan(result, path=plot)
-    if json:
-        console.emit_json(result.to_dict())
-        return
+
+def plan_table(result: "Plan") -> "Table":
+    """One row per statistic, one column per number of draws and of digits."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli import tables
+
     frame = result.to_dataframe()
     title = f"{result.release}: standard errors with fewer draws, and shifts when parameters are rounded"
     table = Table(title=escape(title), title_justify="left")
@@ -114,7 +108,7 @@ def _plan(release: "Release", seed: int, out: Path | None, plot: Path | None, js
         table.add_column(column.replace(" @ ", "\n"), justify="right", no_wrap=True)
     for name, row in frame.iterrows():
         table.add_row(escape(str(name)), *(tables.number(v, 3) for v in row))
-    console.out.print(table)
+    return table
 
 
 def _bounds(
@@ -128,24 +122,22 @@ def _bounds(
     json: bool,
 ) -> None:
     """Intervals consistent with the release, as a table, a file or JSON."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from bayesrecon.bounds import bound as run
-    from bayesrecon.cli import console, tables
-    from bayesrecon.cli.saving import save_result
+    from bayesrecon.cli import console
+    from bayesrecon.cli.saving import deliver
 
     with console.progress_bar() as progress:
         result = run(release, domain=domain, known=known, total=total, key=seed, progress=progress)
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
-        from bayesrecon.plots import plot_bounds
+    deliver(result, out=out, plot=plot, draw="plot_bounds", json=json, show=lambda r: [bounds_table(r)])
 
-        plot_bounds(result, path=plot)
-    if json:
-        console.emit_json(result.to_dict())
-        return
+
+def bounds_table(result: "Bounds") -> "Table":
+    """One row per statistic: the ends of its interval and their distance."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli import tables
+
     where = ", ".join(f"{k} in {v}" for k, v in result.domain.items())
     title = f"{result.release}: {result.level:.0%} bounds over data sets with {where}"
     table = Table(title=escape(title), title_justify="left")
@@ -155,7 +147,7 @@ def _bounds(
     for interval in result.intervals:
         ends = (interval.lower, interval.upper, interval.width)
         table.add_row(escape(interval.name), *(tables.number(v) for v in ends))
-    console.out.print(table)
+    return table
 
 
 def headline(result: "Diagnosis") -> str:

@@ -94,9 +94,10 @@ def open_release(
         raise BayesreconError("--settings belong to a model: name it with --model")
     chosen = load_model(model, given) if model else None
     if len(sources) == 1 and not _is_file(sources[0]):
+        from bayesrecon.cli.console import say
         from bayesrecon.posteriors import from_posteriordb
 
-        return from_posteriordb(sources[0], draws=draws, download=download, model=chosen)
+        return from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
     from bayesrecon.posteriors.formats import read_draws
     from bayesrecon.posteriors.sources import from_draws, stored_model
 

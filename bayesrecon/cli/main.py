@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bayesrecon import __version__
 from bayesrecon.cli.diagnose import diagnose
+from bayesrecon.cli.fit import fit
 from bayesrecon.cli.options import (
     Coordinates,
     Download,
@@ -23,7 +24,7 @@ from bayesrecon.cli.options import (
     Unit,
 )
 from bayesrecon.cli.reconstruct import reconstruct
-from bayesrecon.cli.saving import check_suffix, save_result
+from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
 from bayesrecon.errors import BayesreconError
 
 app = typer.Typer(
@@ -72,7 +73,7 @@ def recover(
     from bayesrecon.recovery import recover as run
 
     check_suffix(out, (".nc", ".json", ".csv"), "--out")
-    check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
+    check_suffix(plot, FIGURES, "--plot")
     opened = inputs.open_releases(release, model=model, settings=settings, draws=draws, download=download)
     with console.progress_bar() as progress:
         result = run(
@@ -85,79 +86,12 @@ def recover(
             key=seed,
             progress=progress,
         )
-    for warning in result.warnings:
-        console.warn(warning)
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
-        from bayesrecon.plots import plot_summary
-
-        plot_summary(result, path=plot)
-    if json:
-        console.emit_json(result.to_dict())
-    else:
-        console.out.print(tables.recovery_table(result))
+    deliver(result, out=out, plot=plot, draw="plot_summary", json=json, show=lambda r: [tables.recovery_table(r)])
 
 
+app.command()(fit)
 app.command()(reconstruct)
 app.command()(diagnose)
-
-
-@app.command()
-def fit(
-    model: Annotated[str, typer.Argument(help="Shipped model's name, or file.py:function.")],
-    data: Annotated[str, typer.Argument(help="Data: .csv, .json or .npz file, or a posteriordb data name.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="netCDF file to write the draws to.")],
-    response: Annotated[str | None, typer.Option(help="Response column of a generic regression.")] = None,
-    covariates: Annotated[str | None, typer.Option(help="Covariate columns, a,b,c; default all others.")] = None,
-    settings: Settings = None,
-    chains: Annotated[int, typer.Option(help="Number of chains.")] = 4,
-    draws: Annotated[int, typer.Option(help="Draws kept per chain.")] = 1000,
-    warmup: Annotated[int, typer.Option(help="Warm-up iterations per chain.")] = 1000,
-    thin: Annotated[int, typer.Option(help="Keep one draw in so many.")] = 1,
-    target_accept: Annotated[float, typer.Option(help="Target acceptance rate.")] = 0.8,
-    chain_method: Annotated[str, typer.Option(help="auto, vectorized, parallel or sequential.")] = "auto",
-    seed: Seed = 0,
-    json: Json = False,
-) -> None:
-    """Fit a model with NumPyro NUTS and write the draws, and only the draws, to a netCDF file."""
-    from bayesrecon.cli import console, inputs
-    from bayesrecon.posteriors.nuts import check_records, check_run, convergence, nuts, save_draws
-
-    check_suffix(out, (".nc",), "--out")
-    if chain_method not in ("auto", "vectorized", "parallel", "sequential"):
-        raise BayesreconError(f"--chain-method {chain_method}: expected auto, vectorized, parallel or sequential")
-    target, records = inputs.open_data(model, data, response=response, covariates=covariates, settings=settings)
-    records = check_records(target, records)
-    check_run(chains, draws, warmup, thin, target_accept, seed)
-    count = len(next(iter(records.values())))
-    console.say(f"NUTS on {target.name}: {count} records, {target.dimension} parameters, {chains} chains, {_device()}")
-    release = nuts(
-        target,
-        records,
-        key=seed,
-        chains=chains,
-        draws=draws,
-        warmup=warmup,
-        thinning=thin,
-        target_accept=target_accept,
-        chain_method=chain_method,  # type: ignore[arg-type]
-        progress=console.err.is_terminal,
-    )
-    save_draws(release, out, {"seed": seed, "chains": chains, "draws": draws, "warmup": warmup, "thin": thin})
-    for warning in release.notes:
-        console.warn(warning)
-    state = convergence(release)
-    if json:
-        rows = [
-            {"name": n, "r_hat": float(r), "ess": float(e)}
-            for n, r, e in zip(state.names, state.r_hat, state.ess, strict=True)
-        ]
-        document = {"version": __version__, "model": target.name, "draws": release.size, "out": str(out)}
-        console.emit_json({**document, "parameters": rows, "warnings": list(release.notes)})
-        return
-    console.out.print(_convergence_table(release, state))
-    console.say(f"wrote {out}; next: bayesrecon recover {out}")
 
 
 @app.command()
@@ -228,31 +162,6 @@ def posteriors(
     for r in rows:
         table.add_row(r["name"], "yes" if r["reference_draws"] else "", r["model"] or "")
     console.out.print(table)
-
-
-def _device() -> str:
-    import jax
-
-    device = jax.devices()[0]
-    return f"on {device.platform.upper()}" + (f" ({device.device_kind})" if device.platform != "cpu" else "")
-
-
-def _convergence_table(release: Any, state: Any) -> Any:
-    import numpy as np
-    from rich.markup import escape
-    from rich.table import Table
-
-    theta = np.asarray(release.theta)
-    table = Table(title=f"{release.size} draws (unconstrained coordinates)", title_justify="left")
-    table.add_column("coordinate")
-    for heading in ("mean", "sd", "R-hat", "ESS"):
-        table.add_column(heading, justify="right")
-    for j, name in enumerate(state.names[:40]):
-        mean, sd = theta[:, j].mean(), theta[:, j].std()
-        table.add_row(escape(name), f"{mean:.5g}", f"{sd:.3g}", f"{state.r_hat[j]:.3f}", f"{state.ess[j]:.0f}")
-    if len(state.names) > 40:
-        table.add_row(f"and {len(state.names) - 40} more", "", "", "", "")
-    return table
 
 
 def main() -> None:

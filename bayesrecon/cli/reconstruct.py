@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from bayesrecon.gradient import Slicing
     from bayesrecon.pseudodata import Reconstruction
-    from bayesrecon.types import Model
 
 _MOST_ROWS = 60
 _SLICES = 10
@@ -74,10 +73,10 @@ def reconstruct(
     Interrupted (Ctrl-C), it reports the best records so far; with --checkpoint, the same command goes on from there.
     """
     from bayesrecon.cli import console, inputs
-    from bayesrecon.cli.saving import check_suffix, save_result
+    from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
 
     check_suffix(out, (".nc", ".csv", ".json"), "--out")
-    check_suffix(plot, (".png", ".pdf", ".svg"), "--plot")
+    check_suffix(plot, FIGURES, "--plot")
     check_suffix(checkpoint, (".npz",), "--checkpoint")
     if method not in ("newton", "adam"):
         raise BayesreconError(f"--method {method}: expected newton or adam")
@@ -110,23 +109,16 @@ def reconstruct(
             key=seed,
             progress=progress,
         )
-    for warning in result.warnings:
-        console.warn(warning)
-    if result.stopped == "interrupted":
-        console.warn("interrupted: these are the best records so far")
-    if out is not None:
-        save_result(result, out)
-    if plot is not None:
-        from bayesrecon.plots import plot_reconstruction
-
-        plot_reconstruction(result, path=plot)
-    if json:
-        console.emit_json(result.to_dict())
-        return
-    console.out.print(headline(result), highlight=False, markup=False, soft_wrap=True)
-    console.out.print(statistics_table(result))
-    for line in (gap_line(result), certificate_line(result, opened.model), ending(result)):
-        console.out.print(line, highlight=False, markup=False, soft_wrap=True)
+    interrupted = ["interrupted: these are the best records so far"] if result.stopped == "interrupted" else []
+    deliver(
+        result,
+        out=out,
+        plot=plot,
+        draw="plot_reconstruction",
+        json=json,
+        show=lambda r: [headline(r), statistics_table(r), gap_line(r), certificate_line(r), ending(r)],
+        notes=interrupted,
+    )
 
 
 def _slicing(
@@ -190,11 +182,11 @@ def gap_line(result: "Reconstruction") -> str:
     return ", ".join(parts)
 
 
-def certificate_line(result: "Reconstruction", model: "Model") -> str:
+def certificate_line(result: "Reconstruction") -> str:
     """What the gap is measured against: the domain and the mass it was searched on."""
     kind = "tables with one record a row" if result.certificate == "one record a row" else result.certificate
     text = f"certified: distance from the best of all {kind}"
-    stated = [f"{name} in {_values(ends, model.fields[name].domain.kind)}" for name, ends in result.domain.items()]
+    stated = [f"{name} in {_interval(ends)}" for name, ends in result.domain.items()]
     if stated:
         text += f" with {', '.join(stated)}"
     if result.mass is not None and result.certificate != "one record a row":
@@ -208,11 +200,9 @@ def ending(result: "Reconstruction") -> str:
     return f"{result.stopped} after {last} iteration{'s' * (last != 1)}, {result.seconds:.1f} s"
 
 
-def _values(ends: Any, kind: str) -> str:
-    """`{0, 1}` of levels, `[low, high]` of an interval; of intervals, the hull."""
+def _interval(ends: Any) -> str:
+    """`[low, high]`; of a field with several entries, the hull."""
     import numpy as np
 
-    if kind == "levels":
-        return "{" + ", ".join(f"{v:g}" for v in np.ravel(np.asarray(ends, float))) + "}"
     low, high = (np.asarray(end, float) for end in ends)
     return f"[{low.min():.4g}, {high.max():.4g}]"

@@ -1,10 +1,51 @@
-"""Results as files, by the suffix of their name."""
+"""How a command ends: warnings, the result as a file by the suffix of its name, a plot, then JSON or tables."""
 
-import json
+import json as json_module
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+
+FIGURES = (".png", ".pdf", ".svg")
+
+
+def deliver(
+    result: Any,
+    *,
+    out: Path | None,
+    plot: Path | None,
+    draw: str,
+    json: bool,
+    show: Callable[[Any], Iterable[Any]],
+    notes: Iterable[str] = (),
+) -> None:
+    """Hand over a result.
+
+    Args:
+        out, plot: files to write, their names checked beforehand.
+        draw: name of the function of `bayesrecon.plots` that draws it.
+        json: one JSON object on stdout instead of what `show` makes of it, lines of text and tables.
+        notes: warnings beside those of the result.
+    """
+    from bayesrecon.cli import console
+
+    for warning in (*getattr(result, "warnings", ()), *notes):
+        console.warn(warning)
+    if out is not None:
+        save_result(result, out)
+    if plot is not None:
+        import bayesrecon.plots
+
+        getattr(bayesrecon.plots, draw)(result, path=plot)
+    if json:
+        console.emit_json(result.to_dict())
+        return
+    for part in show(result):
+        if isinstance(part, str):
+            console.out.print(part, highlight=False, markup=False, soft_wrap=True)
+        else:
+            console.out.print(part)
 
 
 def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:
@@ -28,7 +69,7 @@ def save_result(result: Any, path: Path) -> None:
     elif path.suffix == ".json":
         from bayesrecon.cli.console import nulls
 
-        text = json.dumps(nulls(result.to_dict()), indent=2, allow_nan=False) + "\n"
+        text = json_module.dumps(nulls(result.to_dict()), indent=2, allow_nan=False) + "\n"
         write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     else:
         write_whole(path, lambda temporary: result.to_dataframe().to_csv(temporary))

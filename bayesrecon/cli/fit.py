@@ -1,0 +1,142 @@
+"""`bayesrecon fit`: build a posterior, from a table of data or by its name in posteriordb."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrecon import __version__
+from bayesrecon.cli import options
+from bayesrecon.cli.saving import check_suffix
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from bayesrecon.types import Release
+
+
+def fit(
+    model: Annotated[
+        str, typer.Argument(help="Shipped model's name or file.py:function; without DATA, a posteriordb name.")
+    ],
+    data: Annotated[
+        str | None, typer.Argument(help="Data: .csv, .json or .npz file, or a posteriordb data name.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="netCDF file to write the draws to.")] = None,
+    response: Annotated[str | None, typer.Option(help="Response column of a generic regression.")] = None,
+    covariates: Annotated[str | None, typer.Option(help="Covariate columns, a,b,c; default all others.")] = None,
+    settings: options.Settings = None,
+    chains: Annotated[int, typer.Option(help="Number of chains.")] = 4,
+    draws: Annotated[int | None, typer.Option(help="Draws kept per chain; 1000, by name 2500.")] = None,
+    warmup: Annotated[int, typer.Option(help="Warm-up iterations per chain.")] = 1000,
+    thin: Annotated[int, typer.Option(help="Keep one draw in so many.")] = 1,
+    target_accept: Annotated[float | None, typer.Option(help="Target acceptance rate; 0.8, by name 0.9.")] = None,
+    chain_method: Annotated[str, typer.Option(help="auto, vectorized, parallel or sequential.")] = "auto",
+    refresh: Annotated[bool, typer.Option(help="By name: build again what the cache holds.")] = False,
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Fit a model with NumPyro NUTS and write the draws, and only the draws, to a netCDF file.
+
+    With a posteriordb name alone, the posterior is built once and kept in the user's cache directory
+    (BAYESRECON_CACHE), where every command finds it by its name.
+    """
+    from bayesrecon.cli import console
+    from bayesrecon.posteriors.nuts import check_run, convergence
+
+    if out is not None:
+        check_suffix(out, (".nc",), "--out")
+    if chain_method not in ("auto", "vectorized", "parallel", "sequential"):
+        raise BayesreconError(f"--chain-method {chain_method}: expected auto, vectorized, parallel or sequential")
+    run: dict[str, Any] = {"chains": chains, "warmup": warmup, "thinning": thin}
+    if data is None:
+        if response or covariates or settings or chain_method != "auto":
+            raise BayesreconError("--response, --covariates, --settings and --chain-method need DATA, see --help")
+        release = _by_name(model, {**run, "seed": seed, "draws": draws, "target_accept": target_accept}, refresh)
+    else:
+        if out is None:
+            raise BayesreconError("--out FILE.nc is needed: draws from data are written to a file")
+        run |= {"draws": draws or 1000, "target_accept": target_accept or 0.8}
+        check_run(chains, 1000 if draws is None else draws, warmup, thin, run["target_accept"], seed)
+        release = _from_data(model, data, run, seed, chain_method, response, covariates, settings)
+    if out is not None:
+        from bayesrecon.posteriors.nuts import save_draws
+
+        length = release.size // chains
+        save_draws(release, out, {"seed": seed, "chains": chains, "draws": length, "warmup": warmup, "thin": thin})
+    if data is not None:
+        for warning in release.notes:
+            console.warn(warning)
+    state = convergence(release)
+    if json:
+        rows = [
+            {"name": n, "r_hat": float(r), "ess": float(e)}
+            for n, r, e in zip(state.names, state.r_hat, state.ess, strict=True)
+        ]
+        document = {"version": __version__, "model": release.model.name, "draws": release.size}
+        written = {"out": None if out is None else str(out)}
+        console.emit_json({**document, **written, "parameters": rows, "warnings": list(release.notes)})
+        return
+    console.out.print(_convergence_table(release, state))
+    done = "" if out is None else f"wrote {out}; "
+    console.say(f"{done}next: bayesrecon recover {model if out is None else out}")
+
+
+def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "Release":
+    from bayesrecon.cli import console
+    from bayesrecon.posteriors.database import has_reference_draws, open_database, posterior_info
+    from bayesrecon.posteriors.fitted import Run, fitted_posterior
+
+    database = open_database()
+    info = posterior_info(database, name)
+    if has_reference_draws(database, name):
+        raise BayesreconError(f"posteriordb has reference draws of {name}: there is nothing to build")
+    run = Run(**{k: v for k, v in settings.items() if v is not None})
+    return fitted_posterior(database, info, run, refresh=refresh, say=console.say)
+
+
+def _from_data(
+    model: str,
+    data: str,
+    run: dict[str, Any],
+    seed: int,
+    chain_method: str,
+    response: str | None,
+    covariates: str | None,
+    settings: str | None,
+) -> "Release":
+    from bayesrecon.cli import console, inputs
+    from bayesrecon.posteriors.nuts import check_records, nuts
+
+    target, records = inputs.open_data(model, data, response=response, covariates=covariates, settings=settings)
+    records = check_records(target, records)
+    count = len(next(iter(records.values())))
+    console.say(
+        f"NUTS on {target.name}: {count} records, {target.dimension} parameters, {run['chains']} chains, {_device()}"
+    )
+    method: Any = chain_method
+    return nuts(target, records, key=seed, **run, chain_method=method, progress=console.err.is_terminal)
+
+
+def _device() -> str:
+    import jax
+
+    device = jax.devices()[0]
+    return f"on {device.platform.upper()}" + (f" ({device.device_kind})" if device.platform != "cpu" else "")
+
+
+def _convergence_table(release: Any, state: Any) -> Any:
+    import numpy as np
+    from rich.markup import escape
+    from rich.table import Table
+
+    theta = np.asarray(release.theta)
+    table = Table(title=f"{release.size} draws (unconstrained coordinates)", title_justify="left")
+    table.add_column("coordinate")
+    for heading in ("mean", "sd", "R-hat", "ESS"):
+        table.add_column(heading, justify="right")
+    for j, name in enumerate(state.names[:40]):
+        mean, sd = theta[:, j].mean(), theta[:, j].std()
+        table.add_row(escape(name), f"{mean:.5g}", f"{sd:.3g}", f"{state.r_hat[j]:.3f}", f"{state.ess[j]:.0f}")
+    if len(state.names) > 40:
+        table.add_row(f"and {len(state.names) - 40} more", "", "", "", "")
+    return table

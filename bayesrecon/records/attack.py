@@ -1,0 +1,169 @@
+"""Individual records from a release: the design is known, one record a unit, the response private."""
+
+import time
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.coordinates import in_coordinates, metric_factor
+from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.embedding import Progress
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import Knowledge
+from bayesrecon.records.candidates import Candidates, candidates_of, naive_guess, readout
+from bayesrecon.records.decode import decode
+from bayesrecon.records.rows import make_rows
+from bayesrecon.records.slots import make_slots
+from bayesrecon.records.system import System, make_system
+from bayesrecon.records.table import Column, RecordTable
+from bayesrecon.totals import PARTLY, verdict_of
+from bayesrecon.types import Release
+
+_NORMAL = 1.959964
+_SAMPLE = 128  # records whose predicted errors are checked against their scatter
+_SERIES = 512  # series whose autocorrelation is looked at
+
+
+def recover_records(
+    release: Release,
+    attacker: Knowledge,
+    *,
+    metric: str | None,
+    coordinates: str,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> RecordTable:
+    """Recover the unknown fields of every known row.
+
+    The rows' features have coordinates s (`records.rows`) that solve `K s = b` (`records.system`). A field that is an
+    affine function of s is read off with its sandwich error; a field with finitely many or whole values is decided by
+    the probabilities of the values given the solution, its noise and what the model itself says of the row.
+
+    Raises:
+        BayesreconError: for a trained parameter, an empty list of unknown fields, or a likelihood that the unknown
+            fields do not touch.
+    """
+    began = time.perf_counter()
+    unknown = {k: f for k, f in attacker.fields.items() if k not in attacker.known}
+    if not release.temperature:
+        raise BayesreconError(
+            "individual records are recovered from posterior draws; for a trained parameter leave unit= out"
+        )
+    if not unknown:
+        raise BayesreconError("every field is known: nothing is left to recover")
+    view = in_coordinates(release, coordinates)
+    theta = np.asarray(view.theta)
+    rows = make_rows(view, attacker.known, unknown, rng)
+    pairs = rows.pairs()
+    slots = make_slots(view.model, theta, metric_factor(view, metric), pairs)
+    system = make_system(view, slots, rows.base(), pairs, progress)
+    read = readout(view, rows, slots, rng)
+    series = system.influence(read.columns, progress)
+    weights = np.asarray(view.weights)
+    variance = weights @ (series - weights @ series) ** 2
+    draws = _effective(series, np.asarray(view.chain)) / len(weights) / np.sum(weights**2)
+    se = np.sqrt(variance / draws).reshape(rows.count, -1)
+    estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
+    visibility = _visibility(system, read.columns).reshape(rows.count, -1)
+    visibility = np.where(read.readable, visibility, 0.0)
+    discrete = all(f.domain.discrete for f in unknown.values())
+    options = candidates_of(view, rows, slots, estimate, se) if discrete else None
+    probability = None
+    if options is not None:
+        precision = _precision(system, read.columns, variance) * np.median(draws)
+        if progress is not None:
+            progress("values", 0.0)
+        probability = decode(precision, system.solution, options.coordinates, options.log_prior)
+        if progress is not None:
+            progress("values", 1.0)
+    naive = naive_guess(view, rows, options, rng)
+    columns = {
+        name: _column(spec.domain, j, estimate, se, visibility, options, probability, name, naive[name])
+        for j, (name, spec) in enumerate(unknown.items())
+    }
+    return RecordTable(
+        known=attacker.known,
+        unit=attacker.unit if isinstance(attacker.unit, tuple) else (str(attacker.unit),),
+        columns=columns,
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        effective_draws=float(np.median(draws)),
+        unknowns=rows.count * rows.features,
+        touched=slots.width,
+        left_out=slots.left_out,
+        warnings=_warnings(release, system, visibility),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _effective(series: np.ndarray, chain: np.ndarray) -> float:
+    """Typical effective sample size of the records' series."""
+    some = np.linspace(0, series.shape[1] - 1, min(_SERIES, series.shape[1])).astype(int)
+    sizes = [effective_sample_size(series[:, block], chain) for block in np.array_split(some, -(-len(some) // 64))]
+    return float(np.median(np.concatenate(sizes)))
+
+
+def _visibility(system: System, columns: np.ndarray) -> np.ndarray:
+    """Share of each functional that the draws determine, `(S,)`."""
+    if system.visible is None:
+        return np.ones(columns.shape[1])
+    unit = np.sqrt(np.maximum(np.diag(system.gram), 1e-300))[:, None]
+    a = columns / unit
+    whole = np.maximum((a**2).sum(axis=0), 1e-300)
+    return np.clip(((system.visible @ a) ** 2).sum(axis=0) / whole, 0, 1)
+
+
+def _precision(system: System, columns: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Precision of the solution per draw: the normal theory's, scaled to the scatter that the draws show."""
+    information = system.information()
+    unit = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    scaled = information / unit[:, None] / unit + 1e-10 * np.eye(len(unit))
+    some = np.linspace(0, columns.shape[1] - 1, min(_SAMPLE, columns.shape[1])).astype(int)
+    some = some[variance[some] > 0]
+    a = columns[:, some] / unit[:, None]
+    factor = scipy.linalg.cho_factor(scaled, lower=True, check_finite=False)
+    predicted = (a * scipy.linalg.cho_solve(factor, a, check_finite=False)).sum(axis=0)
+    inflation = float(np.median(variance[some] / np.maximum(predicted, 1e-300))) if len(some) else 1.0
+    return information / max(inflation, 1.0)
+
+
+def _column(
+    domain: Any,
+    j: int,
+    estimate: np.ndarray,
+    se: np.ndarray,
+    visibility: np.ndarray,
+    options: Candidates | None,
+    probability: np.ndarray | None,
+    name: str,
+    naive: np.ndarray | None,
+) -> Column:
+    seen = visibility[:, j] >= PARTLY
+    low, high = estimate[:, j] - _NORMAL * se[:, j], estimate[:, j] + _NORMAL * se[:, j]
+    value, stated, prior = None, None, None
+    if options is not None and probability is not None:
+        value, stated, prior = options.most_probable(name, probability)
+    return Column(
+        estimate=np.where(seen, estimate[:, j], np.nan),
+        se=np.where(seen, se[:, j], np.nan),
+        lower=np.where(seen, np.clip(low, domain.low, domain.high), np.nan),
+        upper=np.where(seen, np.clip(high, domain.low, domain.high), np.nan),
+        visibility=visibility[:, j],
+        verdict=np.array([verdict_of(float(v)) for v in visibility[:, j]]),
+        value=value,
+        probability=stated,
+        prior=prior,
+        naive=naive,
+    )
+
+
+def _warnings(release: Release, system: System, visibility: np.ndarray) -> tuple[str, ...]:
+    found = list(release.notes)
+    hidden = int((visibility < PARTLY).any(axis=1).sum())
+    if hidden:
+        found.append(
+            f"{hidden} of {len(visibility)} records are not determined one by one: the draws show only sums over them"
+        )
+    return tuple(found)

@@ -1,0 +1,121 @@
+"""From noisy coordinates to values: expectation propagation over the legal values of each row.
+
+The solution is normal around the truth with precision `Lambda`, and each row holds one of finitely many values, whose
+prior is what the model itself says of them at the draws. Rows interact through Lambda, so that a legal value of one
+sharpens the others; expectation propagation (Minka 2001; for linear systems with discrete unknowns, Cespedes et al.
+2014) replaces the discrete law of every row but one by normal ones, in turn for each.
+"""
+
+import numpy as np
+import scipy.linalg
+
+_STEPS, _DAMPING = 15, 0.2
+_FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
+_CERTAIN = 1e-7  # rows closer to certainty than this are settled
+_SETTLING = 4  # steps between looks for such rows; with more than _LARGE unknowns also after the first
+_LARGE = 3000
+
+
+def decode(precision: np.ndarray, solution: np.ndarray, candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+    """Posterior probabilities `(N, C)` of the candidates of every row.
+
+    Args:
+        precision: `(N * p, N * p)` of the solution's noise.
+        solution: `(N * p,)`.
+        candidates: `(N, C, p)` coordinates of the legal values.
+        log_prior: `(N, C)`; minus infinity for padding.
+    """
+    n, _, p = candidates.shape
+    floor = _floor(candidates, log_prior)
+    probability = _normalised(log_prior)
+    mean, covariance = _moments(probability, candidates, floor)
+    site = np.linalg.inv(covariance)  # (N, p, p)
+    shift = np.einsum("npq,nq->np", site, mean)
+    field = (precision @ solution).reshape(n, p)
+    active = np.arange(n)
+    for step in range(_STEPS):
+        rows = candidates[active], log_prior[active], floor[active]
+        new_site, new_shift, found = _step(precision, field, site[active], shift[active], *rows)
+        probability[active] = found
+        site[active] += _DAMPING * (new_site - site[active])
+        shift[active] += _DAMPING * (new_shift - shift[active])
+        if step % _SETTLING == _SETTLING - 1 or (step == 0 and n * p > _LARGE):
+            open_ = found.max(axis=1) < 1 - _CERTAIN
+            if not open_.any():
+                break
+            values = candidates[active, found.argmax(axis=1)]
+            precision, field = _settle(precision, field, open_, values)
+            active = active[open_]
+    return probability
+
+
+def _step(
+    precision: np.ndarray,
+    field: np.ndarray,
+    site: np.ndarray,
+    shift: np.ndarray,
+    candidates: np.ndarray,
+    log_prior: np.ndarray,
+    floor: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """New sites, `(N, p, p)` and `(N, p)`, and the candidates' probabilities given the other rows' sites."""
+    n, p = field.shape
+    joint = np.array(precision)
+    own = np.arange(n)[:, None] * p + np.arange(p)
+    joint[own[:, :, None], own[:, None, :]] += site
+    factor = scipy.linalg.cholesky(joint, lower=True, overwrite_a=True, check_finite=False)
+    mean = scipy.linalg.cho_solve((factor, True), (field + shift).ravel(), check_finite=False).reshape(n, p)
+    root, _ = scipy.linalg.lapack.dtrtri(factor, lower=1)
+    root = np.tril(root).reshape(n * p, n, p)
+    marginal = np.linalg.inv(np.einsum("mnp,mnq->npq", root, root))
+    cavity = marginal - site
+    cavity_shift = np.einsum("npq,nq->np", marginal, mean) - shift
+    energy = (
+        np.einsum("ncp,np->nc", candidates, cavity_shift)
+        - 0.5 * np.einsum("ncp,npq,ncq->nc", candidates, cavity, candidates)
+        + log_prior
+    )
+    found = _normalised(energy)
+    tilted_mean, tilted_covariance = _moments(found, candidates, floor)
+    tilted = np.linalg.inv(tilted_covariance)
+    new_site, new_shift = tilted - cavity, np.einsum("npq,nq->np", tilted, tilted_mean) - cavity_shift
+    # A site that is no normal law keeps what it had.
+    bad = np.linalg.eigvalsh(new_site)[:, 0] <= 0
+    new_site[bad], new_shift[bad] = site[bad], shift[bad]
+    return new_site, new_shift, found
+
+
+def _settle(
+    precision: np.ndarray, field: np.ndarray, open_: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The system of the open rows, given the values `(N, p)` of the others."""
+    p = field.shape[1]
+    keep = np.repeat(open_, p)
+    moved = field.ravel()[keep] - precision[np.ix_(keep, ~keep)] @ values.ravel()[~keep]
+    return precision[np.ix_(keep, keep)], moved.reshape(-1, p)
+
+
+def _normalised(energy: np.ndarray) -> np.ndarray:
+    prob = np.exp(energy - energy.max(axis=1, keepdims=True))
+    return prob / prob.sum(axis=1, keepdims=True)
+
+
+def _moments(prob: np.ndarray, candidates: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = np.einsum("nc,ncp->np", prob, candidates)
+    centred = candidates - mean[:, None, :]
+    cov = np.einsum("nc,ncp,ncq->npq", prob, centred, centred)
+    return mean, cov + floor
+
+
+def _floor(candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+    """`(N, p, p)` a small multiple of the squared spacing of the candidates in every direction."""
+    n, _, p = candidates.shape
+    found = np.zeros((n, p, p))
+    for j in range(p):
+        values = np.where(np.isfinite(log_prior), candidates[:, :, j], np.nan)
+        ordered = np.sort(values, axis=1)
+        gaps = np.diff(ordered, axis=1)
+        gaps = np.where(gaps > 1e-9, gaps, np.inf)
+        least = gaps.min(axis=1)
+        found[:, j, j] = _FLOOR * np.where(np.isfinite(least), least, 1.0) ** 2
+    return found

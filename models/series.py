@@ -1,0 +1,259 @@
+"""Time series that do not factorise: one record is the whole series, and its term is the whole likelihood."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.distributions import constraints
+
+from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.latent import Law, observe
+from bayesrecon.models.linear import array, flat, flat_positive, half_cauchy
+from bayesrecon.models.registry import Shipped
+from bayesrecon.types import Model, Records
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def _series_law(log_density: Callable[[Any], Any], count: int, length: int) -> Law:
+    """Law of `count` independent series, from the log density of one."""
+    return Law(jax.vmap(log_density), constraints.real_vector, (count,), (length,))
+
+
+def _normal(error: Any, scale: Any) -> Any:
+    return -0.5 * (error / scale) ** 2 - jnp.log(scale) - _HALF_LOG_2PI
+
+
+def arma11(length: int = 200) -> Model:
+    """`y_t = mu + phi y_(t-1) + theta err_(t-1) + err_t`, `err_t ~ Normal(0, sigma)`, started at the mean."""
+
+    def program(y: Any) -> None:
+        mu: Any = numpyro.sample("mu", dist.Normal(0, 10))
+        phi: Any = numpyro.sample("phi", dist.Normal(0, 2))
+        theta: Any = numpyro.sample("theta", dist.Normal(0, 2))
+        sigma = numpyro.sample("sigma", half_cauchy())
+
+        def log_density(series: Any) -> Any:
+            before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
+            drive = series - mu - phi * before
+
+            def step(error: Any, value: Any) -> Any:
+                error = value - theta * error
+                return error, error
+
+            _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
+            return _normal(errors, sigma).sum()
+
+        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+
+    return from_numpyro(program, {"y": (length,)}, name="arma11", settings={"length": length})
+
+
+def garch11(length: int = 200, sigma1: float = 0.5) -> Model:
+    """`y_t ~ Normal(mu, sigma_t)`, `sigma_t^2 = alpha0 + alpha1 (y_(t-1) - mu)^2 + beta1 sigma_(t-1)^2`.
+
+    All priors are flat on `alpha1 + beta1 < 1`; `share = beta1 / (1 - alpha1)` has fixed bounds, and a flat
+    law of beta1 makes `alpha1 ~ Beta(1, 2)`.
+    """
+
+    def program(y: Any) -> None:
+        mu = numpyro.sample("mu", flat())
+        alpha0: Any = numpyro.sample("alpha0", flat_positive())
+        alpha1: Any = numpyro.sample("alpha1", dist.Beta(1, 2))
+        beta1 = (1 - alpha1) * numpyro.sample("share", dist.Uniform(0, 1))
+
+        def log_density(series: Any) -> Any:
+            shock = alpha0 + alpha1 * (series[:-1] - mu) ** 2
+
+            def step(variance: Any, value: Any) -> Any:
+                variance = value + beta1 * variance
+                return variance, variance
+
+            first = jnp.full((), sigma1**2)
+            _, later = jax.lax.scan(step, first, shock)
+            return _normal(series - mu, jnp.sqrt(jnp.concatenate([first[None], later]))).sum()
+
+        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+
+    return from_numpyro(
+        program,
+        {"y": (length,)},
+        name="garch11",
+        prepare=_share,
+        settings={"length": length, "sigma1": sigma1},
+    )
+
+
+def _share(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    if "share" in draws or not {"alpha1", "beta1"} <= draws.keys():
+        return draws
+    rest = {k: v for k, v in draws.items() if k != "beta1"}
+    return {**rest, "share": draws["beta1"] / (1 - draws["alpha1"])}
+
+
+# Hidden Markov models with two states: the first state of the chain has no law of its own.
+
+
+def _forward(emission: Any, transition: Any) -> Any:
+    """Log likelihood of a series by the forward algorithm.
+
+    Args:
+        emission: `(T, K)` log densities of the observations by state.
+        transition: `(K, K)` probabilities, from row to column.
+    """
+    moves = jnp.log(transition)
+
+    def step(gamma: Any, at: Any) -> Any:
+        return jax.scipy.special.logsumexp(gamma[:, None] + moves, axis=0) + at, None
+
+    last, _ = jax.lax.scan(step, emission[0], emission[1:])
+    return jax.scipy.special.logsumexp(last)
+
+
+def _increasing(name: str, means: tuple[float, ...], positive: bool) -> Any:
+    """An increasing vector whose entries have unit normal densities around `means`, not normalised."""
+    support = constraints.positive_ordered_vector if positive else constraints.ordered_vector
+    values: Any = numpyro.sample(name, dist.ImproperUniform(support, (), (len(means),)))
+    numpyro.sample(f"{name}_prior", dist.Normal(values, 1).to_event(1), obs=np.array(means))
+    return values
+
+
+def hmm_example(length: int = 100) -> Model:
+    """Two states with unit normal emissions around increasing means; flat transition rows."""
+
+    def program(y: Any) -> None:
+        rows = [numpyro.sample(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
+        mu = _increasing("mu", (3.0, 10.0), positive=True)
+
+        def log_density(series: Any) -> Any:
+            return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
+
+        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+
+    return from_numpyro(program, {"y": (length,)}, name="hmm_example", settings={"length": length})
+
+
+_ROWS = ((4.0, 2.0), (2.0, 4.0))
+
+
+def _hmm_drive(name: str, length: int, rows: Any, scales: tuple[float, float] | None) -> Model:
+    """Speed and hoop distance of a basketball player, driving or not."""
+    prior = np.asarray(rows, float)
+
+    def program(u: Any, v: Any) -> None:
+        transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
+        phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
+
+        def log_density(one: Any, two: Any) -> Any:
+            if scales is None:  # exponential laws with these rates
+                emission = jnp.log(phi) - phi * one[:, None] + jnp.log(lam) - lam * two[:, None]
+            else:
+                emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
+            return _forward(emission, jnp.stack(transition))
+
+        law = Law(lambda values: jax.vmap(log_density)(values, v), constraints.real_vector, (u.shape[0],), (length,))
+        observe("u", law, u, u.shape[0])
+
+    legal = "positive" if scales is None else "real"
+    settings: dict[str, Any] = {"length": length, "rows": tuple(map(tuple, prior.tolist()))}
+    if scales is not None:
+        settings |= {"tau": scales[0], "rho": scales[1]}
+    record = {"u": (length,), "v": (length,)}
+    return from_numpyro(program, record, domain={"u": legal, "v": legal}, name=name, settings=settings)
+
+
+def hmm_drive_0(length: int = 416, rows: Any = _ROWS) -> Model:
+    """Exponential emissions of speed and distance."""
+    return _hmm_drive("hmm_drive_0", length, rows, None)
+
+
+def hmm_drive_1(length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: float = 0.1) -> Model:
+    """Normal emissions of log speed and log distance with known scales."""
+    return _hmm_drive("hmm_drive_1", length, rows, (tau, rho))
+
+
+def hmm_gaussian(length: int = 500, states: int = 3) -> Model:
+    """Normal emissions with increasing means, all priors flat; the first state has a law of its own."""
+
+    def program(y: Any) -> None:
+        even = dist.Dirichlet(jnp.ones(states))
+        first: Any = numpyro.sample("pi1", even)
+        transition = numpyro.sample("A", even.expand((states,)).to_event(1))
+        mu: Any = numpyro.sample("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
+        sigma: Any = numpyro.sample("sigma", flat_positive().expand((states,)).to_event(1))
+
+        def log_density(series: Any) -> Any:
+            emission = _normal(series[:, None] - mu, sigma)
+            return _forward(emission.at[0].add(jnp.log(first)), transition)
+
+        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+
+    settings = {"length": length, "states": states}
+    return from_numpyro(program, {"y": (length,)}, name="hmm_gaussian", settings=settings)
+
+
+def _whole(*names: str) -> Callable[[Mapping[str, Any]], Records]:
+    """One record: whole columns of the data."""
+    return lambda data: {k: array(data, k)[None] for k in names}
+
+
+def _drive_constants(data: Mapping[str, Any]) -> dict[str, Any]:
+    known = {k: float(data[k]) for k in ("tau", "rho") if k in data}
+    return {"length": int(data["N"]), "rows": tuple(tuple(map(float, row)) for row in data["alpha"]), **known}
+
+
+MODELS: tuple[Shipped, ...] = (
+    Shipped(
+        "hmm_gaussian",
+        hmm_gaussian,
+        "hidden Markov model with three states; one record is the series",
+        _whole("y"),
+        ("hmm_gaussian_simulated-hmm_gaussian",),
+        constants=lambda data: {"length": int(data["T"]), "states": int(data["K"])},
+        response="y",
+    ),
+    Shipped(
+        "arma11",
+        arma11,
+        "ARMA(1, 1); one record is the series",
+        _whole("y"),
+        ("arma-arma11",),
+        constants=lambda data: {"length": int(data["T"])},
+        response="y",
+    ),
+    Shipped(
+        "garch11",
+        garch11,
+        "GARCH(1, 1); one record is the series",
+        _whole("y"),
+        ("garch-garch11",),
+        constants=lambda data: {"length": int(data["T"]), "sigma1": float(data["sigma1"])},
+        response="y",
+    ),
+    Shipped(
+        "hmm_example",
+        hmm_example,
+        "hidden Markov model, normal emissions; one record is the series",
+        _whole("y"),
+        ("hmm_example-hmm_example",),
+        constants=lambda data: {"length": int(data["N"])},
+        response="y",
+    ),
+    *(
+        Shipped(
+            f"hmm_drive_{k}",
+            build,
+            f"hidden Markov model, {law} emissions; one record is the event",
+            _whole("u", "v"),
+            (f"bball_drive_event_{k}-hmm_drive_{k}",),
+            constants=_drive_constants,
+            response="u",
+        )
+        for k, law, build in ((0, "exponential", hmm_drive_0), (1, "normal", hmm_drive_1))
+    ),
+)

@@ -1,0 +1,156 @@
+"""Posteriors of posteriordb that have no reference draws here: built with NUTS once, then read from the cache."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Model, Records, Release
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Settings of NUTS for a posterior that is built; they and the seed are part of the cache's key."""
+
+    seed: int = 0
+    chains: int = 4
+    draws: int = 2500
+    warmup: int = 1000
+    thinning: int = 1
+    target_accept: float = 0.9
+
+
+def fitted(
+    name: str,
+    model: Model,
+    records: Records,
+    run: Run | None = None,
+    *,
+    draws: int | None = None,
+    refresh: bool = False,
+    say: Say | None = None,
+) -> Release:
+    """A posterior built with NUTS, from the user's cache where the same run was made before.
+
+    The cache is keyed by the posterior's name, the settings of the run with its seed, the versions of
+    bayesrecon, numpyro and jax, the data and the program. A run that went badly is kept as well: its
+    warnings come with the release, from the cache too.
+
+    Args:
+        name: the posterior's name.
+        model, records: what is sampled; `{field: (N, *shape)}`.
+        run: settings; `Run()` unless given.
+        draws: return the last so many draws only (`Draws.last`); the cache holds all of them.
+        refresh: sample again even where the cache holds the run.
+        say: takes one line of text: what is being done, how long it took and how good it is. Lines go to
+            stderr unless given.
+
+    Returns:
+        a `Release` whose notes hold a warning for each sign that the run did not converge.
+
+    Example:
+        >>> import os, tempfile
+        >>> os.environ["BAYESRECON_CACHE"] = tempfile.mkdtemp()
+        >>> from bayesrecon.models import load
+        >>> few = Run(chains=2, draws=50, warmup=50)
+        >>> lines = []
+        >>> _ = fitted("coins", load("Rate_1_model"), {"n": [10], "k": [5]}, few, say=lines.append)
+        >>> _ = fitted("coins", load("Rate_1_model"), {"n": [10], "k": [5]}, few, say=lines.append)
+        >>> lines[-1].split(":")[0]
+        'coins'
+    """
+    from bayesrecon.posteriors.cache import cache_path
+    from bayesrecon.posteriors.nuts import check_records
+
+    run, say = run or Run(), say or _to_stderr
+    records = check_records(model, records)
+    path = cache_path(name, model, records, asdict(run))
+    if not path.is_file() or refresh:
+        _build(path, name, model, records, run, say)
+    return _read(path, model, name, draws, say)
+
+
+def _build(path: Path, name: str, model: Model, records: Records, run: Run, say: Say) -> None:
+    from bayesrecon.posteriors.cache import store, versions
+    from bayesrecon.posteriors.nuts import sample
+
+    count = len(next(iter(records.values())))
+    say(
+        f"{name}: no draws yet; NUTS with {run.chains} chains of {run.warmup} + {run.draws * run.thinning} iterations, "
+        f"{count} record{'s' * (count != 1)}, {model.dimension} parameters (this is done once)"
+    )
+    start = time.perf_counter()
+    release, state = sample(
+        model,
+        records,
+        key=run.seed,
+        chains=run.chains,
+        draws=run.draws,
+        warmup=run.warmup,
+        thinning=run.thinning,
+        target_accept=run.target_accept,
+        name=name,
+    )
+    seconds = time.perf_counter() - start
+    described = {f"bayesrecon_{k}": v for k, v in {**asdict(run), "seconds": f"{seconds:.1f}"}.items()}
+    described |= {f"bayesrecon_version_{k}": v for k, v in versions().items()}
+    described |= {"bayesrecon_quality": state.summary, "bayesrecon_divergences": state.divergences}
+    described |= {f"bayesrecon_warning_{i}": w for i, w in enumerate(state.warnings)}
+    store(path, release, described)
+    say(f"{name}: {release.size} draws in {seconds:.0f} s")
+
+
+def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> Release:
+    from dataclasses import replace
+
+    from bayesrecon.posteriors.npz import read_npz
+    from bayesrecon.posteriors.sources import from_draws
+
+    try:
+        draws = read_npz(path, name=name)
+    except BayesreconError as error:
+        raise BayesreconError(f"{error}; delete this file of the cache and it is built again") from None
+    quality = draws.attributes.get("bayesrecon_quality", "of unknown quality")
+    say(f"{name}: {draws.chains * draws.length} draws from {path}; {quality}")
+    warnings = tuple(v for k, v in sorted(draws.attributes.items()) if k.startswith("bayesrecon_warning_"))
+    for warning in warnings:
+        say(f"{name}: warning: {warning}")
+    # The archive holds the program's own latents: nothing has to be mapped.
+    kept = draws if count is None else draws.last(count)
+    release = from_draws(kept, replace(model, prepare=None), name=name)
+    return replace(release, model=model, notes=(*release.notes, *warnings))
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None, **options: Any) -> Release:
+    """`fitted`, with its options, for an entry of posteriordb whose model is shipped.
+
+    Raises:
+        BayesreconError: the model is not shipped, or the data are not in this copy of posteriordb.
+    """
+    from bayesrecon.models import shipped
+    from bayesrecon.posteriors.database import read_data
+    from bayesrecon.posteriors.sources import posteriordb_model
+
+    name = str(info["name"])
+    data: list[Any] = []
+
+    def read() -> Any:
+        if not data:
+            data.append(read_data(database, name))
+        return data[0]
+
+    model = posteriordb_model(info, read)
+    entry = next(e for e in shipped().values() if name in e.posteriors)
+    if entry.records is None:
+        raise BayesreconError(f"{name}: model {model.name} does not say how its data become records")
+    return fitted(name, model, entry.records(read()), run, **options)

@@ -1,0 +1,146 @@
+"""Mixtures and regressions on public bases: the published programs' densities by SciPy."""
+
+import numpy as np
+import pytest
+from densities import check_density
+from scipy import stats
+
+from bayesrecon.models import load, mixtures, smooth
+
+N = stats.norm.logpdf
+RNG = np.random.default_rng(5)
+
+
+def table(*shape):
+    return tuple(map(tuple, RNG.normal(size=shape).round(3)))
+
+
+def two_components(ordered):
+    def oracle(p, z):
+        theta, mu, sigma = p["theta"], p["mu"], p["sigma"]
+        both = theta * np.exp(N(z["y"], mu[0], sigma[0])) + (1 - theta) * np.exp(N(z["y"], mu[1], sigma[1]))
+        density = N(mu, 0, 2).sum() + N(sigma, 0, 2).sum() + stats.beta.logpdf(theta, 5, 5) + np.log(both).sum()
+        assert not ordered or mu[0] < mu[1]
+        return {}, density, 0.0
+
+    return oracle
+
+
+def normal_mixture(p, z):
+    both = p["theta"] * np.exp(N(z["y"], p["mu"][0])) + (1 - p["theta"]) * np.exp(N(z["y"], p["mu"][1]))
+    return {}, N(p["mu"], 0, 10).sum() + np.log(both).sum(), 0.0
+
+
+def normal_mixture_k(p, z):
+    each = np.exp(N(z["y"][:, None], p["mu"], p["sigma"])) @ p["theta"]
+    return {}, N(p["mu"], 0, 10).sum() + np.log(each).sum(), 0.0
+
+
+GP = {"X": table(9, 3), "slambda": ((0.5,), (1.0,), (1.7,)), "X_sigma": table(9, 2), "slambda_sigma": ((0.5,), (1.2,))}
+SPLINES = {"Xs": table(9, 1), "Zs": table(9, 3), "Xs_sigma": table(9, 1), "Zs_sigma": table(9, 2)}
+
+
+def motorcycle(mean):
+    def oracle(p, z):
+        density = stats.t.logpdf(p["Intercept"], 3, -13, 36) + stats.t.logpdf(p["Intercept_sigma"], 3, 0, 10)
+        mu, prior = mean(p, "")
+        eta, prior_sigma = mean(p, "_sigma")
+        row = z["row"] - 1
+        density += N(z["Y"], (p["Intercept"] + mu)[row], np.exp((p["Intercept_sigma"] + eta)[row])).sum()
+        return {}, density + prior + prior_sigma, 0.0
+
+    return oracle
+
+
+def gp_mean(p, part):
+    """Weights of the eigenfunctions have the spectral density of the kernel as their variance."""
+    scale, length, raw = p[f"sdgp{part}_1"], p[f"lscale{part}_1"], p[f"zgp{part}_1"]
+    roots = np.array(GP[f"slambda{part}"])
+    density = scale**2 * np.sqrt(2 * np.pi) * length * np.exp(-0.5 * length**2 * (roots**2).sum(axis=1))
+    prior = N(raw).sum() + stats.t.logpdf(scale, 3, 0, 36) + stats.invgamma.logpdf(length, 1.124909, scale=0.0177)
+    return np.array(GP[f"X{part}"]) @ (np.sqrt(density) * raw), prior
+
+
+def spline_mean(p, part):
+    scale, raw = p[f"sds{part}_1_1"], p[f"zs{part}_1_1"]
+    prior = N(raw).sum() + stats.t.logpdf(scale, 3, 0, 36)
+    return np.array(SPLINES[f"Xs{part}"]) @ p[f"bs{part}"] + np.array(SPLINES[f"Zs{part}"]) @ (scale * raw), prior
+
+
+def dugongs(p, z):
+    density = N(p["alpha"], 0, 1000) + N(p["beta"], 0, 1000) + stats.gamma.logpdf(p["tau"], 1e-4, scale=1e4)
+    mean = p["alpha"] - p["beta"] * p["lambda"] ** z["x"]
+    return {}, density + N(z["Y"], mean, p["tau"] ** -0.5).sum(), 0.0
+
+
+LOSSES = {"premium": (100.0, 250.0, 70.0), "times": (1.0, 2.0, 5.0)}
+
+
+def losscurve(p, z):
+    ratio = np.exp(p["mu_LR"] + p["sd_LR"] * p["log_LR_raw"])
+    density = N(p["mu_LR"], 0, 0.5) + stats.lognorm.logpdf([p["sd_LR"], p["omega"], p["theta"]], 0.5).sum()
+    density += stats.lognorm.logpdf(p["loss_sd"], 0.7)
+    density += stats.lognorm.logpdf(ratio, p["sd_LR"], scale=np.exp(p["mu_LR"])).sum()
+    paid = np.array(LOSSES["premium"])[z["cohort"] - 1]
+    growth = stats.weibull_min.cdf(np.array(LOSSES["times"])[z["time"] - 1], p["omega"], scale=p["theta"])
+    density += N(z["loss"], ratio[z["cohort"] - 1] * paid * growth, p["loss_sd"] * paid).sum()
+    return {"LR": ratio}, density, np.log(ratio * p["sd_LR"]).sum()
+
+
+TREND = {
+    "t": tuple(np.linspace(0, 1, 7)),
+    "t_change": (0.3, 0.65),
+    "X": table(7, 2),
+    "scales": (10.0, 3.0),
+    "tau": 0.05,
+}
+
+
+def prophet(p, z):
+    t, change = np.array(TREND["t"]), np.array(TREND["t_change"])
+    on = t[:, None] >= change
+    trend = (p["k"] + on @ p["delta"]) * t + p["m"] + on @ (-change * p["delta"])
+    density = N(p["k"], 0, 5) + N(p["m"], 0, 5) + stats.laplace.logpdf(p["delta"], 0, 0.05).sum()
+    density += N(p["sigma_obs"], 0, 0.5) + N(p["beta"], 0, TREND["scales"]).sum()
+    mean = trend + np.array(TREND["X"]) @ p["beta"]
+    return {}, density + N(z["y"], mean[z["row"] - 1], p["sigma_obs"]).sum(), 0.0
+
+
+AREAS = {"exposure": (5.0, 20.0, 3.0, 8.0), "edges": ((1, 2), (2, 3), (3, 4), (1, 3)), "scaling_factor": 0.6}
+
+
+def bym2(p, z):
+    one, two = np.array(AREAS["edges"]).T - 1
+    density = N(p["beta0"]) + N(p["theta"]).sum() + N(p["sigma"]) + stats.beta.logpdf(p["rho"], 0.5, 0.5)
+    density += -0.5 * ((p["phi"][one] - p["phi"][two]) ** 2).sum() + N(p["phi"].sum(), 0, 0.001 * 4)
+    effect = np.sqrt(1 - p["rho"]) * p["theta"] + np.sqrt(p["rho"] / 0.6) * p["phi"]
+    rate = np.array(AREAS["exposure"]) * np.exp(p["beta0"] + p["sigma"] * effect)
+    return {}, density + stats.poisson.logpmf(z["y"], rate[z["area"] - 1]).sum(), 0.0
+
+
+ORACLES = {
+    "low_dim_gauss_mix": (two_components(True), {}),
+    "low_dim_gauss_mix_collapse": (two_components(False), {}),
+    "normal_mixture": (normal_mixture, {}),
+    "normal_mixture_k": (normal_mixture_k, {"components": 3}),
+    "accel_gp": (motorcycle(gp_mean), GP),
+    "accel_splines": (motorcycle(spline_mean), SPLINES),
+    "dugongs_model": (dugongs, {}),
+    "losscurve_sislob": (losscurve, LOSSES),
+    "prophet": (prophet, TREND),
+    "bym2_offset_only": (bym2, AREAS),
+}
+QUICK = {"losscurve_sislob"}
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ORACLES])
+def test_density_of_the_published_program_and_map_of_its_draws(name):
+    oracle, settings = ORACLES[name]
+    model = load(name, **settings)
+    rng = np.random.default_rng(1)
+    records = {k: f.domain.draw(rng, (8, *f.shape), 2.0, 1.0) for k, f in model.fields.items()}
+    check_density(model, oracle, records, spread=0.5)
+
+
+def test_every_model_of_these_families_has_an_oracle():
+    assert {e.name for family in (mixtures, smooth) for e in family.MODELS} == set(ORACLES)
