@@ -9,7 +9,6 @@ Fewer --deletions, --games and --records make a small version. Half of the recor
 """
 
 import argparse
-import time
 import zipfile
 from pathlib import Path
 
@@ -84,9 +83,11 @@ def hrec(title, x, y, loss, outputs, penalty, deletions, rng, below=0.0, quiet=F
     Console().print(table)
     left = len(rows) - len(seen)
     worst = max(t.gradient for t in again)
+    target = quality(model, trained, known)
     Console().print(
-        f"{len(own)} private, {len(public)} public records, {len(seen)} deletions ({left} more left no trace); training "
-        f"{trained.seconds:.1f} s, {again[0].seconds:.3f} s a deletion, relative gradient at most {worst:.0e}{quality(model, trained, known)}\n"
+        f"{len(own)} private, {len(public)} public records, {len(seen)} deletions ({left} more left no trace); "
+        f"training {trained.seconds:.1f} s, {again[0].seconds:.3f} s a deletion, "
+        f"relative gradient at most {worst:.0e}{target}\n"
     )
     return scores
 
@@ -237,7 +238,7 @@ def exact(x, y, draws, rng):
 
 
 def play(count, draws, width, rng):
-    """One game: is the deleted record first among all members, by ratio and by mean shift, and the direction's cosine."""
+    """One game: does the deleted record rank first, by ratio and by mean shift, and the direction's cosine."""
     from bayesrecon.tilt import mean_shift
 
     model = MODELS.setdefault(width, program_of(width))

@@ -2,6 +2,7 @@
 
 from bayesrecon.posteriors.draws import Draws as Draws
 from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
+from bayesrecon.posteriors.estimators import save_trained as save_trained
 from bayesrecon.posteriors.fitted import Run as Run
 from bayesrecon.posteriors.fitted import fitted as fitted
 from bayesrecon.posteriors.nuts import nuts as nuts

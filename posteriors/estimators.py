@@ -1,11 +1,16 @@
 """Trained scikit-learn estimators as releases, with their penalty and intercept conventions."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.files import write_whole
+from bayesrecon.models.registry import find
 from bayesrecon.models.trained import linear_predictor
+from bayesrecon.posteriors.npz import ATTRIBUTES
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.types import Model, Release
 
@@ -57,6 +62,28 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
         listed = ", ".join(f"{i} is {c}" for i, c in enumerate(classes[:12]))
         return replace(release, notes=(f"classes are counted from zero: {listed}",))
     return release
+
+
+def save_trained(release: Release, path: str | Path) -> Path:
+    """Write a trained parameter of a shipped model to an `.npz` file that the command line reads.
+
+    It holds the parameters and the model's name and settings, nothing of the records.
+    """
+    path = Path(path)
+    if release.temperature or release.size != 1:
+        raise BayesreconError("save_trained writes a trained parameter; draws are written by save_draws")
+    if path.suffix != ".npz":
+        raise BayesreconError(f"{path}: the name must end in .npz")
+    find(release.model.name)
+    parts = release.model.split(np.asarray(release.theta)[0])
+    arrays: dict[str, Any] = {k: np.asarray(v)[None, None] for k, v in parts.items()}
+    about = {
+        "bayesrecon_model": release.model.name,
+        "bayesrecon_model_settings": json.dumps(dict(release.model.settings)),
+    }
+    arrays[ATTRIBUTES] = np.array(json.dumps(about))
+    write_whole(path, lambda temporary: np.savez(temporary, **arrays))
+    return path
 
 
 def _least_squares(estimator: Any, shape: tuple[int, int]) -> Model:

@@ -1,4 +1,4 @@
-"""`bayesrecon`: demo, diagnose, fit, recover, reconstruct, models, posteriors."""
+"""`bayesrecon`: deletion, demo, diagnose, fit, recover, reconstruct, models, posteriors."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bayesrecon import __version__
+from bayesrecon.cli.deletion import deletion
 from bayesrecon.cli.diagnose import diagnose
 from bayesrecon.cli.fit import fit
 from bayesrecon.cli.options import (
@@ -92,6 +93,7 @@ def recover(
 app.command()(fit)
 app.command()(reconstruct)
 app.command()(diagnose)
+app.command()(deletion)
 
 
 @app.command()

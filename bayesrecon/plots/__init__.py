@@ -8,6 +8,10 @@ here shows a figure, chooses a backend or changes a global setting; matplotlib i
 """
 
 from bayesrecon.plots.bounds import plot_bounds as plot_bounds
+from bayesrecon.plots.deletion import plot_deleted as plot_deleted
+from bayesrecon.plots.deletion import plot_images as plot_images
+from bayesrecon.plots.deletion import plot_inference as plot_inference
+from bayesrecon.plots.deletion import plot_similarity as plot_similarity
 from bayesrecon.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum as plot_diagnosis_spectrum
 from bayesrecon.plots.diagnosis import plot_visibility as plot_visibility
