@@ -32,6 +32,7 @@ _LAZY = {
     "diagnose": "bayesrecon.diagnosis",
     "infer_deletion": "bayesrecon.tilt",
     "load_result": "bayesrecon.result",
+    "match_gradient": "bayesrecon.stationary",
     "missing_record": "bayesrecon.informed",
     "plan": "bayesrecon.planner",
     "reconstruct": "bayesrecon.reconstruction",

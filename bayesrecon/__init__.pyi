@@ -21,6 +21,7 @@ from bayesrecon.reconstruction import reconstruct as reconstruct
 from bayesrecon.recovery import recover as recover
 from bayesrecon.result import Recovery as Recovery
 from bayesrecon.result import load_result as load_result
+from bayesrecon.stationary import match_gradient as match_gradient
 from bayesrecon.tilt import DeletionInference as DeletionInference
 from bayesrecon.tilt import infer_deletion as infer_deletion
 from bayesrecon.types import Deletion as Deletion
