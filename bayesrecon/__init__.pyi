@@ -5,10 +5,17 @@ from bayesrecon import posteriors as posteriors
 from bayesrecon.auditing.findings import Audit as Audit
 from bayesrecon.auditing.run import audit as audit
 from bayesrecon.bounds import bound as bound
+from bayesrecon.deleted import DeletedRecord as DeletedRecord
+from bayesrecon.deleted import reconstruct_deleted as reconstruct_deleted
 from bayesrecon.diagnosis import Diagnosis as Diagnosis
 from bayesrecon.diagnosis import diagnose as diagnose
 from bayesrecon.errors import BayesreconError as BayesreconError
 from bayesrecon.gradient import Slicing as Slicing
+from bayesrecon.hrec import HRec as HRec
+from bayesrecon.hrec import Improvements as Improvements
+from bayesrecon.informed import MissingRecord as MissingRecord
+from bayesrecon.informed import condition as condition
+from bayesrecon.informed import missing_record as missing_record
 from bayesrecon.landscape import witness as witness
 from bayesrecon.planner import plan as plan
 from bayesrecon.pseudodata import Reconstruction as Reconstruction
@@ -17,6 +24,9 @@ from bayesrecon.records.table import RecordTable as RecordTable
 from bayesrecon.recovery import recover as recover
 from bayesrecon.result import Recovery as Recovery
 from bayesrecon.result import load_result as load_result
+from bayesrecon.stationary import match_gradient as match_gradient
+from bayesrecon.tilt import DeletionInference as DeletionInference
+from bayesrecon.tilt import infer_deletion as infer_deletion
 from bayesrecon.types import Deletion as Deletion
 from bayesrecon.types import Model as Model
 from bayesrecon.types import PseudoData as PseudoData

@@ -21,7 +21,7 @@ from bayesrecon.records.attack import recover_records
 from bayesrecon.records.table import RecordTable
 from bayesrecon.start import make_support
 from bayesrecon.trace import Checkpoint, Trace
-from bayesrecon.types import PseudoData, Records, Release
+from bayesrecon.types import Deletion, PseudoData, Records, Release
 
 _RECORDS = 200
 _STEPS_OF_ADAM = 20_000
@@ -29,7 +29,7 @@ _STEPS_OF_ADAM = 20_000
 
 @in_float64
 def reconstruct(
-    release: Release,
+    release: Release | Deletion,
     *,
     n: int | None = None,
     objective: str | None = None,
@@ -48,6 +48,7 @@ def reconstruct(
     steps: int | None = None,
     rate: float = 1e-3,
     checkpoint: str | Path | None = None,
+    public: Mapping[str, Any] | None = None,
     key: Any = 0,
     progress: Progress | None = None,
 ) -> Reconstruction | RecordTable:
@@ -58,7 +59,8 @@ def reconstruct(
     `recover` reports, and the records themselves are one choice among them.
 
     Args:
-        release: draws, or a trained parameter (the objective is then half the squared gradient norm).
+        release: draws, or a trained parameter (the objective is then half the squared gradient norm). A `Deletion`
+            gives the deleted record (`reconstruct_deleted`) from `public`, `total`, `bounds`, `domain` and `key`.
         n: M, the number of records (default 200; the number of rows where fields are known).
         objective: "exact" or "sliced" (default: exact; sliced for "adam").
         method: "newton", Gauss-Newton on whitened coordinates with positive weights; or "adam", the published
@@ -75,6 +77,7 @@ def reconstruct(
         tolerance: relative gap at which to stop.
         steps, rate: of "adam".
         checkpoint: file to write progress to, and to resume from when it exists.
+        public: records that stand in for the private Hessian, for a deletion between two trained parameters.
         key: an integer or a JAX key.
         progress: called with a label and the fraction done.
 
@@ -89,6 +92,17 @@ def reconstruct(
     >>> bayesrecon.reconstruct(release, n=100).relative_gap < 1e-6  # doctest: +SKIP
     True
     """
+    if isinstance(release, Deletion):
+        from bayesrecon.deleted import reconstruct_deleted
+
+        given = (n, objective, start, slicing, regulariser, known, unit, metric, coordinates, steps, checkpoint)
+        if any(value is not None for value in given) or method != "newton":
+            raise BayesreconError("a deletion takes public, total, bounds, domain and key only")
+        return reconstruct_deleted(  # type: ignore[return-value]
+            release, public=public, total=total, bounds=bounds, domain=domain, key=key
+        )
+    if public is not None:
+        raise BayesreconError("public data belong to a deletion: pass deletion(before, after) with them")
     began = time.perf_counter()
     published = method == "adam"
     objective = objective or ("sliced" if published else "exact")

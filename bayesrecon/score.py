@@ -59,3 +59,25 @@ def scores(model: Model, metric: Any, theta: Any, records: Records) -> Any:
     """Whitened scores phi of a block of atoms, flattened to `(C * k, M)`."""
     phi = taylor(model, metric, theta, records)[1]
     return phi.reshape(-1, phi.shape[-1])
+
+
+@partial(jax.jit, static_argnames="model")
+def gradients(model: Model, theta: Any, records: Records) -> Any:
+    """`grad_theta l(theta, z)` of every record by one reverse sweep each, `(M, d)`."""
+    return jax.vmap(jax.grad(model.log_lik), in_axes=(None, 0))(theta, records)
+
+
+@partial(jax.jit, static_argnames="model")
+def total_score(model: Model, theta: Any, records: Records, weights: Any) -> Any:
+    """`grad_theta [sum_m w_m l(theta, z_m) + log pi0(theta)]`, `(d,)`; zero at a trained parameter."""
+    return jax.grad(_objective(model, records, weights))(theta)
+
+
+@partial(jax.jit, static_argnames="model")
+def curvature_product(model: Model, theta: Any, records: Records, weights: Any, v: Any) -> Any:
+    """`-Hess_theta [sum_m w_m l(theta, z_m) + log pi0(theta)] v`, `(d,)`, without a Hessian."""
+    return -jax.jvp(jax.grad(_objective(model, records, weights)), (theta,), (v,))[1]
+
+
+def _objective(model: Model, records: Records, weights: Any) -> Any:
+    return lambda t: weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records) + model.log_prior(t)

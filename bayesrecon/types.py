@@ -75,6 +75,28 @@ class Field:
 
 
 @dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    """How a likelihood depends on its record when it does so through `eta = W x + b` alone: `l(theta, z) = h(eta, y)`.
+
+    Args:
+        coef: name of the parameter W, `(K, p)`.
+        intercept: name of the parameter b, `(K,)`, or None.
+        x, y: names of the fields: features `(p,)`, and the response.
+        log_lik: h, `(eta (K,), y) -> scalar`.
+        loss: its name, e.g. "softmax".
+        labels: the response's values when they are finitely many.
+    """
+
+    coef: str
+    intercept: str | None
+    x: str
+    y: str
+    log_lik: Callable[[Any, Any], Any]
+    loss: str
+    labels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """A likelihood per record and a prior, in terms of named parameters.
 
@@ -92,6 +114,8 @@ class Model:
         identities: totals that the program itself fixes whatever the data, `{name: (f, total)}` with
             `sum_n f(x_n) = total` and `f(record) -> scalar`; a covariate that the program centres by its
             own mean sums to zero.
+        linear: what the likelihood is made of when the record enters through a linear predictor; attacks on
+            trained parameters then have closed forms.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -106,6 +130,7 @@ class Model:
     simulate: Callable[[Params, Records, Any], Records] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
+    linear: LinearPredictor | None = None
 
     @functools.cached_property
     def dimension(self) -> int:

@@ -52,6 +52,7 @@ def shipped() -> Mapping[str, Shipped]:
         rates,
         series,
         smooth,
+        trained,
     )
 
     families = (
@@ -67,6 +68,7 @@ def shipped() -> Mapping[str, Shipped]:
         series,
         curves,
         smooth,
+        trained,
     )
     entries = [entry for family in families for entry in family.MODELS]
     return MappingProxyType({entry.name: entry for entry in entries})

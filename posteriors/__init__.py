@@ -1,6 +1,8 @@
 """Where releases come from: NUTS, posteriordb, ArviZ, CmdStan, archives of draws, trained parameters."""
 
 from bayesrecon.posteriors.draws import Draws as Draws
+from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
+from bayesrecon.posteriors.estimators import save_trained as save_trained
 from bayesrecon.posteriors.fitted import Run as Run
 from bayesrecon.posteriors.fitted import fitted as fitted
 from bayesrecon.posteriors.nuts import nuts as nuts
@@ -11,3 +13,6 @@ from bayesrecon.posteriors.sources import from_cmdstan as from_cmdstan
 from bayesrecon.posteriors.sources import from_draws as from_draws
 from bayesrecon.posteriors.sources import from_npz as from_npz
 from bayesrecon.posteriors.sources import from_posteriordb as from_posteriordb
+from bayesrecon.posteriors.training import Trained as Trained
+from bayesrecon.posteriors.training import retrain_without as retrain_without
+from bayesrecon.posteriors.training import train as train

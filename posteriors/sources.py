@@ -192,13 +192,17 @@ def stored_model(draws: Draws) -> Model:
 
 
 @in_float64
-def dirac(model: Model, params: Mapping[str, Any], *, name: str = "trained parameter") -> Release:
+def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Release:
     """A trained parameter: one atom at temperature 0.
 
     Args:
-        params: `{parameter: value}` in the model's own parameters.
+        params: `{parameter: value}` in the model's own parameters; nested dicts and lists as in `models.from_loss`.
     """
+    from bayesrecon.models.losses import named_leaves
+
     expected = {p.name: p for p in model.parameters}
+    if set(params) != set(expected):
+        params = named_leaves(params)
     for k in expected:
         if k not in params:
             raise BayesreconError(f"parameter {k} of model {model.name} is missing{near(k, params)}")

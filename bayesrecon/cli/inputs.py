@@ -99,11 +99,14 @@ def open_release(
 
         return from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
     from bayesrecon.posteriors.formats import read_draws
-    from bayesrecon.posteriors.sources import from_draws, stored_model
+    from bayesrecon.posteriors.sources import dirac, from_draws, stored_model
 
     table = read_draws(sources[0] if len(sources) == 1 else list(sources))
     if draws is not None:
         table = table.last(draws)
+    if table.chains * table.length == 1:
+        values = {k: v[0, 0] for k, v in table.values.items()}
+        return dirac(chosen or stored_model(table), values, name=table.name)
     strict = str(sources[0]).endswith(".npz")
     return from_draws(table, chosen or stored_model(table), ignore_unknown=not strict)
 

@@ -1,4 +1,4 @@
-"""`bayesrecon`: audit, demo, diagnose, fit, recover, reconstruct, models, posteriors."""
+"""`bayesrecon`: audit, deletion, demo, diagnose, fit, recover, reconstruct, models, posteriors."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from bayesrecon import __version__
 from bayesrecon.cli.audit import audit
+from bayesrecon.cli.deletion import deletion
 from bayesrecon.cli.diagnose import diagnose
 from bayesrecon.cli.fit import fit
 from bayesrecon.cli.options import (
@@ -94,6 +95,7 @@ app.command()(fit)
 app.command()(reconstruct)
 app.command()(diagnose)
 app.command()(audit)
+app.command()(deletion)
 
 
 @app.command()

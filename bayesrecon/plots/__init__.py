@@ -11,6 +11,10 @@ from bayesrecon.plots.audit import plot_audit as plot_audit
 from bayesrecon.plots.audit import plot_pointwise as plot_pointwise
 from bayesrecon.plots.audit import plot_remedies as plot_remedies
 from bayesrecon.plots.bounds import plot_bounds as plot_bounds
+from bayesrecon.plots.deletion import plot_deleted as plot_deleted
+from bayesrecon.plots.deletion import plot_images as plot_images
+from bayesrecon.plots.deletion import plot_inference as plot_inference
+from bayesrecon.plots.deletion import plot_similarity as plot_similarity
 from bayesrecon.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum as plot_diagnosis_spectrum
 from bayesrecon.plots.diagnosis import plot_visibility as plot_visibility

@@ -1,0 +1,141 @@
+"""`bayesrecon deletion`: the record between two releases."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrecon.cli import options
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from bayesrecon.deleted import DeletedRecord
+    from bayesrecon.tilt import DeletionInference
+    from bayesrecon.types import Model, Records
+
+_MOST_ROWS = 30
+
+
+def deletion(
+    before: Annotated[str, typer.Argument(help="Draws, or a trained parameter, computed with the record.")],
+    after: Annotated[str, typer.Argument(help="The same without it.")],
+    public: Annotated[
+        str | None, typer.Option(help="Public records (.csv, .json, .npz); needed for trained parameters.")
+    ] = None,
+    candidates: Annotated[
+        str | None, typer.Option(help="Records (.csv, .json, .npz), one of which was deleted: tell which.")
+    ] = None,
+    response: Annotated[str, typer.Option(help="Response column of tables for a linear predictor.")] = "y",
+    model: options.ModelOption = None,
+    settings: options.Settings = None,
+    total: Annotated[float | None, typer.Option(help="Number of private records (trained parameters).")] = None,
+    bounds: Annotated[
+        list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="HEIGHTxWIDTH: draw the record as an image.")] = None,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the result (.json or .csv).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")] = None,
+    json: options.Json = False,
+) -> None:
+    """Reconstruct the record that was deleted between two releases, or tell which candidate it was."""
+    from dataclasses import replace
+
+    from bayesrecon.cli import inputs
+    from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
+    from bayesrecon.types import deletion as pair_of
+
+    check_suffix(out, (".json", ".csv"), "--out")
+    check_suffix(plot, FIGURES, "--plot")
+    shape = _shape(image)
+    within = inputs.parse_intervals(bounds or ())
+    first = inputs.open_release([before], model=model, settings=settings)
+    second = inputs.open_release([after], model=model, settings=settings)
+    if model is not None and first.theta.shape[1] == second.theta.shape[1]:
+        second = replace(second, model=first.model)  # a model file that was read twice
+    pair = pair_of(first, second)
+    known = None if public is None else _records(public, first.model, response)
+    if candidates is not None:
+        from bayesrecon.tilt import infer_deletion
+
+        found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=total)
+        deliver(found, out=out, plot=plot, draw="plot_inference", json=json, show=_show_inference)
+        return
+    from bayesrecon.deleted import reconstruct_deleted
+
+    if not first.temperature and within:
+        raise BayesreconError("--bounds are for draws; trained parameters take the range of --public")
+    result = reconstruct_deleted(pair, public=known, total=total, bounds=within or None, key=seed)
+    if plot is not None and shape is not None:
+        from bayesrecon.plots import plot_deleted
+
+        plot_deleted(result, shape=shape, path=plot)
+        plot = None
+    deliver(result, out=out, plot=plot, draw="plot_deleted", json=json, show=_show_record)
+
+
+def _shape(image: str | None) -> tuple[int, int] | None:
+    if image is None:
+        return None
+    parts = image.lower().split("x")
+    if len(parts) != 2 or not all(p.isdigit() and int(p) for p in parts):
+        raise BayesreconError(f"--image {image}: expected HEIGHTxWIDTH, e.g. 28x28")
+    return int(parts[0]), int(parts[1])
+
+
+def _records(path: str, model: "Model", response: str) -> "Records":
+    """A table as records: columns named like the fields, or the features of a linear predictor in their order."""
+    import numpy as np
+
+    from bayesrecon.cli.inputs import read_table
+
+    table = read_table(path)
+    linear = model.linear
+    if linear is None or linear.x in table:
+        return {f: table[f] for f in model.fields if f in table}
+    names = [c for c in table if c != response]
+    try:
+        columns = [np.asarray(table[c], float) for c in names]
+    except (TypeError, ValueError):
+        raise BayesreconError(f"{path}: a feature column holds values that are not numbers") from None
+    width = model.fields[linear.x].shape[0]
+    if len(columns) != width:
+        raise BayesreconError(
+            f"{path} has {len(columns)} columns besides {response!r}, the model {width} features; "
+            "name the response with --response"
+        )
+    found: Any = {linear.x: np.stack(columns, axis=1)}
+    return {**found, linear.y: np.asarray(table[response])} if response in table else found
+
+
+def _show_record(result: "DeletedRecord") -> Iterable[Any]:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli import tables
+
+    frame = result.to_dataframe()
+    evidence = "" if result.evidence is None else f", log evidence of a deletion {result.evidence:.1f}"
+    table = Table(title=escape(f"the deleted record ({result.method}{evidence})"), title_justify="left")
+    for heading in ("field", "estimate", "std. error"):
+        table.add_column(heading, justify="left" if heading == "field" else "right", no_wrap=True)
+    for name, row in frame.head(_MOST_ROWS).iterrows():
+        table.add_row(escape(str(name)), tables.number(row["estimate"]), tables.number(row["se"], 2))
+    if len(frame) > _MOST_ROWS:
+        table.add_row(f"and {len(frame) - _MOST_ROWS} more: see --json or --out")
+    yield table
+
+
+def _show_inference(result: "DeletionInference") -> Iterable[Any]:
+    from rich.table import Table
+
+    frame = result.to_dataframe()
+    table = Table(title=f"which of {len(frame)} records was deleted ({result.method})", title_justify="left")
+    table.add_column("row")
+    table.add_column("probability", justify="right")
+    table.add_column("log likelihood", justify="right")
+    best = frame["log_likelihood"].iloc[0]
+    for name, row in frame.head(10).iterrows():
+        table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
+    yield table

@@ -1,0 +1,226 @@
+"""The deleted record itself: from two trained parameters by HRec, from two sets of draws by the tilt between them."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from bayesrecon._version import __version__
+from bayesrecon.errors import BayesreconError
+from bayesrecon.hrec import HRec, Improvements
+from bayesrecon.precision import in_float64
+from bayesrecon.problem import solve_release
+from bayesrecon.tilt import log_liks, pooled, profile
+from bayesrecon.types import Deletion, Model, Records
+
+_POOL, _STARTS = 512, 4
+
+
+@dataclass(frozen=True, eq=False)
+class DeletedRecord:
+    """A reconstruction of the deleted record.
+
+    Attributes:
+        record: `{field: value}`; without the response for least squares from trained parameters, which do not show it.
+        se: standard errors of the fields that were free, from the curvature of the likelihood; None for HRec.
+        method: "tilt" or "HRec".
+        evidence: log likelihood gained over no tilt at all; None for HRec.
+        effective: public records, or draws, that the estimate effectively rests on.
+    """
+
+    record: dict[str, np.ndarray]
+    se: dict[str, np.ndarray] | None
+    method: str
+    evidence: float | None
+    effective: float
+    before: str
+    after: str
+    model: str
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        return {
+            "version": __version__,
+            "before": self.before,
+            "after": self.after,
+            "model": self.model,
+            "method": self.method,
+            "record": {k: np.asarray(v).tolist() for k, v in self.record.items()},
+            "se": None if self.se is None else {k: np.asarray(v).tolist() for k, v in self.se.items()},
+            "evidence": self.evidence,
+            "effective": self.effective,
+            "warnings": list(self.warnings),
+        }
+
+    def to_dataframe(self) -> Any:
+        """One row per entry of the record."""
+        import pandas as pd
+
+        rows = []
+        for name, value in self.record.items():
+            value = np.asarray(value)
+            errors = None if self.se is None or name not in self.se else np.asarray(self.se[name])
+            for index in np.ndindex(value.shape):
+                label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
+                rows.append((label, float(value[index]), np.nan if errors is None else float(errors[index])))
+        return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
+
+    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
+        """The record as an image, or field by field; see `bayesrecon.plots.plot_deleted`."""
+        from bayesrecon.plots import plot_deleted
+
+        return plot_deleted(self, ax=ax, shape=shape)
+
+    def _repr_html_(self) -> str:
+        head = html.escape(f"{self.before} and {self.after}: the deleted record ({self.method})")
+        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
+        return f"<p>{head}</p>{self.to_dataframe().head(50).to_html(escape=True)}<ul>{notes}</ul>"
+
+
+@in_float64
+def reconstruct_deleted(
+    pair: Deletion,
+    *,
+    public: Mapping[str, Any] | None = None,
+    total: float | None = None,
+    improvements: Improvements | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    key: Any = 0,
+) -> DeletedRecord:
+    """Reconstruct the record that was deleted; `reconstruct(pair)` calls this.
+
+    Two sets of draws: the record of largest likelihood under the tilt between them (`bayesrecon.tilt`) times a
+    normal law around the recovered mean and variance of the private records; nothing public is needed. Two trained
+    parameters: HRec with public records (`bayesrecon.hrec`).
+
+    Args:
+        public: `{field: (m, *shape)}`, for trained parameters.
+        total: number of private records, for trained parameters.
+        improvements: over the published HRec; all by default.
+        bounds, domain: of the fields, for draws.
+        key: seeds the starts.
+
+    Raises:
+        BayesreconError: for input that cannot be used, saying what to change.
+    """
+    model = pair.before.model
+    notes = tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes)))
+    if not pair.before.temperature:
+        if public is None:
+            raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
+        attack = HRec(model, public, total=total, improvements=improvements)
+        found = attack(pair)
+        record: dict[str, Any] = {attack.linear.x: found.x}
+        if found.label is not None:
+            record[attack.linear.y] = np.asarray(found.label)
+        few = found.public_records < 20
+        warned = (f"the estimate rests on about {found.public_records:.0f} public records",) if few else ()
+        names = pair.before.name, pair.after.name, model.name
+        return DeletedRecord(record, None, "HRec", None, found.public_records, *names, (*notes, *warned))
+    if public is not None:
+        raise BayesreconError("posterior draws carry their own curvature: leave public out")
+    problem = solve_release(pair.before, bounds=bounds, domain=domain, key=key)
+    reference, rng = problem.reference, problem.rng
+    theta, side, weights = pooled(pair)
+    offset = float(np.log((weights * side).sum() / (weights * (1 - side)).sum()))
+    data = theta, side, weights, offset
+    pool = reference.draw(rng, _POOL)
+    moved = [k for k, f in problem.attacker.fields.items() if not f.domain.discrete]
+    centre = {k: np.asarray(reference.centre[k], float) for k in moved}
+    scale = {k: np.asarray(reference.scale[k], float) for k in moved}
+    first = np.asarray(_values(model, *data, pool)) - np.asarray(_distance(pool, centre, scale))
+    starts = np.argsort(-first)[:_STARTS]
+    best = max((_ascend(model, data, pool, i, centre, scale, problem.attacker.fields) for i in starts), key=_gain)
+    record, se, gain = best
+    none = float(np.asarray(_none(side, weights)))
+    return DeletedRecord(
+        record, se, "tilt", gain - none, float(weights.sum()), pair.before.name, pair.after.name, model.name, notes
+    )
+
+
+def _gain(found: tuple[Any, Any, float]) -> float:
+    return found[2]
+
+
+def _none(side: np.ndarray, weights: np.ndarray) -> Any:
+    """The likelihood without a tilt."""
+    share = (weights * side).sum() / weights.sum()
+    return (weights * side).sum() * np.log(share) + (weights * (1 - side)).sum() * np.log(1 - share)
+
+
+@partial(jax.jit, static_argnames="model")
+def _values(model: Model, theta: Any, side: Any, weights: Any, offset: Any, records: Records) -> Any:
+    return profile(log_liks(model, theta, records) + offset, side, weights)[0]
+
+
+@jax.jit
+def _distance(records: Records, centre: Records, scale: Records) -> Any:
+    """Minus the log prior of each record, up to a constant."""
+    parts = [
+        0.5 * (((jnp.asarray(records[k], float) - centre[k]) / scale[k]) ** 2).reshape(len(records[k]), -1).sum(axis=1)
+        for k in centre
+    ]
+    return jnp.asarray(sum(parts))
+
+
+@partial(jax.jit, static_argnames="model")
+def _objective(model: Model, data: Any, still: Records, moving: Records, centre: Records, scale: Records) -> Any:
+    """Minus the log posterior of one record, its slopes in whitened coordinates, and its likelihood."""
+
+    def value(u: Records) -> tuple[Any, Any]:
+        record = {k: jnp.asarray(v)[None] for k, v in still.items()}
+        record |= {k: (centre[k] + scale[k] * u[k])[None] for k in u}
+        gain = _values(model, *data, record)[0]
+        return _distance({k: record[k] for k in centre}, centre, scale)[0] - gain, gain
+
+    return jax.value_and_grad(value, has_aux=True)(moving)
+
+
+def _ascend(
+    model: Model, data: Any, pool: Records, i: int, centre: Records, scale: Records, fields: Mapping[str, Any]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], float]:
+    """The best record around one start, its standard errors, and its likelihood."""
+    import scipy.optimize
+
+    still = {k: np.asarray(v[i]) for k, v in pool.items() if k not in centre}
+    u = {k: (np.asarray(pool[k][i], float) - centre[k]) / scale[k] for k in centre}
+    start, shape = ravel_pytree({k: jnp.asarray(v) for k, v in u.items()})
+
+    def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
+        (value, _), slope = _objective(model, data, still, shape(jnp.asarray(v)), centre, scale)
+        return float(value), np.asarray(ravel_pytree(slope)[0])
+
+    ends = []
+    for side in ("low", "high"):
+        ends.append(
+            ravel_pytree(
+                {
+                    k: jnp.broadcast_to((getattr(fields[k].domain, side) - centre[k]) / scale[k], np.shape(u[k]))
+                    for k in centre
+                }
+            )[0]
+        )
+    limits = [(a if np.isfinite(a) else None, b if np.isfinite(b) else None) for a, b in np.stack(ends, 1).tolist()]
+    found = scipy.optimize.minimize(evaluate, np.asarray(start), jac=True, method="L-BFGS-B", bounds=limits)
+    # Curvature by central differences of the slopes: a record has few fields.
+    size = len(found.x)
+    if size <= 100:
+        step = 1e-4
+        hessian = np.stack(
+            [(evaluate(found.x + e)[1] - evaluate(found.x - e)[1]) / (2 * step) for e in step * np.eye(size)]
+        )
+        spread = np.sqrt(np.maximum(np.diag(np.linalg.pinv(0.5 * (hessian + hessian.T), hermitian=True)), 0.0))
+    else:
+        spread = np.full(size, np.nan)
+    x, sd = shape(jnp.asarray(found.x)), shape(jnp.asarray(spread))
+    record = {k: np.asarray(centre[k] + scale[k] * x[k]) if k in centre else still[k] for k in pool}
+    gain = float(_objective(model, data, still, x, centre, scale)[0][1])
+    return record, {k: np.asarray(scale[k] * sd[k]) for k in centre}, gain

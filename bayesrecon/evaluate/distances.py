@@ -1,0 +1,88 @@
+"""Distances between weighted sets of records."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.evaluate.matching import as_table
+
+_MOST_PAIRS = 250_000  # of an exact transport problem
+
+
+def mmd(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None, bandwidth: float | None = None) -> float:
+    """Maximum mean discrepancy `|sum a_i k(x_i, .) - sum b_j k(y_j, .)|` (Gretton et al. 2012, biased form).
+
+    Args:
+        x: `(N, p)`; y: `(M, p)`.
+        x_weights, y_weights: scaled to sum to one; equal by default.
+        bandwidth: of the Gaussian kernel `exp(-|x - y|^2 / (2 h^2))`; by default the median distance in the
+            joined set.
+    """
+    x, y = as_table(x, "x"), as_table(y, "y")
+    a, b = _weights(x_weights, len(x)), _weights(y_weights, len(y))
+    joined, signed = np.concatenate([x, y]), np.concatenate([a, -b])
+    square = np.maximum((joined**2).sum(1)[:, None] + (joined**2).sum(1)[None] - 2 * joined @ joined.T, 0.0)
+    if bandwidth is None:
+        apart = square[np.triu_indices(len(joined), 1)]
+        bandwidth = float(np.sqrt(np.median(apart[apart > 0]))) if (apart > 0).any() else 1.0
+    kernel = np.exp(-square / (2 * bandwidth**2))
+    return float(np.sqrt(max(signed @ kernel @ signed, 0.0)))
+
+
+def wasserstein(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None) -> float:
+    """Wasserstein-1 distance of two weighted sets, exactly, in the units of the records.
+
+    Args:
+        x: `(N,)` or `(N, p)`; y: `(M,)` or `(M, p)`. More than one column: a linear program (HiGHS) or, for equal
+            numbers of equal weights, an assignment; at most 250,000 pairs.
+    """
+    import scipy.stats
+
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.ndim == 1 and y.ndim == 1:
+        return float(scipy.stats.wasserstein_distance(x, y, x_weights, y_weights))
+    x, y = as_table(x, "x"), as_table(y, "y")
+    if x.shape[1] == y.shape[1] == 1:
+        return float(scipy.stats.wasserstein_distance(x[:, 0], y[:, 0], x_weights, y_weights))
+    if len(x) == len(y) and x_weights is None and y_weights is None:
+        from bayesrecon.evaluate.matching import match
+
+        return float(match(x, y).cost.mean())
+    if len(x) * len(y) > _MOST_PAIRS:
+        raise BayesreconError(f"{len(x)} times {len(y)} records are too many for exact transport; thin one of them")
+    return float(scipy.stats.wasserstein_distance_nd(x, y, x_weights, y_weights))
+
+
+def mahalanobis(x: Any, centre: Any, covariance: Any) -> np.ndarray:
+    """`sqrt((x - c)' S^+ (x - c))` of every row, `(N,)`; directions without variance are left out."""
+    x = as_table(x, "x") - np.asarray(centre, float)
+    values, vectors = np.linalg.eigh(np.asarray(covariance, float))
+    kept = values > 1e-10 * values[-1]
+    return np.linalg.norm(x @ vectors[:, kept] / np.sqrt(values[kept]), axis=1)
+
+
+def reconstruction_risk(truth: Any, guess: Any, training: Any) -> float:
+    """Risk `R = mean_n d(x_n, mean) / d(x_n, x_hat_n)`, d the Mahalanobis distance under the training covariance.
+
+    One means no better than the mean record (Malekzadeh and Gunduz 2024).
+
+    Args:
+        truth, guess: `(N, p)`, row by row the same records.
+        training: `(T, p)`, records whose mean and covariance define the distance.
+    """
+    truth, guess, training = as_table(truth, "truth"), as_table(guess, "guess"), as_table(training, "training")
+    if truth.shape != guess.shape:
+        raise BayesreconError(f"truth {truth.shape} and guess {guess.shape} differ in shape")
+    centre, covariance = training.mean(axis=0), np.atleast_2d(np.cov(training, rowvar=False))
+    error = mahalanobis(truth - guess, 0.0, covariance)
+    if (error == 0).any():
+        return float("inf")
+    return float(np.mean(mahalanobis(truth, centre, covariance) / error))
+
+
+def _weights(weights: Any, size: int) -> np.ndarray:
+    values = np.ones(size) if weights is None else np.asarray(weights, float)
+    if values.shape != (size,) or not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
+        raise BayesreconError(f"weights of shape {values.shape}; expected {size} non-negative numbers")
+    return values / values.sum()

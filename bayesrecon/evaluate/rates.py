@@ -1,0 +1,73 @@
+"""Rates and averages with their intervals."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.stats
+
+from bayesrecon.errors import BayesreconError
+
+
+class Interval(NamedTuple):
+    """An estimate and its confidence interval."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Interval:
+    """A success rate with its exact binomial interval (Clopper and Pearson 1934).
+
+    >>> clopper_pearson(0, 10).upper.__round__(4)
+    0.3085
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise BayesreconError(f"{successes} successes in {trials} trials: expected 0 <= successes <= trials")
+    found = scipy.stats.binomtest(int(successes), int(trials)).proportion_ci(level, method="exact")
+    return Interval(successes / trials, float(found.low), float(found.high))
+
+
+def bootstrap(
+    values: Any,
+    statistic: Callable[..., Any] = np.median,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    key: int = 0,
+) -> Interval:
+    """A statistic of a sample with its percentile bootstrap interval.
+
+    Args:
+        values: `(N, ...)`, resampled by row.
+        statistic: takes the sample and `axis=0`, returns one number, e.g. `numpy.median`.
+    """
+    values = np.asarray(values, float)
+    if values.ndim == 0 or len(values) < 2:
+        raise BayesreconError("a bootstrap needs at least two values")
+    rng = np.random.default_rng(key)
+    drawn = [statistic(values[rng.integers(len(values), size=len(values))], axis=0) for _ in range(resamples)]
+    lower, upper = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(statistic(values, axis=0)), float(lower), float(upper))
+
+
+def true_positive_rate(scores: Any, null: Any, *, false_positive_rate: float = 0.01, level: float = 0.95) -> Interval:
+    """Share of the scores above the threshold that a null set exceeds at no more than the given rate.
+
+    Args:
+        scores: `(N,)`, higher means "was in the data"; null: `(M,)` scores of records that were not.
+        false_positive_rate: at least `1 / (M + 1)`. With the threshold at the k-th largest null score,
+            `k = floor(rate (M + 1))`, the rate holds on average over null sets.
+    """
+    scores, null = np.asarray(scores, float).ravel(), np.asarray(null, float).ravel()
+    if not len(scores) or not len(null) or np.isnan(scores).any() or np.isnan(null).any():
+        raise BayesreconError("true_positive_rate needs scores and null scores that are numbers")
+    k = int(np.floor(false_positive_rate * (len(null) + 1) + 1e-12))
+    if not 1 <= k <= len(null):
+        raise BayesreconError(
+            f"a false-positive rate of {false_positive_rate:g} cannot be told from {len(null)} null scores; "
+            f"take at least {int(np.ceil(1 / max(false_positive_rate, 1e-12))) - 1}"
+        )
+    threshold = np.sort(null)[-k]
+    return clopper_pearson(int((scores > threshold).sum()), len(scores), level=level)

@@ -1,0 +1,113 @@
+"""From a differentiable prediction, a loss and a regulariser to a `Model`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.domains import REAL, parse
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.precision import in_float64
+from bayesrecon.types import Field, Model, Parameter
+
+
+def named_leaves(params: Any) -> dict[str, Any]:
+    """The arrays of a nested dict or list by their path, `layers/0/w`.
+
+    >>> named_leaves({"layers": [{"w": 1.0}, {"w": 2.0}]})
+    {'layers/0/w': 1.0, 'layers/1/w': 2.0}
+    """
+    leaves = jax.tree_util.tree_flatten_with_path(params)[0]
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+
+
+@in_float64
+def from_loss(
+    apply: Callable[..., Any],
+    loss: Callable[[Any, Any], Any],
+    regulariser: Callable[[Any], Any] | None = None,
+    *,
+    params: Any,
+    record: Mapping[str, tuple[int, ...]],
+    response: str = "y",
+    domain: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Model:
+    """Make a trained predictor a target.
+
+    A trained parameter is stationary for `sum_n loss(apply(params, x_n), y_n) + regulariser(params)`: the loss is
+    summed, not averaged. For an averaged loss multiply its regulariser by the number of records, or leave it unknown.
+
+    Args:
+        apply: `(params, *inputs) -> prediction` of one record, written with `jax.numpy`; the inputs are the record's
+            fields except the response, in their order.
+        loss: `(prediction, response) -> scalar`.
+        regulariser: `(params) -> scalar`; none by default.
+        params: parameters, or arrays of their shapes: nested dicts and lists. `posteriors.dirac` takes the same.
+        record: `{field: shape of one record's value}`.
+        response: the field that the loss takes.
+        domain: `{field: domain}`, as in `from_numpyro`.
+
+    Raises:
+        BayesreconError: when prediction, loss or regulariser cannot be evaluated, or are not scalars where they must.
+
+    >>> import jax.numpy as jnp
+    >>> model = from_loss(
+    ...     lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"],
+    ...     lambda out, y: (out - y) ** 2,
+    ...     lambda p: 0.1 * jnp.sum(p["w"] ** 2),
+    ...     params={"w": jnp.zeros((3, 4)), "v": jnp.zeros(4)}, record={"x": (3,), "y": ()})
+    >>> model.dimension
+    16
+    """
+    title = name or getattr(apply, "__name__", "predictor").replace("<lambda>", "predictor")
+    leaves, structure = jax.tree_util.tree_flatten(params)
+    names = list(named_leaves(params))
+    if not leaves:
+        raise BayesreconError(f"{title}: params hold no arrays")
+    if response not in record:
+        raise BayesreconError(f"{title}: the response {response!r} is not a field of the record ({', '.join(record)})")
+    given = {k: parse(v, k) for k, v in (domain or {}).items()}
+    for k in given:
+        if k not in record:
+            raise BayesreconError(f"domain: {k!r} is not a field of the record ({', '.join(record)}){near(k, record)}")
+    inputs = [k for k in record if k != response]
+
+    def rebuild(values: dict[str, Any]) -> Any:
+        return jax.tree_util.tree_unflatten(structure, [values[n] for n in names])
+
+    def log_lik_at(values: dict[str, Any], one: dict[str, Any]) -> Any:
+        return -loss(apply(rebuild(values), *(one[k] for k in inputs)), one[response])
+
+    def log_prior_at(values: dict[str, Any]) -> Any:
+        return jnp.zeros(()) if regulariser is None else -jnp.asarray(regulariser(rebuild(values)))
+
+    fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}
+    model = Model(
+        name=title,
+        parameters=tuple(Parameter(n, tuple(np.shape(v))) for n, v in zip(names, leaves, strict=True)),
+        fields=fields,
+        log_lik_at=log_lik_at,
+        log_prior_at=log_prior_at,
+    )
+    _check(model)
+    return model
+
+
+def _check(model: Model) -> None:
+    """Shapes only: nothing is computed."""
+    values = {p.name: jax.ShapeDtypeStruct(p.shape, jnp.float64) for p in model.parameters}
+    one = {k: jax.ShapeDtypeStruct(f.shape, f.domain.dtype) for k, f in model.fields.items()}
+    for what, function, arguments in (
+        ("loss", model.log_lik_at, (values, one)),
+        ("regulariser", model.log_prior_at, (values,)),
+    ):
+        try:
+            shape = jax.eval_shape(function, *arguments).shape
+        except Exception as error:
+            text = " ".join(str(error).split())[:200]
+            raise BayesreconError(f"{model.name}: the {what} of one record cannot be evaluated: {text}") from None
+        if shape != ():
+            raise BayesreconError(f"{model.name}: the {what} has shape {shape}; it must be one number")

@@ -1,0 +1,136 @@
+"""Trained scikit-learn estimators as releases, with their penalty and intercept conventions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.files import write_whole
+from bayesrecon.models.registry import find
+from bayesrecon.models.trained import linear_predictor
+from bayesrecon.posteriors.npz import ATTRIBUTES
+from bayesrecon.posteriors.sources import dirac
+from bayesrecon.types import Model, Release
+
+
+def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
+    """A fitted linear estimator as a trained parameter of `models.linear_predictor`.
+
+    | estimator | loss | penalty of `coef`, of `intercept` |
+    |---|---|---|
+    | `LinearRegression` | squared | 0, 0 |
+    | `Ridge` | squared | alpha, 0 (the intercept comes from centring, which is the same) |
+    | `LogisticRegression` | logistic; softmax for several classes | 1 / C, 0 (with liblinear 1 / (C s^2)) |
+    | `LinearSVC(loss="squared_hinge")` | squared_hinge | 1 / C, 1 / (C s^2) |
+
+    with s the `intercept_scaling`. scikit-learn's own objectives are these, multiplied by a constant. Records are what
+    the estimator was fitted on: after a scaler, the scaled features; classes are counted from zero in the order of
+    `classes_`.
+
+    Args:
+        estimator: fitted on unweighted records.
+
+    Raises:
+        BayesreconError: not fitted, another estimator, or a setting under which the parameters are not stationary for a
+            smooth objective (an l1 penalty, sign constraints, balanced class weights, hinge loss).
+
+    >>> from sklearn.linear_model import Ridge
+    >>> release = from_sklearn(Ridge(2.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]))
+    >>> release.temperature, release.model.settings["penalty"]
+    (0.0, 2.0)
+    """
+    kind = type(estimator).__name__
+    if kind not in _READERS:
+        raise BayesreconError(
+            f"{kind} is not read; expected {', '.join(_READERS)} (of a pipeline, pass the last step), "
+            "or a model of your own with models.from_loss and posteriors.dirac"
+        )
+    if not hasattr(estimator, "coef_"):
+        raise BayesreconError(f"this {kind} is not fitted")
+    coef = np.atleast_2d(np.asarray(estimator.coef_, float))
+    model = _READERS[kind](estimator, coef.shape)
+    params = {"coef": coef}
+    if estimator.fit_intercept:
+        params["intercept"] = np.broadcast_to(np.asarray(estimator.intercept_, float), coef.shape[:1]).copy()
+    release = dirac(model, params, name=name or kind)
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None and list(classes) != list(range(len(classes))):
+        from dataclasses import replace
+
+        listed = ", ".join(f"{i} is {c}" for i, c in enumerate(classes[:12]))
+        return replace(release, notes=(f"classes are counted from zero: {listed}",))
+    return release
+
+
+def save_trained(release: Release, path: str | Path) -> Path:
+    """Write a trained parameter of a shipped model to an `.npz` file that the command line reads.
+
+    It holds the parameters and the model's name and settings, nothing of the records.
+    """
+    path = Path(path)
+    if release.temperature or release.size != 1:
+        raise BayesreconError("save_trained writes a trained parameter; draws are written by save_draws")
+    if path.suffix != ".npz":
+        raise BayesreconError(f"{path}: the name must end in .npz")
+    find(release.model.name)
+    parts = release.model.split(np.asarray(release.theta)[0])
+    arrays: dict[str, Any] = {k: np.asarray(v)[None, None] for k, v in parts.items()}
+    about = {
+        "bayesrecon_model": release.model.name,
+        "bayesrecon_model_settings": json.dumps(dict(release.model.settings)),
+    }
+    arrays[ATTRIBUTES] = np.array(json.dumps(about))
+    write_whole(path, lambda temporary: np.savez(temporary, **arrays))
+    return path
+
+
+def _least_squares(estimator: Any, shape: tuple[int, int]) -> Model:
+    if getattr(estimator, "positive", False):
+        raise BayesreconError("coefficients kept positive are not stationary; fit with positive=False")
+    penalty = np.unique(np.asarray(getattr(estimator, "alpha", 0.0), float))
+    if penalty.size > 1:
+        raise BayesreconError("one alpha per target is not read; fit the targets one by one")
+    return linear_predictor("squared", shape[1], shape[0], float(penalty[0]), bool(estimator.fit_intercept))
+
+
+def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
+    _refuse_weights(estimator)
+    penalty = getattr(estimator, "penalty", "l2")
+    ratio = 1.0 if penalty == "l1" else 0.0 if penalty in ("l2", None) else estimator.l1_ratio or 0.0
+    if ratio:
+        raise BayesreconError("an l1 penalty is not differentiable; the closed forms need an l2 penalty or none")
+    strength = 0.0 if penalty is None or np.isinf(estimator.C) else 1.0 / float(estimator.C)
+    below = 0.0
+    if estimator.solver == "liblinear":
+        below = strength / float(estimator.intercept_scaling) ** 2
+    classes = len(estimator.classes_)
+    if classes > 2 and (estimator.solver == "liblinear" or getattr(estimator, "multi_class", "auto") == "ovr"):
+        raise BayesreconError("one-against-the-rest logistic regression is not read; fit it multinomially")
+    loss = "softmax" if shape[0] > 1 else "logistic"
+    return linear_predictor(loss, shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
+
+
+def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
+    _refuse_weights(estimator)
+    if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
+        raise BayesreconError("only LinearSVC(loss='squared_hinge', penalty='l2') is differentiable")
+    if getattr(estimator, "multi_class", "ovr") != "ovr":
+        raise BayesreconError("only one-against-the-rest LinearSVC is read")
+    strength = 1.0 / float(estimator.C)
+    below = strength / float(estimator.intercept_scaling) ** 2
+    return linear_predictor("squared_hinge", shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
+
+
+def _refuse_weights(estimator: Any) -> None:
+    if estimator.class_weight is not None:
+        raise BayesreconError("class weights are not read; state the weighted loss with models.from_loss")
+
+
+_READERS = {
+    "LinearRegression": _least_squares,
+    "Ridge": _least_squares,
+    "LogisticRegression": _logistic_regression,
+    "LinearSVC": _linear_svc,
+}

@@ -1,0 +1,306 @@
+"""Exact training of linear predictors, and exact retraining without single records.
+
+Both end at a gradient norm of 1e-8 of what they must resolve: the difference of two trained parameters is the signal
+of a deletion, and sloppy training drowns it. A retrained parameter lies close to the old one, so its Newton systems
+are solved by conjugate gradients preconditioned with the old one's Hessian, for many deletions in one matrix product.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
+from bayesrecon.precision import in_float64
+from bayesrecon.types import Model, Release
+
+_FULL = 8000  # parameters up to which the whole Hessian is factorised; above, its diagonal blocks
+_DOUBLES = 2**26  # of predictors of several deletions at once
+_ROUNDING = 2e-12  # of a gradient's sum over records, relative to the largest record's
+_SEPARATED = 1e-3  # largest slope of a record from which no class is doubted any more
+_LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30
+
+
+class Trained(NamedTuple):
+    """A trained parameter and how it was reached.
+
+    Attributes:
+        release: one atom at temperature 0.
+        gradient: norm of the objective's gradient, relative to the largest gradient norm of a record.
+        seconds: spent; per deletion where several were made at once.
+    """
+
+    release: Release
+    gradient: float
+    seconds: float
+
+
+class Objective:
+    """`sum_n loss + penalty` of one data set, for parameters in the form `(..., K, q)`, the intercept last."""
+
+    def __init__(self, model: Model, records: Mapping[str, Any]):
+        self.model, self.linear = model, predictor_of(model)
+        table = check_knowledge(model, known=records).known
+        missing = [f for f in model.fields if f not in table]
+        if missing:
+            raise BayesreconError(f"the records lack field {missing[0]}")
+        self.x = design(model, table[self.linear.x])
+        self.y = table[self.linear.y]
+        self.penalty = penalty_of(model)
+        self.outputs, self.width = self.penalty.shape
+        if self.linear.loss == "squared":
+            self.y = self.y.reshape(len(self.x), self.outputs)
+
+    def predictors(self, outer: np.ndarray) -> np.ndarray:
+        """`(N, B, K)` of parameters `(B, K, q)`."""
+        return (self.x @ outer.reshape(-1, self.width).T).reshape(len(self.x), -1, self.outputs)
+
+    def labels(self, count: int) -> np.ndarray:
+        """`y` repeated for `count` parameters, `(N count, ...)`."""
+        return np.repeat(self.y, count, axis=0)
+
+    def slopes(self, eta: np.ndarray) -> np.ndarray:
+        """Slopes of the likelihood, `(N, B, K)`."""
+        flat = eta.reshape(-1, self.outputs)
+        return np.asarray(slopes(self.linear, flat, self.labels(eta.shape[1]))).reshape(eta.shape)
+
+    def bends(self, eta: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Curvatures of the loss applied to changes of the predictors, `(N, B, K)`."""
+        flat = (eta.reshape(-1, self.outputs), self.labels(eta.shape[1]), change.reshape(-1, self.outputs))
+        return np.asarray(bends(self.linear, *flat)).reshape(eta.shape)
+
+    def back(self, each: np.ndarray) -> np.ndarray:
+        """`sum_n each_n x_n'`, `(B, K, q)` from `(N, B, K)`."""
+        return (each.reshape(len(self.x), -1).T @ self.x).reshape(-1, self.outputs, self.width)
+
+    def value_and_gradient(self, outer: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective and its gradient `(K, q)` at one parameter."""
+        eta = self.predictors(outer[None])
+        loss = -np.asarray(log_liks(self.linear, eta[:, 0], self.y)).sum()
+        slope = self.penalty * outer - self.back(self.slopes(eta))[0]
+        return float(loss + 0.5 * np.sum(self.penalty * outer**2)), slope
+
+    def release(self, outer: np.ndarray, name: str) -> Release:
+        theta = join(self.model, outer)[None]
+        return Release(theta, np.ones(1), np.ones(1, int), None, self.model, temperature=0.0, name=name)
+
+
+class Preconditioner:
+    """The Hessian at one parameter, factorised: whole where it is small, else one block per output."""
+
+    def __init__(self, objective: Objective, outer: np.ndarray):
+        x, penalty = objective.x, objective.penalty
+        outputs, width = penalty.shape
+        self.shape = (outputs, width)
+        eta = objective.predictors(outer[None])
+        units = np.broadcast_to(np.eye(outputs), (len(x), outputs, outputs))
+        # Curvature of every record, (N, K, K): bends of unit changes.
+        curvature = np.stack([objective.bends(eta, units[:, k][:, None])[:, 0] for k in range(outputs)], axis=1)
+        self.shared = objective.linear.loss == "squared" and bool((penalty == penalty[:1]).all())
+        self.whole = not self.shared and outputs * width <= _FULL
+        if self.shared:
+            self.factors = [_factor(x.T @ x + np.diag(penalty[0]))]
+        elif self.whole:
+            hessian = np.empty((outputs, width, outputs, width))
+            for i in range(outputs):
+                for j in range(i + 1):
+                    block = (x * curvature[:, i, j, None]).T @ x
+                    hessian[i, :, j] = hessian[j, :, i] = block
+            if objective.linear.loss == "softmax":
+                # Adding one number to all outputs changes nothing: without a penalty a flat direction, made stiff.
+                for w in np.flatnonzero((penalty == 0).all(axis=0)):
+                    hessian[:, w, :, w] += np.trace(hessian[:, w, :, w])
+            flat = hessian.reshape(outputs * width, -1)
+            flat[np.diag_indices(len(flat))] += penalty.ravel()
+            self.factors = [_factor(flat)]
+        else:
+            self.factors = []
+            for k in range(outputs):
+                weighted = x * np.sqrt(np.maximum(curvature[:, k, k], 0.0))[:, None]
+                self.factors.append(_factor(weighted.T @ weighted + np.diag(penalty[k])))
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """`(B, K, q)` to `(B, K, q)`."""
+        outputs, width = self.shape
+        if self.whole:
+            flat = scipy.linalg.cho_solve(self.factors[0], right.reshape(len(right), -1).T)
+            return flat.T.reshape(right.shape)
+        if self.shared:
+            return scipy.linalg.cho_solve(self.factors[0], right.reshape(-1, width).T).T.reshape(right.shape)
+        parts = [scipy.linalg.cho_solve(self.factors[k], right[:, k].T).T for k in range(outputs)]
+        return np.stack(parts, axis=1)
+
+
+def _factor(matrix: np.ndarray) -> Any:
+    # A flat direction (no penalty, separable or collinear data) gets a curvature at rounding level.
+    matrix[np.diag_indices(len(matrix))] += 1e-13 * np.trace(matrix) / len(matrix)
+    try:
+        return scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError:
+        raise BayesreconError(
+            "the Hessian is singular: add a penalty, or drop features that others determine"
+        ) from None
+
+
+@in_float64
+def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, name: str = "trained") -> Trained:
+    """Train a linear predictor exactly.
+
+    L-BFGS to the neighbourhood of the optimum, then Newton.
+
+    Args:
+        model: `models.linear_predictor` or the model of `from_sklearn`.
+        records: `{"x": (N, p), "y": (N,)}`.
+        tolerance: gradient norm, relative to the largest gradient norm of a record.
+
+    Raises:
+        BayesreconError: when the optimum does not exist (separable classes without a penalty) or is not reached.
+
+    >>> from bayesrecon.models import load
+    >>> x, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 1.0])
+    >>> train(load("linear_predictor", penalty=2.0), {"x": x, "y": y}).release.theta.round(3).tolist()
+    [[0.25, 0.417]]
+    """
+    began = time.perf_counter()
+    objective = Objective(model, records)
+    shape = objective.penalty.shape
+    start = np.zeros(shape)
+    if objective.linear.loss != "squared":
+
+        def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slope = objective.value_and_gradient(v.reshape(shape))
+            return value, slope.ravel()
+
+        options = {"maxiter": _LBFGS, "maxfun": 2 * _LBFGS, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 30}
+        found = scipy.optimize.minimize(evaluate, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+        start = found.x.reshape(shape)
+    base = Preconditioner(objective, start)
+    outer, reached = _newton(objective, base, start[None], np.zeros((1, len(objective.x))), np.full(1, tolerance))
+    if not reached[0] <= tolerance:
+        raise BayesreconError(
+            f"training ended at a relative gradient norm of {reached[0]:.1e}: is there an optimum at all? "
+            "Separable classes have none without a penalty"
+        )
+    if objective.linear.labels and np.abs(objective.slopes(objective.predictors(outer))).max() < _SEPARATED:
+        raise BayesreconError("the classes are separable: without a penalty there is no optimum; add one")
+    return Trained(objective.release(outer[0], name), float(reached[0]), time.perf_counter() - began)
+
+
+@in_float64
+def retrain_without(
+    release: Release, records: Mapping[str, Any], rows: Sequence[int], *, tolerance: float = 1e-8
+) -> list[Trained]:
+    """Exact retraining without one record, for each of several rows.
+
+    The penalty stays. Least squares: a rank-one update of the factorised Hessian. Other losses: Newton from the old
+    parameter.
+
+    Args:
+        release: trained on `records`.
+        rows: which record to leave out, one retrained parameter each.
+        tolerance: gradient norm, relative to the left-out record's gradient.
+    """
+    began = time.perf_counter()
+    objective = Objective(release.model, records)
+    rows = np.asarray(rows, int)
+    if rows.size == 0 or rows.min() < 0 or rows.max() >= len(objective.x):
+        raise BayesreconError(f"rows must lie between 0 and {len(objective.x) - 1}")
+    outer = split_gradient(release.model, np.asarray(release.theta)[0])
+    base = Preconditioner(objective, outer)
+    own = objective.slopes(objective.predictors(outer[None]))[:, 0]
+    lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(objective.x, axis=1)
+    block = max(1, min(len(rows), _DOUBLES // (len(objective.x) * objective.outputs)))
+    results: list[tuple[np.ndarray, float]] = []
+    for first in range(0, len(rows), block):
+        some = rows[first : first + block]
+        left_out = np.zeros((len(some), len(objective.x)))
+        left_out[np.arange(len(some)), some] = 1.0
+        begin = np.repeat(outer[None], len(some), axis=0)
+        if base.shared:
+            solved = base.solve(np.repeat(objective.x[some][:, None], 1, axis=1))[:, 0]  # A^-1 x, (B, q)
+            leverage = np.einsum("bq,bq->b", solved, objective.x[some])
+            begin = begin - own[some][:, :, None] * (solved / (1 - leverage)[:, None])[:, None]
+        scale = np.maximum(lengths[some] / lengths.max(), _ROUNDING / tolerance)
+        found, reached = _newton(objective, base, begin, left_out, tolerance * scale)
+        results += [(o, r / s) for o, r, s in zip(found, reached, scale, strict=True)]
+    each = (time.perf_counter() - began) / len(rows)
+    return [
+        Trained(objective.release(o, f"{release.name} without record {row}"), float(r), each)
+        for (o, r), row in zip(results, rows, strict=True)
+    ]
+
+
+def _newton(
+    objective: Objective, base: Preconditioner, outer: np.ndarray, left_out: np.ndarray, tolerance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Newton for several data sets at once: parameters `(B, K, q)` and their relative gradient norms `(B,)`.
+
+    Args:
+        left_out: `(B, N)`, one where a record is left out.
+        tolerance: `(B,)`.
+    """
+    keep = (1 - left_out.T)[:, :, None]
+    outer = np.array(outer)
+    eta = objective.predictors(outer)
+    each = objective.slopes(eta)
+    scale = float((np.linalg.norm(each, axis=2) * np.linalg.norm(objective.x, axis=1)[:, None]).max()) or 1.0
+    best = np.full(len(outer), np.inf)
+    for _ in range(_NEWTON):
+        gradient = objective.penalty * outer - objective.back(each * keep)
+        size = np.linalg.norm(gradient, axis=(1, 2)) / scale
+        if (size <= tolerance).all() or not (size < 0.9 * best).any():
+            best = np.minimum(best, size)
+            break
+        best = np.minimum(best, size)
+        # Newton converges quadratically: early systems need no more digits than the step will keep.
+        aim = np.maximum(0.3 * tolerance * scale, size * scale * np.minimum(0.1, np.sqrt(size)))
+        step = _conjugate(objective, base, eta, keep, gradient, aim)
+        length = np.ones(len(outer))
+        for _ in range(_LINE):
+            trial = outer - length[:, None, None] * step
+            eta_trial = objective.predictors(trial)
+            each_trial = objective.slopes(eta_trial)
+            slope = objective.penalty * trial - objective.back(each_trial * keep)
+            # Convex: the step is too long while the slope along it has turned upwards by more than it was down.
+            along = np.einsum("bkq,bkq->b", slope, step)
+            before = np.einsum("bkq,bkq->b", gradient, step)
+            long = along < -0.9 * before - 1e-300
+            if not long.any():
+                break
+            length = np.where(long, length / 2, length)
+        outer, eta, each = trial, eta_trial, each_trial
+    return outer, best
+
+
+def _conjugate(
+    objective: Objective, base: Preconditioner, eta: np.ndarray, keep: np.ndarray, right: np.ndarray, aim: np.ndarray
+) -> np.ndarray:
+    """Preconditioned conjugate gradients for `Hess u = right`, several systems at once, `(B, K, q)`."""
+    found, left = np.zeros_like(right), np.array(right)
+    solved = base.solve(left)
+    direction = solved
+    product = np.einsum("bkq,bkq->b", left, solved)
+    for _ in range(_CG):
+        # What has converged rests: further steps would be made of rounding.
+        going = np.linalg.norm(left, axis=(1, 2)) > aim
+        if not going.any():
+            break
+        bent = objective.bends(eta, objective.predictors(direction)) * keep
+        image = objective.penalty * direction + objective.back(bent)
+        curvature = np.einsum("bkq,bkq->b", direction, image)
+        alpha = np.divide(product, curvature, out=np.zeros_like(product), where=going & (curvature > 0))
+        alpha = alpha[:, None, None]
+        found, left = found + alpha * direction, left - alpha * image
+        solved = base.solve(left)
+        new = np.einsum("bkq,bkq->b", left, solved)
+        ratio = np.divide(new, product, out=np.zeros_like(new), where=product > 0)
+        direction, product = solved + ratio[:, None, None] * direction, new
+    if objective.linear.loss == "softmax":
+        flat = (objective.penalty == 0).all(axis=0)
+        found[:, :, flat] -= found[:, :, flat].mean(axis=1, keepdims=True)
+    return found

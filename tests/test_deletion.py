@@ -1,0 +1,276 @@
+"""Deletions: exact retraining, HRec, and posteriors before and after."""
+
+import numpy as np
+import pytest
+from conjugate import regression_model, sample_regression
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
+
+import bayesrecon
+from bayesrecon import HRec, Improvements
+from bayesrecon.errors import BayesreconError
+from bayesrecon.evaluate import clopper_pearson, cosine_similarity
+from bayesrecon.linear import split_gradient
+from bayesrecon.models import load
+from bayesrecon.posteriors import dirac, from_draws, from_sklearn, retrain_without, train
+from bayesrecon.precision import x64
+from bayesrecon.score import total_score
+from bayesrecon.tilt import profile
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(0.5, 1, (300, 5))
+SCORE = X @ [1.0, -1.0, 0.5, 0.0, 1.5] + RNG.normal(size=300)
+EXACT = {"tol": 1e-12, "max_iter": 100_000}
+CASES = {
+    "squared": (1, SCORE, 0.0, Ridge(2.0)),
+    "logistic": (1, (SCORE > 0.5).astype(int), 0.0, LogisticRegression(C=0.5, solver="newton-cg", **EXACT)),
+    "softmax": (3, np.digitize(SCORE, [0, 1.5]), 0.0, LogisticRegression(C=0.5, solver="newton-cg", **EXACT)),
+    "squared_hinge": (1, (SCORE > 0.5).astype(int), 2.0, LinearSVC(C=0.5, dual=False, **EXACT)),
+}
+
+
+def make(loss, outputs=1, features=5, penalty=2.0, **settings):
+    return load("linear_predictor", loss=loss, features=features, outputs=outputs, penalty=penalty, **settings)
+
+
+@pytest.mark.parametrize("loss", CASES)
+def test_training_and_retraining_are_scikit_learns(loss):
+    outputs, y, below, estimator = CASES[loss]
+    model = make(loss, outputs, intercept_penalty=below)
+    found = train(model, {"x": X, "y": y})
+    assert found.gradient <= 1e-8
+    np.testing.assert_allclose(found.release.theta, from_sklearn(estimator.fit(X, y)).theta, atol=1e-7)
+    rows = [3, 17]
+    for row, again in zip(rows, retrain_without(found.release, {"x": X, "y": y}, rows), strict=True):
+        assert again.gradient <= 1e-8
+        expected = from_sklearn(estimator.fit(np.delete(X, row, 0), np.delete(y, row))).theta
+        np.testing.assert_allclose(again.release.theta, expected, atol=1e-7)
+
+
+def test_block_preconditioning_reaches_the_same_optimum(monkeypatch):
+    outputs, y, *_ = CASES["softmax"]
+    whole = train(make("softmax", outputs), {"x": X, "y": y})
+    one = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
+    monkeypatch.setattr("bayesrecon.posteriors.training._FULL", 0)
+    other = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
+    np.testing.assert_allclose(one.release.theta, other.release.theta, atol=1e-8)
+
+
+def test_no_optimum_is_reported():
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.raises(BayesreconError, match=r"optimum|singular"):
+        train(make("logistic", penalty=0.0), {"x": 100 * X, "y": y})
+    with pytest.raises(BayesreconError, match="rows must lie"):
+        retrain_without(
+            dirac(make("squared"), {"coef": np.ones((1, 5)), "intercept": [0.0]}), {"x": X, "y": SCORE}, [300]
+        )
+
+
+# --- HRec -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", CASES)
+def test_with_the_private_data_as_public_the_gradient_is_exact(loss):
+    """The path's Hessian of the data without the record gives the record's gradient at theta+ itself."""
+    outputs, y, below, _ = CASES[loss]
+    if loss == "squared_hinge":
+        pytest.skip("its Hessian jumps along the path")
+    model = make(loss, outputs, intercept_penalty=below)
+    before = train(model, {"x": X, "y": y}, tolerance=1e-11)
+    for row in (3, 17):
+        after = retrain_without(before.release, {"x": X, "y": y}, [row], tolerance=1e-10)[0].release
+        rest = {"x": np.delete(X, row, 0), "y": np.delete(y, row)}
+        use = Improvements(shrinkage=False, prior=False)
+        found = HRec(model, rest, total=299, improvements=use)(bayesrecon.deletion(before.release, after))
+        with x64():
+            one = {"x": X[row : row + 1], "y": np.asarray(y)[row : row + 1]}
+            gradient = total_score(model, before.release.theta[0], one, np.ones(1))
+            prior = total_score(model, before.release.theta[0], one, np.zeros(1))
+            exact = split_gradient(model, np.asarray(gradient - prior))
+        np.testing.assert_allclose(found.gradient, exact, rtol=1e-4, atol=1e-7 * np.abs(exact).max())
+        np.testing.assert_allclose(found.x, X[row], rtol=1e-3, atol=1e-3)
+        assert found.label is None or found.label == y[row]
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    x, y = load_diabetes(return_X_y=True)
+    x, y = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+    order = np.random.default_rng(1).permutation(len(x))
+    private, public = order[:221], order[221:]
+    model = make("squared", features=10, penalty=1e-6)
+    before = train(model, {"x": x[private], "y": y[private]}).release
+    rows = range(0, 221, 3)
+    after = [t.release for t in retrain_without(before, {"x": x[private], "y": y[private]}, rows)]
+    return x[private][list(rows)], [bayesrecon.deletion(before, a) for a in after], {"x": x[public], "y": y[public]}
+
+
+@pytest.mark.parametrize("use", [Improvements.none(), Improvements()])
+def test_hrec_on_diabetes_is_what_theory_predicts(diabetes, use):
+    """Sampling error of the public Hessian alone: `1 - (d / 2) (1 / n_private + 1 / n_public)`."""
+    truth, pairs, public = diabetes
+    attack = HRec(pairs[0].before.model, public, improvements=use)
+    found = [cosine_similarity(attack(p).x, t) for p, t in zip(pairs, truth, strict=True)]
+    assert np.median(found) == pytest.approx(1 - 5 * (2 / 221), abs=0.015)
+    assert (
+        np.mean([cosine_similarity(attack.baselines(p)["maxdiff"], t) for p, t in zip(pairs, truth, strict=True)]) < 0.9
+    )
+
+
+@pytest.mark.slow
+def test_improvements_are_worth_it_on_digits():
+    x, y = load_digits(return_X_y=True)
+    x = x / 8 - 1
+    order = np.random.default_rng(2).permutation(len(x))
+    private, public = order[:900], order[900:]
+    model = make("softmax", 10, 64, 1.0)
+    data = {"x": x[private], "y": y[private]}
+    before = train(model, data).release
+    rows = np.random.default_rng(3).choice(900, 60, replace=False)
+    pairs = [bayesrecon.deletion(before, t.release) for t in retrain_without(before, data, rows)]
+    scores = {}
+    for name, use in (("plain", Improvements.none()), ("improved", Improvements())):
+        attack = HRec(model, {"x": x[public], "y": y[public]}, total=900, improvements=use)
+        scores[name] = [cosine_similarity(attack(p).x, x[private][r]) for p, r in zip(pairs, rows, strict=True)]
+    assert np.median(scores["improved"]) > np.median(scores["plain"]) + 0.02
+    assert attack.temperature(split_gradient(model, before.theta[0])) > 1.1
+
+
+def test_reconstruct_takes_the_pair(diabetes):
+    truth, pairs, public = diabetes
+    found = bayesrecon.reconstruct(pairs[0], public=public)
+    assert found.method == "HRec"
+    assert cosine_similarity(found.record["x"], truth[0]) > 0.8
+    assert found.to_dict()["record"]["x"] == found.record["x"].tolist()
+    assert list(found.to_dataframe().index)[:2] == ["x[1]", "x[2]"]
+    assert "HRec" in found._repr_html_()
+
+
+def test_candidates_of_a_trained_pair(diabetes):
+    truth, pairs, public = diabetes
+    model, rows = pairs[0].before.model, list(range(0, 221, 3))
+    x, y = load_diabetes(return_X_y=True)
+    x, y = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+    private = np.random.default_rng(1).permutation(len(x))[:221]
+    members = {"x": x[private], "y": y[private]}
+    hits = sum(
+        bayesrecon.infer_deletion(p, members, public=public).ranking[0] == r for p, r in zip(pairs, rows, strict=True)
+    )
+    assert model.linear is not None
+    assert len(truth) == len(rows)
+    assert hits > 0.8 * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"public": None}, "public="),
+        ({"public": {"x": np.ones((5, 3))}}, "public data have 3 columns, the model 10"),
+        ({"public": {"z": np.ones((5, 10))}}, "lack field 'x'"),
+        ({"public": {"x": np.full((5, 10), np.nan)}}, "missing or infinite"),
+        ({"public": {"x": np.ones((1, 10))}}, "two public records"),
+        ({"total": -1.0}, "total"),
+        ({"n": 3}, "takes public"),
+    ],
+)
+def test_bad_public_data(diabetes, change, message):
+    _, pairs, public = diabetes
+    with pytest.raises(BayesreconError, match=message):
+        bayesrecon.reconstruct(pairs[0], **({"public": public} | change))
+
+
+def test_pairs_that_cannot_be(diabetes):
+    _, pairs, public = diabetes
+    with pytest.raises(BayesreconError, match="identical"):
+        bayesrecon.deletion(pairs[0].before, pairs[0].before)
+    with pytest.raises(BayesreconError, match="belong to a deletion"):
+        bayesrecon.reconstruct(pairs[0].before, public=public)
+    model = pairs[0].before.model
+    one, two = (dirac(model, {"coef": np.full((1, 10), v), "intercept": [0.0]}) for v in (0.0, 1.0))
+    with pytest.raises(BayesreconError, match="does not see the change"):
+        HRec(model, {"x": np.zeros((5, 10))})(bayesrecon.deletion(one, two))
+
+
+# --- posteriors before and after -------------------------------------------------------------------------------
+
+
+def play(seed, draws=4000, count=50):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 3))
+    y = 1 + x @ rng.normal(size=3) + rng.normal(size=count)
+    k = int(rng.integers(count))
+    model = regression_model(3)
+    before = from_draws(sample_regression(x, y, draws, rng), model)
+    after = from_draws(sample_regression(np.delete(x, k, 0), np.delete(y, k), draws, rng), model)
+    return {"x": x, "y": y}, k, bayesrecon.deletion(before, after)
+
+
+def test_the_profile_likelihood_is_logistic_regression():
+    """Its constant against scikit-learn's intercept, with the tilt as an offset that a tiny penalty leaves alone."""
+    rng = np.random.default_rng(0)
+    u, side = rng.normal(size=(60, 1)), rng.integers(0, 2, 60).astype(float)
+    with x64():
+        value, c = profile(u, side, np.ones(60))
+    grid = np.linspace(-5, 5, 20001)
+    values = [np.sum(side * (u[:, 0] - g) - np.logaddexp(0, u[:, 0] - g)) for g in grid]
+    assert float(c[0]) == pytest.approx(grid[np.argmax(values)], abs=1e-3)
+    assert float(value[0]) == pytest.approx(max(values), abs=1e-6)
+
+
+def test_the_deleted_record_is_likely():
+    members, k, pair = play(2, draws=1000)
+    found = bayesrecon.infer_deletion(pair, members)
+    assert found.ranking[0] == k
+    assert found.probability[k] > 0.9
+    assert found.to_dict()["ranking"][0] == k
+    assert found.to_dataframe().index[0] == k
+
+
+@pytest.mark.slow
+def test_the_deleted_record_is_found_among_the_members():
+    """A rate of 0.87: twelve games fall to seven hits or fewer once in a hundred and fifty."""
+    hits, gained, chance = 0, [], 0
+    for seed in range(12):
+        members, k, pair = play(seed)
+        found = bayesrecon.infer_deletion(pair, members)
+        assert found.probability.sum() == pytest.approx(1)
+        hits += found.ranking[0] == k
+        gained.append(found.probability[k])
+        chance += np.random.default_rng(seed).integers(50) == k
+    assert hits >= 8
+    assert chance <= 3
+    assert np.mean(gained) > 0.6
+
+
+def test_the_record_itself_within_its_errors():
+    members, k, pair = play(2, draws=1500)
+    found = bayesrecon.reconstruct(pair)
+    assert found.evidence > 50
+    z = (found.record["x"] - members["x"][k]) / found.se["x"]
+    assert np.abs(z).max() < 4
+    assert abs(found.record["y"] - members["y"][k]) < 4 * found.se["y"]
+
+
+@pytest.mark.slow
+def test_probabilities_are_calibrated():
+    """Of the deletions called with probability p a share p is right: sixty games, mean p against hits."""
+    called, right = [], 0
+    for seed in range(60):
+        members, k, pair = play(seed + 100)
+        found = bayesrecon.infer_deletion(pair, members)
+        called.append(found.probability.max())
+        right += found.ranking[0] == k
+    interval = clopper_pearson(right, 60, level=0.999)
+    assert interval.lower < np.mean(called) < interval.upper
+
+
+def test_bad_candidates():
+    members, _, pair = play(1, draws=200)
+    with pytest.raises(BayesreconError, match="lack field y"):
+        bayesrecon.infer_deletion(pair, {"x": members["x"]})
+    with pytest.raises(BayesreconError, match="own curvature"):
+        bayesrecon.infer_deletion(pair, members, public=members)
+    with pytest.raises(BayesreconError, match="'ratio' or 'shift'"):
+        bayesrecon.infer_deletion(pair, members, method="mean")
+    assert bayesrecon.infer_deletion(pair, members, method="shift").method == "shift"
