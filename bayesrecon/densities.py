@@ -183,9 +183,7 @@ def recover_from_log_density(
         located = Embedding(release, metric_factor(release, "covariance"), progress)
         reference = locate(located, attacker, rng)[0]
     solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
-    library = library_of(
-        attacker.fields, list(attacker.known), reference.centre, reference.scale, None, [], statistics, solved.probes
-    )
+    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
     rows, beta = _rows(solved, library)
     names = [row.name for row in rows if row.estimate is not None]
     by_name = {s.name: s for s in library.statistics}

@@ -43,11 +43,13 @@ def main() -> None:
     before = json.loads(ROWS.read_text()) if ROWS.exists() else {"rows": [], "reasons": {}}
     rows = {row["posterior"]: Verdict(**row) for row in before["rows"]}
     reasons = before["reasons"]
-    ready, rest = available(build=given.build)
-    for name in rest:
-        if name not in rows:
-            reasons.setdefault(name, "no draws at hand and not sampled, or no shipped model")
-    for name in given.names or ready:
+    names = given.names
+    if not names:
+        names, rest = available(build=given.build)
+        for name in rest:
+            if name not in rows:
+                reasons.setdefault(name, "no draws at hand and not sampled, or no shipped model")
+    for name in names:
         try:
             rows[name] = verdict(name)
             reasons.pop(name, None)

@@ -207,17 +207,17 @@ def retrain_without(
     """
     began = time.perf_counter()
     objective = Objective(release.model, records)
-    rows = np.asarray(rows, int)
-    if rows.size == 0 or rows.min() < 0 or rows.max() >= len(objective.x):
+    chosen = np.asarray(rows, int)
+    if chosen.size == 0 or chosen.min() < 0 or chosen.max() >= len(objective.x):
         raise BayesreconError(f"rows must lie between 0 and {len(objective.x) - 1}")
     outer = split_gradient(release.model, np.asarray(release.theta)[0])
     base = Preconditioner(objective, outer)
     own = objective.slopes(objective.predictors(outer[None]))[:, 0]
     lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(objective.x, axis=1)
-    block = max(1, min(len(rows), _DOUBLES // (len(objective.x) * objective.outputs)))
+    block = max(1, min(len(chosen), _DOUBLES // (len(objective.x) * objective.outputs)))
     results: list[tuple[np.ndarray, float]] = []
-    for first in range(0, len(rows), block):
-        some = rows[first : first + block]
+    for first in range(0, len(chosen), block):
+        some = chosen[first : first + block]
         left_out = np.zeros((len(some), len(objective.x)))
         left_out[np.arange(len(some)), some] = 1.0
         begin = np.repeat(outer[None], len(some), axis=0)
@@ -228,7 +228,7 @@ def retrain_without(
         scale = np.maximum(lengths[some] / lengths.max(), _ROUNDING / tolerance)
         found, reached = _newton(objective, base, begin, left_out, tolerance * scale)
         results += [(o, r / s) for o, r, s in zip(found, reached, scale, strict=True)]
-    each = (time.perf_counter() - began) / len(rows)
+    each = (time.perf_counter() - began) / len(chosen)
     return [
         Trained(objective.release(o, f"{release.name} without record {row}"), float(r), each)
         for (o, r), row in zip(results, rows, strict=True)
