@@ -1,6 +1,7 @@
 """What is trained rather than sampled: losses of a linear predictor, with a quadratic penalty."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -38,6 +39,7 @@ LOSSES: dict[str, Callable[[Any, Any], Any]] = {
 """Minus the loss of one record, `h(eta (K,), y)`."""
 
 
+@cache  # releases of one model belong together by the model object
 def linear_predictor(
     loss: str = "squared",
     features: int = 1,

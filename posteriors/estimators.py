@@ -78,6 +78,7 @@ def save_trained(release: Release, path: str | Path) -> Path:
     parts = release.model.split(np.asarray(release.theta)[0])
     arrays: dict[str, Any] = {k: np.asarray(v)[None, None] for k, v in parts.items()}
     about = {
+        "bayesrecon_temperature": "0",
         "bayesrecon_model": release.model.name,
         "bayesrecon_model_settings": json.dumps(dict(release.model.settings)),
     }

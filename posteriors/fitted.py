@@ -146,10 +146,12 @@ def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None
 
 def is_built(database: Any, name: str) -> bool:
     """Whether the cache holds the default run of a posterior of posteriordb."""
-    from bayesrecon.posteriors.cache import cache_path
+    from bayesrecon.posteriors.cache import cache_folder, cache_path
     from bayesrecon.posteriors.database import posterior_info
     from bayesrecon.posteriors.nuts import check_records
 
+    if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
+        return False  # without a look at the program, which takes a second
     try:
         name, model, records = _inputs(database, posterior_info(database, name))
     except BayesreconError:  # no data in this copy
@@ -168,7 +170,11 @@ def _inputs(database: Any, info: dict[str, Any]) -> tuple[str, Model, Records]:
 
     def read() -> Any:
         if not data:
-            data.append(read_data(database, name))
+            try:
+                data.append(read_data(database, name))
+            except BayesreconError as error:
+                missing = f"the reference draws of {name} are not in this copy of posteriordb"
+                raise BayesreconError(f"{missing}, nor can they be sampled: {error}") from None
         return data[0]
 
     model = posteriordb_model(info, read)

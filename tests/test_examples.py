@@ -28,9 +28,10 @@ def test_example(path, request, tmp_path):
 
 def test_readme(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        assert "determined" in run(["-c", block], tmp_path)
+    assert len(blocks) >= 3
+    words = ["determined" if "recover" in block or "diagnose" in block else "posterior/age" for block in blocks]
+    for block, word in zip(blocks, words, strict=True):
+        assert word in run(["-c", block], tmp_path)
 
 
 def run(arguments: list[str], folder: Path) -> str:

@@ -276,8 +276,9 @@ def test_fields_that_do_not_exist(source):
         ({"known": {"group": [1, 4]}}, "known field 'group' holds 4, which is outside the field's domain"),
         ({"known": {"x": [1, 5]}, "bounds": {"x": (0, 2)}}, "known field 'x' holds 5"),
         ({"known": {"x": [1, 2], "age": [3]}}, "known fields differ in length: x 2, age 1"),
-        ({"unit": "group"}, r"unit='group' must be one of the known fields; pass known=\{'group': values\}"),
-        ({"known": {"x": [1]}, "unit": "group"}, "unit='group' must be one of the known fields"),
+        ({"unit": "visits"}, r"unit='visits' must be one of the known fields; pass known=\{'visits': values\}"),
+        ({"known": {"x": [1]}, "unit": "age"}, "unit='age' must be one of the known fields"),
+        ({"known": {"x": [1]}, "unit": ("x", "age")}, "must be one of the known fields; pass known={'age': values}"),
         ({"known": {"group": [1, 2, 1]}, "unit": "group"}, "every unit has one record, but its known values repeat"),
         ({"known": {"scores": np.ones((2, 2))}, "unit": "scores"}, "unit='scores'"),
         ({"total": 0}, "total=0: the number of records must be a positive number"),
@@ -290,3 +291,11 @@ def test_fields_that_do_not_exist(source):
 )
 def test_refused(options, match):
     refused(match, check_knowledge, MODEL, **options)
+
+
+def test_a_group_is_a_field_with_levels_that_is_not_known():
+    found = check_knowledge(MODEL, unit="group")
+    assert found.levels == [1, 2, 3]
+    assert found.aside == ["group"]
+    assert check_knowledge(MODEL, known={"group": [1, 3]}, unit="group").levels == [1, 3]
+    assert check_knowledge(MODEL, known={"x": [1, 1], "age": [2, 3]}, unit=("x", "age")).unit == ("x", "age")

@@ -104,7 +104,7 @@ def open_release(
     table = read_draws(sources[0] if len(sources) == 1 else list(sources))
     if draws is not None:
         table = table.last(draws)
-    if table.chains * table.length == 1:
+    if table.attributes.get("bayesrecon_temperature") == "0":  # written by save_trained
         values = {k: v[0, 0] for k, v in table.values.items()}
         return dirac(chosen or stored_model(table), values, name=table.name)
     strict = str(sources[0]).endswith(".npz")

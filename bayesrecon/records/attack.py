@@ -50,6 +50,9 @@ def recover_records(
         raise BayesreconError(
             "individual records are recovered from posterior draws; for a trained parameter leave unit= out"
         )
+    units = attacker.unit if isinstance(attacker.unit, tuple) else (str(attacker.unit),)
+    if units[0] not in attacker.known:
+        raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
     if not unknown:
         raise BayesreconError("every field is known: nothing is left to recover")
     view = in_coordinates(release, coordinates)
@@ -84,7 +87,7 @@ def recover_records(
     }
     return RecordTable(
         known=attacker.known,
-        unit=attacker.unit if isinstance(attacker.unit, tuple) else (str(attacker.unit),),
+        unit=units,
         columns=columns,
         release=release.name,
         model=release.model.name,
