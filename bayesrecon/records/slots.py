@@ -159,6 +159,7 @@ def curvatures(
     return jnp.stack(found[:width]), lap
 
 
+@partial(jax.jit, static_argnames="model")  # so that every sweep uses one trace of the program
 def _features(model: Model, theta: Any, rows: tuple[Records, Records, Records]) -> Any:
     """`l(., known, other) - l(., known, base)` of every row, `(M,)`; what is known is looked up once for both."""
 

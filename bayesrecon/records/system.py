@@ -8,7 +8,9 @@ phi_m the whitened gradient of f_m and g that of the base posterior. Memory is K
 """
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,7 @@ import scipy.sparse
 
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
+from bayesrecon.precision import x64
 from bayesrecon.records.slots import Slots, base_scores, curvatures
 from bayesrecon.types import Records, Release
 
@@ -26,6 +29,7 @@ lapack: Any = scipy.linalg.lapack
 _BLOCK = 2**25  # doubles in a block of derivatives
 _KEPT = 10**8  # doubles of derivatives that are kept for the errors instead of computed twice
 _FEWEST, _MOST = 32, 1024  # draws in a block: enough for a product to pay, few enough to fit
+_AHEAD = 2  # blocks that are computed ahead
 _ROWS = 512  # rows of K that are assembled at once
 _LOOKED_AT = 8  # draws by which columns are told apart
 _SINGULAR = 1e-11  # eigenvalues of K below this share of the largest are rounding
@@ -79,9 +83,9 @@ class System:
             share = d * self.solution  # the rows' own part of the score, by slot
             own = sum((into @ share[a].T for a, into in enumerate(scatter)), start=np.zeros((len(slots.sigma), len(u))))
             total = u + own.T @ slots.sigma
-            r = lap
-            for a in range(slots.width):
-                r = r + d[a] * total[:, slots.index[:, a]]
+            r = np.array(lap)
+            for a, into in enumerate(scatter):
+                r += d[a] * (into.T @ total.T).T
             found[at : at + n] = -(r @ directions)[:n]
             at += n
         return found
@@ -170,21 +174,33 @@ def _blocks(
     chunk = min(chunk, len(theta))
     directions, weights = slots.sweeps()
     weights = release.temperature * weights
-    for start in range(0, len(theta), chunk):
+
+    def derivatives(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         block = theta[start : start + chunk]
         n = len(block)
         if n < chunk:
             block = np.concatenate([block, np.repeat(block[-1:], chunk - n, axis=0)])
-        d, lap = map(np.asarray, curvatures(release.model, slots.width, block, pairs, directions, weights))
-        score = np.asarray(base_scores(release.model, release.temperature, block, base))
+        with x64():  # the scope belongs to the thread
+            d, lap = map(np.asarray, curvatures(release.model, slots.width, block, pairs, directions, weights))
+            score = np.asarray(base_scores(release.model, release.temperature, block, base))
         u = score @ slots.basis.T @ slots.sigma
         if not (np.isfinite(d).all() and np.isfinite(u).all()):
             raise BayesreconError(
                 "the likelihood of a known row is not differentiable at some draw; narrow bounds= or domain="
             )
-        yield d, lap, u, n
-        if progress is not None:
-            progress(label, min(1.0, (start + n) / len(theta)))
+        return d, lap, u, n
+
+    starts = range(0, len(theta), chunk)
+    # Sweeps run on one core each: the next blocks are computed while this one is summed.
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        waiting = deque(pool.submit(derivatives, start) for start in starts[:_AHEAD])
+        for i in range(len(starts)):
+            found = waiting.popleft().result()
+            if i + _AHEAD < len(starts):
+                waiting.append(pool.submit(derivatives, starts[i + _AHEAD]))
+            yield found
+            if progress is not None:
+                progress(label, (i + 1) / len(starts))
 
 
 def _solve(
