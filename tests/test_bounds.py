@@ -70,6 +70,7 @@ def logistic_case():
     return logistic(np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_bounds_hold_the_truth_and_widen_with_the_domain(logistic_case):
     data, release, domain = logistic_case
     truth = true_statistics(release.model, data)
@@ -167,6 +168,7 @@ def test_planned_error_of_thinner_releases(database, size, count):
     assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
 
 
+@pytest.mark.slow
 def test_planned_error_of_ten_thousand_exact_draws():
     """Predicted from 10,000 exact draws, measured on 40 independent sets of as many."""
     rng = np.random.default_rng(2)

@@ -131,6 +131,7 @@ def test_slopes_are_the_gradient_of_the_objective(few, count, reduced):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_many_fixed_slices_come_close_to_exact(small):
     _, release = small
     exact = bayesrecon.reconstruct(release, n=20).statistics()["n"]
