@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
-from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, panel
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
@@ -31,24 +30,20 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
 
     >>> ax = plot_audit(audit)  # doctest: +SKIP
     """
-    check_path(path)
-    own = ax is None
-    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
     rows = [(f, r) for f in audit.findings for r in f.remedies if r.measured is not None]
-    names = [f"{r.action}: {r.statistic}" for _, r in rows]
-    _draw(ax, [r for _, r in rows], names)
-    ax.set_title("What remedies would leave", loc="left")
-    return _end(ax, own, path, len(rows))
+    with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
+        names = [f"{r.action}: {r.statistic}" for _, r in rows]
+        _draw(ax, [r for _, r in rows], names)
+        ax.set_title("What remedies would leave", loc="left")
+    return ax
 
 
 def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """The same for one finding."""
-    check_path(path)
-    own = ax is None
-    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
     rows = [r for r in finding.remedies if r.measured is not None]
-    _draw(ax, rows, [f"{r.action}: {r.statistic}" for r in rows])
-    return _end(ax, own, path, len(rows))
+    with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
+        _draw(ax, rows, [f"{r.action}: {r.statistic}" for r in rows])
+    return ax
 
 
 def _draw(ax: "Axes", rows: list[Any], names: list[str]) -> None:
@@ -71,15 +66,6 @@ def _draw(ax: "Axes", rows: list[Any], names: list[str]) -> None:
     ax.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
 
 
-def _end(ax: "Axes", own: bool, path: str | Path | None, rows: int) -> "Axes":
-    finish(ax)
-    if own:
-        fit(ax.figure, heights=(max(1.2, _ROW * rows),))
-    if path is not None:
-        save_figure(ax.figure, path)
-    return ax
-
-
 def plot_pointwise(
     finding: "Finding", truth: dict[str, Any] | None = None, ax: "Axes | None" = None, path: str | Path | None = None
 ) -> "Axes":
@@ -93,30 +79,25 @@ def plot_pointwise(
     Raises:
         BayesreconError: the finding holds no records.
     """
-    check_path(path)
     if not finding.records:
         raise BayesreconError(f"{finding.title}: there are no records to draw")
-    own = ax is None
-    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
-    fields = [f for f, v in finding.records.items() if np.asarray(v).ndim == 1][:2]
-    columns = [np.asarray(finding.records[f], float)[:_MOST_RECORDS] for f in fields]
-    if not fields:
-        raise BayesreconError(f"{finding.title}: its records are arrays, which are not drawn")
-    if len(fields) == 1:
-        order = np.argsort(columns[0])
-        se = np.asarray(finding.errors[fields[0]], float)[:_MOST_RECORDS][order]
-        se = np.where(np.isfinite(se), se, 0.0)
-        ax.errorbar(np.arange(len(order)), columns[0][order], 1.96 * se, fmt=".", ms=3, color=BLUE, ecolor=GREY, lw=0.6)
-        ax.set(xlabel="records, in order of the field", ylabel=label(fields[0]))
-    else:
-        if truth is not None:
-            ring = [np.asarray(truth[f], float)[:_MOST_RECORDS] for f in fields]
-            ax.plot(*ring, "o", ms=7, mfc="none", mec=RED, mew=0.9, label="private records", zorder=1)
-        ax.plot(*columns, ".", ms=4, color=BLUE, label="recovered", zorder=2)
-        ax.set(xlabel=label(fields[0]), ylabel=label(fields[1]))
-    finish(ax)
-    if own:
-        fit(ax.figure)
-    if path is not None:
-        save_figure(ax.figure, path)
+    with panel(ax, path) as ax:
+        fields = [f for f, v in finding.records.items() if np.asarray(v).ndim == 1][:2]
+        columns = [np.asarray(finding.records[f], float)[:_MOST_RECORDS] for f in fields]
+        if not fields:
+            raise BayesreconError(f"{finding.title}: its records are arrays, which are not drawn")
+        if len(fields) == 1:
+            order = np.argsort(columns[0])
+            se = np.asarray(finding.errors[fields[0]], float)[:_MOST_RECORDS][order]
+            se = np.where(np.isfinite(se), se, 0.0)
+            ax.errorbar(
+                np.arange(len(order)), columns[0][order], 1.96 * se, fmt=".", ms=3, color=BLUE, ecolor=GREY, lw=0.6
+            )
+            ax.set(xlabel="records, in order of the field", ylabel=label(fields[0]))
+        else:
+            if truth is not None:
+                ring = [np.asarray(truth[f], float)[:_MOST_RECORDS] for f in fields]
+                ax.plot(*ring, "o", ms=7, mfc="none", mec=RED, mew=0.9, label="private records", zorder=1)
+            ax.plot(*columns, ".", ms=4, color=BLUE, label="recovered", zorder=2)
+            ax.set(xlabel=label(fields[0]), ylabel=label(fields[1]))
     return ax

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bayesrecon.plots.frame import BLUE, GREY, finish, fit, new_figure
-from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.frame import BLUE, GREY, panel
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
@@ -27,33 +26,26 @@ def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | N
 
     >>> ax = plot_bounds(bounds)  # doctest: +SKIP
     """
-    check_path(path)
-    own = ax is None
-    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
-    widest = 0.0
-    for i, interval in enumerate(bounds.intervals):
-        if interval.lower is None or interval.upper is None:
-            ax.text(0, i, "not bounded", color=GREY, ha="center", va="center")
-            continue
-        middle = (interval.lower + interval.upper) / 2
-        half = 50 * (interval.upper - interval.lower) / (abs(middle) or 1.0)
-        widest = max(widest, half)
-        ax.plot([-half, half], [i, i], color=BLUE, linewidth=3, solid_capstyle="butt")
-        ax.annotate(
-            f"{interval.lower:.5g} … {interval.upper:.5g}",
-            (1.02, i),
-            xycoords=("axes fraction", "data"),
-            va="center",
-        )
-    ax.set_yticks(range(len(bounds.intervals)), [label(interval.name) for interval in bounds.intervals])
-    ax.set_ylim(len(bounds.intervals) - 0.5, -0.5)
-    ax.set_xlim(-1.1 * (widest or 1.0), 1.1 * (widest or 1.0))
-    ax.set_xlabel("per cent of the interval's middle")
-    where = ", ".join(f"{k} in {v}" for k, v in bounds.domain.items())
-    ax.set_title(label(f"{bounds.level:.0%} bounds, {where}"), loc="left")
-    finish(ax)
-    if own:
-        fit(ax.figure)
-    if path is not None:
-        save_figure(ax.figure, path)
+    with panel(ax, path) as ax:
+        widest = 0.0
+        for i, interval in enumerate(bounds.intervals):
+            if interval.lower is None or interval.upper is None:
+                ax.text(0, i, "not bounded", color=GREY, ha="center", va="center")
+                continue
+            middle = (interval.lower + interval.upper) / 2
+            half = 50 * (interval.upper - interval.lower) / (abs(middle) or 1.0)
+            widest = max(widest, half)
+            ax.plot([-half, half], [i, i], color=BLUE, linewidth=3, solid_capstyle="butt")
+            ax.annotate(
+                f"{interval.lower:.5g} … {interval.upper:.5g}",
+                (1.02, i),
+                xycoords=("axes fraction", "data"),
+                va="center",
+            )
+        ax.set_yticks(range(len(bounds.intervals)), [label(interval.name) for interval in bounds.intervals])
+        ax.set_ylim(len(bounds.intervals) - 0.5, -0.5)
+        ax.set_xlim(-1.1 * (widest or 1.0), 1.1 * (widest or 1.0))
+        ax.set_xlabel("per cent of the interval's middle")
+        where = ", ".join(f"{k} in {v}" for k, v in bounds.domain.items())
+        ax.set_title(label(f"{bounds.level:.0%} bounds, {where}"), loc="left")
     return ax

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, new_figure, panel
 from bayesrecon.plots.saving import check_path, save_figure
 
 if TYPE_CHECKING:
@@ -35,26 +35,24 @@ def plot_deleted(
 
     >>> ax = plot_deleted(result, shape=(28, 28))  # doctest: +SKIP
     """
-    check_path(path)
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
-    label = next((f", label {np.asarray(v)}" for k, v in result.record.items() if np.ndim(v) == 0 and k == "y"), "")
-    if shape is not None:
-        pixels = max((np.asarray(v).ravel() for v in result.record.values()), key=len)
-        _image(ax, pixels, shape)
-    else:
-        frame = result.to_dataframe().iloc[:_MOST]
-        position = np.arange(len(frame))
-        if frame["se"].notna().any():
-            error = 1.96 * np.nan_to_num(frame["se"].to_numpy())
-            ax.errorbar(frame["estimate"], position, xerr=error, fmt="o", color=BLUE, ms=5, lw=1.2)
+    with panel(ax, path) as ax:
+        label = next((f", label {np.asarray(v)}" for k, v in result.record.items() if np.ndim(v) == 0 and k == "y"), "")
+        if shape is not None:
+            pixels = max((np.asarray(v).ravel() for v in result.record.values()), key=len)
+            _image(ax, pixels, shape)
         else:
-            ax.plot(frame["estimate"], position, "o", color=BLUE, ms=5)
-        ax.set_yticks(position, labels=[str(n) for n in frame.index])
-        ax.invert_yaxis()
-        ax.set_xlabel("value")
-    ax.set_title(f"Deleted record, {result.method}{label}", loc="left")
-    return _end(ax, own, path)
+            frame = result.to_dataframe().iloc[:_MOST]
+            position = np.arange(len(frame))
+            if frame["se"].notna().any():
+                error = 1.96 * np.nan_to_num(frame["se"].to_numpy())
+                ax.errorbar(frame["estimate"], position, xerr=error, fmt="o", color=BLUE, ms=5, lw=1.2)
+            else:
+                ax.plot(frame["estimate"], position, "o", color=BLUE, ms=5)
+            ax.set_yticks(position, labels=[str(n) for n in frame.index])
+            ax.invert_yaxis()
+            ax.set_xlabel("value")
+        ax.set_title(f"Deleted record, {result.method}{label}", loc="left")
+    return ax
 
 
 def plot_inference(result: "DeletionInference", ax: "Axes | None" = None, *, path: str | Path | None = None) -> "Axes":
@@ -62,17 +60,15 @@ def plot_inference(result: "DeletionInference", ax: "Axes | None" = None, *, pat
 
     >>> ax = plot_inference(result)  # doctest: +SKIP
     """
-    check_path(path)
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
-    frame = result.to_dataframe().head(20)
-    ax.barh(np.arange(len(frame)), frame["probability"], color=BLUE)
-    ax.axvline(1 / len(result.probability), color=GREY, ls="--", lw=1, label="chance")
-    ax.set_yticks(np.arange(len(frame)), labels=[str(i) for i in frame.index])
-    ax.invert_yaxis()
-    ax.set(xlim=(0, 1), xlabel="probability that this record was deleted", ylabel="candidate")
-    ax.set_title("Which record was deleted", loc="left")
-    return _end(ax, own, path)
+    with panel(ax, path) as ax:
+        frame = result.to_dataframe().head(20)
+        ax.barh(np.arange(len(frame)), frame["probability"], color=BLUE)
+        ax.axvline(1 / len(result.probability), color=GREY, ls="--", lw=1, label="chance")
+        ax.set_yticks(np.arange(len(frame)), labels=[str(i) for i in frame.index])
+        ax.invert_yaxis()
+        ax.set(xlim=(0, 1), xlabel="probability that this record was deleted", ylabel="candidate")
+        ax.set_title("Which record was deleted", loc="left")
+    return ax
 
 
 def plot_similarity(
@@ -86,27 +82,27 @@ def plot_similarity(
 
     >>> ax = plot_similarity({"HRec": [0.9, 0.95, 0.99], "mean record": [0.5, 0.6, 0.7]})  # doctest: +SKIP
     """
-    check_path(path)
     if not scores:
         raise BayesreconError("there are no similarities to draw")
-    own = ax is None
-    ax = new_figure().add_subplot() if ax is None else ax
-    low = 1.0
-    for i, (name, values) in enumerate(scores.items()):
-        x = np.sort(np.asarray(values, float)[np.isfinite(values)])
-        if not x.size:
-            raise BayesreconError(f"{name}: there are no similarities to draw")
-        colour, dashes = _STYLES[i % len(_STYLES)]
-        share = np.arange(1, x.size + 1) / x.size
-        half = np.sqrt(np.log(2 / (1 - level)) / (2 * x.size))
-        ax.fill_between(
-            x, np.maximum(share - half, 0), np.minimum(share + half, 1), step="post", color=colour, alpha=0.12
-        )
-        ax.step(x, share, where="post", color=colour, ls=dashes, lw=1.6, label=f"{name} (median {np.median(x):.3f})")
-        low = min(low, float(np.quantile(x, 0.02)))
-    ax.set(xlim=(max(low, -1.0), 1.0), ylim=(0, 1), xlabel="cosine similarity", ylabel="share of deletions below")
-    ax.set_title("Deleted against reconstructed", loc="left")
-    return _end(ax, own, path)
+    with panel(ax, path) as ax:
+        low = 1.0
+        for i, (name, values) in enumerate(scores.items()):
+            x = np.sort(np.asarray(values, float)[np.isfinite(values)])
+            if not x.size:
+                raise BayesreconError(f"{name}: there are no similarities to draw")
+            colour, dashes = _STYLES[i % len(_STYLES)]
+            share = np.arange(1, x.size + 1) / x.size
+            half = np.sqrt(np.log(2 / (1 - level)) / (2 * x.size))
+            ax.fill_between(
+                x, np.maximum(share - half, 0), np.minimum(share + half, 1), step="post", color=colour, alpha=0.12
+            )
+            ax.step(
+                x, share, where="post", color=colour, ls=dashes, lw=1.6, label=f"{name} (median {np.median(x):.3f})"
+            )
+            low = min(low, float(np.quantile(x, 0.02)))
+        ax.set(xlim=(max(low, -1.0), 1.0), ylim=(0, 1), xlabel="cosine similarity", ylabel="share of deletions below")
+        ax.set_title("Deleted against reconstructed", loc="left")
+    return ax
 
 
 def plot_images(
@@ -151,12 +147,3 @@ def _image(ax: "Axes", pixels: np.ndarray, shape: tuple[int, int]) -> None:
     ax.imshow(pixels.reshape(shape), cmap="gray", interpolation="nearest")
     ax.set_xticks([])
     ax.set_yticks([])
-
-
-def _end(ax: "Axes", own: bool, path: str | Path | None) -> "Axes":
-    finish(ax)
-    if own:
-        fit(ax.figure)
-    if path is not None:
-        save_figure(ax.figure, path)
-    return ax

@@ -1,10 +1,13 @@
 """What the plots share: colours, marks and their legend, ticks, and the size of a figure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.text import power
 
 if TYPE_CHECKING:
@@ -45,6 +48,23 @@ def fit(figure: Any, widths: Sequence[float] = (PANEL,), heights: Sequence[float
     height = sum(heights) + max(tallest, ends.sum()) / figure.dpi + 2 * _PAD * len(heights)
     figure.set_size_inches(width, height + (0.35 if figure.get_suptitle() else 0))
     figure.draw_without_rendering()
+
+
+@contextmanager
+def panel(ax: "Axes | None", path: str | Path | None, heights: Sequence[float] = (PANEL,)) -> "Iterator[Axes]":
+    """The axes to draw into, those given or a new figure's; afterwards finished, and saved where a path is given.
+
+    A new figure is given its size; where it is only saved, it is no pyplot figure.
+    """
+    check_path(path)
+    own = ax is None
+    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
+    yield ax
+    finish(ax)
+    if own:
+        fit(ax.figure, heights=heights)
+    if path is not None:
+        save_figure(ax.figure, path)
 
 
 def draw_marks(ax: "Axes", table: Any, x: Any, y: Any, clip: bool = False) -> None:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.plots.frame import BLUE, GREY, finish, fit, new_figure
-from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.frame import BLUE, GREY, panel
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
@@ -29,26 +28,19 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
 
     >>> ax = plot_plan(plan)  # doctest: +SKIP
     """
-    check_path(path)
-    own = ax is None
-    ax = new_figure(pyplot=path is None).add_subplot() if ax is None else ax
-    shown = plan.outlooks[:_MOST]
-    for i, outlook in enumerate(shown):
-        draws = np.array(list(outlook.se), float)
-        errors = np.array(list(outlook.se.values())) / max(abs(outlook.estimate), 1e-300)
-        shade = i / max(len(shown) - 1, 1)
-        ax.plot(draws, errors, marker="o", color=BLUE, alpha=1 - 0.75 * shade, label=label(outlook.name))
-    ax.axhline(1, color=GREY, linewidth=0.8)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlabel("published draws")
-    ax.set_ylabel("standard error, relative to the estimate")
-    more = f" (first {_MOST} of {len(plan.outlooks)})" if len(plan.outlooks) > _MOST else ""
-    ax.set_title(f"What fewer draws would leave{more}", loc="left")
-    ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
-    finish(ax)
-    if own:
-        fit(ax.figure)
-    if path is not None:
-        save_figure(ax.figure, path)
+    with panel(ax, path) as ax:
+        shown = plan.outlooks[:_MOST]
+        for i, outlook in enumerate(shown):
+            draws = np.array(list(outlook.se), float)
+            errors = np.array(list(outlook.se.values())) / max(abs(outlook.estimate), 1e-300)
+            shade = i / max(len(shown) - 1, 1)
+            ax.plot(draws, errors, marker="o", color=BLUE, alpha=1 - 0.75 * shade, label=label(outlook.name))
+        ax.axhline(1, color=GREY, linewidth=0.8)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("published draws")
+        ax.set_ylabel("standard error, relative to the estimate")
+        more = f" (first {_MOST} of {len(plan.outlooks)})" if len(plan.outlooks) > _MOST else ""
+        ax.set_title(f"What fewer draws would leave{more}", loc="left")
+        ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
     return ax
