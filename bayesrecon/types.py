@@ -227,6 +227,17 @@ class Release:
         """T, the number of atoms."""
         return self.theta.shape[0]
 
+    def take(self, at: Any) -> "Release":
+        """Some atoms, in the order of their positions `at`, with their weights scaled to one."""
+        weights = np.asarray(self.weights)[at]
+        return replace(
+            self,
+            theta=np.asarray(self.theta)[at],
+            weights=weights / weights.sum(),
+            chain=np.asarray(self.chain)[at],
+            log_density=None if self.log_density is None else np.asarray(self.log_density)[at],
+        )
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,6 @@ normal around random parameters, which changes nothing about the work.
 import argparse
 import resource
 import time
-from dataclasses import replace
 
 import numpy as np
 from rich.console import Console
@@ -24,9 +23,7 @@ from bayesrecon.types import Release
 
 
 def subset(release, start, step):
-    theta = np.asarray(release.theta)[start::step]
-    chain = np.asarray(release.chain)[start::step]
-    return replace(release, theta=theta, weights=np.full(len(theta), 1 / len(theta)), chain=chain, log_density=None)
+    return release.take(np.arange(start, release.size, step))
 
 
 def accuracy(counts, blocks):

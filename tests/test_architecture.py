@@ -29,8 +29,8 @@ EVERYTHING = [
 ]
 APPLICATIONS = {"__main__", "demo", "verdict"}
 CORE = [p for p in PACKAGE if p.parent == ROOT / "bayesrecon" and p.stem not in APPLICATIONS]
-# Of the audit, the attacks are bound by the same rule; what scores them and what looks for copies is not.
-SCORING = {ROOT / "bayesrecon/auditing" / name for name in ("copies.py", "findings.py", "run.py")}
+# Of the audit, only the part that scores what the attacks found is not bound by the same rule.
+SCORING = {ROOT / "bayesrecon/auditing/run.py"}
 ATTACK = [
     p for p in PACKAGE if not {"cli", "evaluate"} & set(p.parts) and p.stem not in APPLICATIONS and p not in SCORING
 ]

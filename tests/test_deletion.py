@@ -118,6 +118,18 @@ def test_hrec_on_diabetes_is_what_theory_predicts(diabetes, use):
     )
 
 
+def test_temperature_is_that_of_the_public_labels():
+    rng = np.random.default_rng(5)
+    x, at = rng.standard_normal((4000, 6)), 2 * rng.standard_normal((3, 7))
+    eta = np.hstack([x, np.ones((4000, 1))]) @ at.T
+    y = (eta / 2 + rng.gumbel(size=eta.shape)).argmax(1)
+    attack = HRec(make("softmax", 3, 6, 1.0), {"x": x, "y": y}, total=900)
+    assert attack.temperature(at) == pytest.approx(2, rel=0.1)
+    y = (eta + rng.gumbel(size=eta.shape)).argmax(1)
+    attack = HRec(make("softmax", 3, 6, 1.0), {"x": x, "y": y}, total=900)
+    assert attack.temperature(at) == pytest.approx(1, rel=0.1)
+
+
 @pytest.mark.slow
 def test_improvements_are_worth_it_on_digits():
     x, y = load_digits(return_X_y=True)
@@ -133,8 +145,9 @@ def test_improvements_are_worth_it_on_digits():
     for name, use in (("plain", Improvements.none()), ("improved", Improvements())):
         attack = HRec(model, {"x": x[public], "y": y[public]}, total=900, improvements=use)
         scores[name] = [cosine_similarity(attack(p).x, x[private][r]) for p, r in zip(pairs, rows, strict=True)]
-    assert np.median(scores["improved"]) > np.median(scores["plain"]) + 0.02
-    assert attack.temperature(split_gradient(model, before.theta[0])) > 1.1
+    gain = np.subtract(scores["improved"], scores["plain"])
+    assert np.median(scores["improved"]) > np.median(scores["plain"]) + 0.01
+    assert (gain > 0).mean() > 0.75
 
 
 def test_reconstruct_takes_the_pair(diabetes):

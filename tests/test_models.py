@@ -87,7 +87,8 @@ def test_shipped(name):
     model = load(name)
     assert model.name == name
     assert len(set(model.coordinates)) == len(model.coordinates) == model.dimension
-    agrees_with_numpyro(model)
+    if name != "linear_predictor":  # given as a loss: there is no NumPyro program
+        agrees_with_numpyro(model)
     # A file of draws keeps the settings as JSON: they have to bring back the same model.
     again = load(name, **json.loads(json.dumps(dict(model.settings))))
     assert again.coordinates == model.coordinates

@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.auditing.findings import Finding, Remedy, Severity
-from bayesrecon.evaluate.audit import column_of
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents
+
+Named = Callable[[Any], str | None]
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
 _PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
@@ -24,21 +25,21 @@ _LONG = 200
 _SHOW = 5
 
 
-def find_copies(contents: Contents, private: Mapping[str, Any] | None = None) -> list[Finding]:
+def find_copies(contents: Contents, named: Named = lambda values: None) -> list[Finding]:
     """All plain copies.
 
     Args:
-        private: columns of the private data, to compare every array and text with.
+        named: the private column that an array is, where there are private data to compare with.
     """
-    found = [*_data_groups(contents, private), *_constant_draws(contents), *_coordinates(contents, private)]
-    found += [*_attributes(contents, private), *_comments(contents), *_other_groups(contents)]
-    return found + _matches(contents, private, {where for f in found for where in f.where})
+    found = [*_data_groups(contents, named), *_constant_draws(contents), *_coordinates(contents, named)]
+    found += [*_attributes(contents, named), *_comments(contents), *_other_groups(contents)]
+    return found + _matches(contents, named, {where for f in found for where in f.where})
 
 
-def _data_groups(contents: Contents, private: Mapping[str, Any] | None) -> Iterable[Finding]:
+def _data_groups(contents: Contents, named: Named) -> Iterable[Finding]:
     for variable in contents.group(*DATA):
         values = variable.values
-        column = column_of(values, private)
+        column = named(values)
         kind = "covariates or constants" if variable.group == "constant_data" else "the response"
         yield Finding(
             "copy",
@@ -75,7 +76,7 @@ def _constant_draws(contents: Contents) -> Iterable[Finding]:
         )
 
 
-def _coordinates(contents: Contents, private: Mapping[str, Any] | None) -> Iterable[Finding]:
+def _coordinates(contents: Contents, named: Named) -> Iterable[Finding]:
     merged: dict[str, tuple[np.ndarray, list[str]]] = {}
     for where, values in contents.coordinates.items():
         key = where.split("/", 1)[1]
@@ -84,7 +85,7 @@ def _coordinates(contents: Contents, private: Mapping[str, Any] | None) -> Itera
         elif values.size and values.ndim:
             merged[where if key in merged else key] = (values, [where])
     for values, places in merged.values():
-        column = column_of(values, private)
+        column = named(values)
         severity, what = _judge_labels(values)
         if column:
             severity, what = "high", f"the private column {column!r}"
@@ -122,7 +123,7 @@ def _judge_labels(values: np.ndarray) -> tuple[Severity | None, str]:
     return "medium", "labels of entries"
 
 
-def _attributes(contents: Contents, private: Mapping[str, Any] | None) -> Iterable[Finding]:
+def _attributes(contents: Contents, named: Named) -> Iterable[Finding]:
     merged: dict[tuple[str, str], list[str]] = {}
     values: dict[tuple[str, str], Any] = {}
     for where, value in contents.attributes.items():
@@ -133,7 +134,7 @@ def _attributes(contents: Contents, private: Mapping[str, Any] | None) -> Iterab
         name, value = key[0], values[key]
         if name.lower() in _ORDINARY or name.startswith("bayesrecon_"):
             continue
-        severity, what = _judge_attribute(name, value, private)
+        severity, what = _judge_attribute(name, value, named)
         if severity is None:
             continue
         yield Finding(
@@ -147,10 +148,10 @@ def _attributes(contents: Contents, private: Mapping[str, Any] | None) -> Iterab
         )
 
 
-def _judge_attribute(name: str, value: Any, private: Mapping[str, Any] | None) -> tuple[Severity | None, str]:
+def _judge_attribute(name: str, value: Any, named: Named) -> tuple[Severity | None, str]:
     array = np.asarray(value) if not isinstance(value, str) else _rows_in(value)
     if array is not None and array.size > 3 and array.dtype.kind in "fiu":
-        column = column_of(array, private)
+        column = named(array)
         return "high", f"the private column {column!r}" if column else f"{array.size} numbers: rows of data?"
     if array is not None and array.size > 3:
         return "medium", f"{array.size} texts"
@@ -251,16 +252,16 @@ def _other_groups(contents: Contents) -> Iterable[Finding]:
         )
 
 
-def _matches(contents: Contents, private: Mapping[str, Any] | None, seen: set[str]) -> list[Finding]:
+def _matches(contents: Contents, named: Named, seen: set[str]) -> list[Finding]:
     """Arrays outside the data groups that equal a private column, as they are or in another order."""
     found = []
     for variable in contents.variables:
-        if private is None or variable.where in seen or (variable.per_draw and variable.group not in WIDE):
+        if variable.where in seen or (variable.per_draw and variable.group not in WIDE):
             continue
         values = variable.values
         if variable.per_draw:
             values = values[0]
-        column = column_of(values, private)
+        column = named(values)
         if column:
             found.append(
                 Finding(

@@ -119,19 +119,7 @@ def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
 def _subset(release: Release, count: int, start: int) -> Release:
     """`count` evenly spaced draws, another set for every `start`."""
     step = release.size // count
-    return take(release, np.arange(start % step, release.size, step)[:count])
-
-
-def take(release: Release, at: np.ndarray) -> Release:
-    """Some draws of a release, in order."""
-    density = None if release.log_density is None else np.asarray(release.log_density)[at]
-    return replace(
-        release,
-        theta=np.asarray(release.theta)[at],
-        weights=np.full(len(at), 1 / len(at)),
-        chain=np.asarray(release.chain)[at],
-        log_density=density,
-    )
+    return release.take(np.arange(start % step, release.size, step)[:count])
 
 
 def _rounded(release: Release, digits: int) -> Release | None:

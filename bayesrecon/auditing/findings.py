@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from bayesrecon._version import __version__
 
 if TYPE_CHECKING:
-    from bayesrecon.evaluate.audit import RecordScore
     from bayesrecon.types import Model
 
 Severity = Literal["info", "low", "medium", "high"]
@@ -33,6 +32,28 @@ class Thresholds:
     vague: float = 0.5
     share: float = 0.01
     misfit: float = 5.0
+
+
+@dataclass(frozen=True)
+class RecordScore:
+    """How many recovered records are records of the private data.
+
+    Attributes:
+        matched, total: recovered records within the tolerance of the private record assigned to them, and all.
+        lower, upper: exact 95 % interval of the share (Clopper-Pearson).
+        null: the same share for records drawn from the private data's own columns, each shuffled by itself.
+        tolerance: of every field, as a share of its range.
+        median_error: `{field: median absolute error}` over the assignment.
+    """
+
+    matched: int
+    total: int
+    share: float
+    lower: float
+    upper: float
+    null: float
+    tolerance: float
+    median_error: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -88,7 +109,7 @@ class Finding:
     remedies: tuple[Remedy, ...] = ()
     records: Mapping[str, Any] = field(default_factory=dict)
     errors: Mapping[str, Any] = field(default_factory=dict)
-    score: "RecordScore | None" = None
+    score: RecordScore | None = None
     drop: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

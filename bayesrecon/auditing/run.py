@@ -1,7 +1,7 @@
 """The verb `audit`: read everything, look for copies, run the attacks, score where private data are given."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -74,7 +74,7 @@ def audit(
     model = model or _stored_model(contents)
     private = read_private(data, model)
     warnings = list(contents.notes)
-    found = find_copies(contents, private.columns if private else None)
+    found = find_copies(contents, _named(private)) if private else find_copies(contents)
     if model is None:
         found += look_at_columns(contents, key)
         if contents.draws is not None:
@@ -173,6 +173,13 @@ def _stored_model(contents: Contents) -> Model | None:
     if contents.draws is None or "bayesrecon_model" not in contents.draws.attributes:
         return None
     return stored_model(contents.draws)
+
+
+def _named(private: Private) -> Callable[[Any], str | None]:
+    """Which private column an array is."""
+    from bayesrecon.evaluate.audit import column_of
+
+    return lambda values: column_of(values, private.columns)
 
 
 def _scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:

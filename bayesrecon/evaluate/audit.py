@@ -1,35 +1,15 @@
 """Recovered records against the private ones: one to one, and beside a null."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.findings import RecordScore
+from bayesrecon.evaluate.rates import clopper_pearson
+
 _MOST = 600  # recovered records that are matched
 _NULLS = 10
-
-
-@dataclass(frozen=True)
-class RecordScore:
-    """How many recovered records are records of the private data.
-
-    Attributes:
-        matched, total: recovered records within the tolerance of the private record assigned to them, and all.
-        lower, upper: exact 95 % interval of the share (Clopper-Pearson).
-        null: the same share for records drawn from the private data's own columns, each shuffled by itself.
-        tolerance: of every field, as a share of its range.
-        median_error: `{field: median absolute error}` over the assignment.
-    """
-
-    matched: int
-    total: int
-    share: float
-    lower: float
-    upper: float
-    null: float
-    tolerance: float
-    median_error: dict[str, float]
 
 
 def score_records(
@@ -59,9 +39,9 @@ def score_records(
     for _ in range(_NULLS):
         shuffled = {name: v[rng.permutation(count)][rng.integers(count, size=len(rows))] for name, v in columns.items()}
         null.append(_matched(shuffled, columns, ranges, tolerance)[0] / len(rows))
-    lower, upper = clopper_pearson(hits, len(rows))
+    share = clopper_pearson(hits, len(rows))
     errors = {name: float(np.median(np.abs(guess[name][pairs[0]] - columns[name][pairs[1]]))) for name in found}
-    return RecordScore(hits, len(rows), hits / len(rows), lower, upper, float(np.mean(null)), tolerance, errors)
+    return RecordScore(hits, len(rows), *share, float(np.mean(null)), tolerance, errors)
 
 
 def column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
@@ -80,16 +60,6 @@ def column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
         elif flat.dtype.kind not in "fiub" and sorted(map(str, flat)) == sorted(map(str, other)):
             return str(name)
     return None
-
-
-def clopper_pearson(hits: int, total: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact binomial interval of a share."""
-    from scipy.stats import beta
-
-    tail = (1 - level) / 2
-    lower = 0.0 if hits == 0 else float(beta.ppf(tail, hits, total - hits + 1))
-    upper = 1.0 if hits == total else float(beta.ppf(1 - tail, hits + 1, total - hits))
-    return lower, upper
 
 
 def _flat(values: Any) -> np.ndarray:
