@@ -10,8 +10,14 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from bayesrecon.types import Model, Records
+
+Pairs = tuple[Records, Records, Records]
+"""Rows of what is known, of base values and of other values: the features `l(., known, other) - l(., known, base)`."""
+
+_UNROLLED = 12  # sweeps up to which a loop is written out
 
 
 def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
@@ -81,3 +87,61 @@ def curvature_product(model: Model, theta: Any, records: Records, weights: Any, 
 
 def _objective(model: Model, records: Records, weights: Any) -> Any:
     return lambda t: weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records) + model.log_prior(t)
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def base_scores(model: Model, temperature: float, theta: Any, records: Records) -> Any:
+    """Gradient of the log posterior of some records, all of weight one, at a block of atoms, `(C, d)`."""
+    count = len(next(iter(records.values())))
+    objective = _objective(model, records, jnp.ones(count))
+    return jax.vmap(jax.grad(lambda t: objective(t) + temperature * model.log_det(t)))(theta)
+
+
+@partial(jax.jit, static_argnames="model")
+def feature_gradients(model: Model, theta: Any, pairs: Pairs) -> Any:
+    """Gradients of the features at one atom by one reverse sweep each, `(M, d)`."""
+    return jax.vmap(jax.grad(lambda t, *pair: _feature(model, t, *pair)), in_axes=(None, 0, 0, 0))(theta, *pairs)
+
+
+@partial(jax.jit, static_argnames="model")
+def slopes(model: Model, theta: Any, pairs: Pairs, directions: Any) -> Any:
+    """Derivatives of the features along directions `(q, d)` at a block of atoms, `(q, C, M)`."""
+
+    def one(t: Any, v: Any) -> Any:
+        return jax.jvp(lambda s: _features(model, s, pairs), (t,), (v,))[1]
+
+    return jax.vmap(jax.vmap(one, in_axes=(0, None)), in_axes=(None, 0))(theta, directions)
+
+
+@partial(jax.jit, static_argnames="model")
+def curvatures(model: Model, theta: Any, pairs: Pairs, directions: Any) -> tuple[Any, Any]:
+    """Derivatives of the features along directions `(q, d)`, `(q, C, M)`, and the sum of the second ones `(C, M)`."""
+
+    def one(t: Any, v: Any) -> tuple[Any, Any]:
+        return along(lambda s: _features(model, s, pairs), t, v)[1:]
+
+    sweep = jax.vmap(one, in_axes=(0, None))
+    total = jnp.zeros((len(theta), len(next(iter(pairs[0].values())))))
+    if len(directions) > _UNROLLED:
+
+        def step(total: Any, v: Any) -> tuple[Any, Any]:
+            slope, curvature = sweep(theta, v)
+            return total + curvature, slope
+
+        total, found = jax.lax.scan(step, total, directions)
+        return found, total
+    found = []
+    for v in directions:  # one fused loop each; mapped over, they are several times slower
+        slope, curvature = sweep(theta, v)
+        found.append(slope)
+        total = total + curvature
+    return jnp.stack(found), total
+
+
+@partial(jax.jit, static_argnames="model")  # so that every sweep uses one trace of the program
+def _features(model: Model, theta: Any, pairs: Pairs) -> Any:
+    return jax.vmap(lambda *pair: _feature(model, theta, *pair))(*pairs)
+
+
+def _feature(model: Model, theta: Any, known: Records, base: Records, other: Records) -> Any:
+    return model.log_lik(theta, {**known, **other}) - model.log_lik(theta, {**known, **base})

@@ -23,8 +23,9 @@ from bayesrecon.posteriors.database import open_database, read_data
 from bayesrecon.precision import x64
 from bayesrecon.records.decode import decode
 from bayesrecon.records.rows import make_rows
-from bayesrecon.records.slots import _gradients, make_slots
+from bayesrecon.records.slots import make_slots
 from bayesrecon.records.system import make_system
+from bayesrecon.score import feature_gradients
 from bayesrecon.types import Release
 
 
@@ -74,13 +75,17 @@ def parts(release, known):
 
 
 def test_structured_kernel_is_the_dense_one(loose):
-    """Colours, products of distinct columns and the sweeps give what full gradients and Hessians give."""
+    """Colours, products per coordinate and sweeps give what full gradients and Hessians give, with the metric that
+    holds each group of parameters given all others: abilities one by one, slope and difficulty of an item together."""
     with x64():
         rows, metric, slots = parts(loose, design(4, 3))
         assert slots.width == 3
         system = make_system(loose, slots, rows.base(), rows.pairs())
-        sigma, model = metric @ metric.T, loose.model
-        gradients = np.stack([np.asarray(_gradients(model, t, rows.pairs())) for t in loose.theta])  # (T, M, d)
+        model, precision = loose.model, np.linalg.inv(metric @ metric.T)
+        sigma = np.zeros((10, 10))
+        for own in [[i] for i in range(4)] + [[4 + i, 7 + i] for i in range(3)]:
+            sigma[np.ix_(own, own)] = np.linalg.inv(precision[np.ix_(own, own)])
+        gradients = np.stack([np.asarray(feature_gradients(model, t, rows.pairs())) for t in loose.theta])  # (T, M, d)
         np.testing.assert_allclose(
             system.gram, np.einsum("tnd,de,tme->nm", gradients, sigma, gradients) / 60, rtol=1e-10, atol=1e-12
         )

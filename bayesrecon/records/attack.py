@@ -4,7 +4,6 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from bayesrecon.coordinates import in_coordinates, metric_factor
 from bayesrecon.diagnostics import effective_sample_size
@@ -12,7 +11,7 @@ from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.records.candidates import Candidates, candidates_of, naive_guess, readout
-from bayesrecon.records.decode import decode
+from bayesrecon.records.decode import decode, inverse_root
 from bayesrecon.records.rows import make_rows
 from bayesrecon.records.slots import make_slots
 from bayesrecon.records.system import System, make_system
@@ -21,8 +20,9 @@ from bayesrecon.totals import PARTLY, verdict_of
 from bayesrecon.types import Release
 
 _NORMAL = 1.959964
-_SAMPLE = 128  # records whose predicted errors are checked against their scatter
+_SCATTERED = 2048  # records whose errors are the scatter of their own series; more are predicted with their help
 _SERIES = 512  # series whose autocorrelation is looked at
+_AT_ONCE = 1024
 
 
 def recover_records(
@@ -62,19 +62,24 @@ def recover_records(
     slots = make_slots(view.model, theta, metric_factor(view, metric), pairs)
     system = make_system(view, slots, rows.base(), pairs, progress)
     read = readout(view, rows, slots, rng)
-    series = system.influence(read.columns, progress)
+    some = np.linspace(0, read.columns.shape[1] - 1, min(_SCATTERED, read.columns.shape[1])).astype(int)
+    series = system.influence(read.columns[:, some].toarray(), progress)
     weights = np.asarray(view.weights)
-    variance = weights @ (series - weights @ series) ** 2
+    scatter = weights @ (series - weights @ series) ** 2
     draws = _effective(series, np.asarray(view.chain)) / len(weights) / np.sum(weights**2)
+    precision, predicted = _normal_theory(system, read.columns)
+    inflation = float(np.median(scatter / np.maximum(predicted[some], 1e-300)))
+    variance = inflation * predicted
+    variance[some] = scatter
     se = np.sqrt(variance / draws).reshape(rows.count, -1)
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     visibility = _visibility(system, read.columns).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
     discrete = all(f.domain.discrete for f in unknown.values())
-    options = candidates_of(view, rows, slots, estimate, se) if discrete else None
+    options = candidates_of(view, rows, slots, read, estimate, se) if discrete else None
     probability = None
     if options is not None:
-        precision = _precision(system, read.columns, variance) * np.median(draws)
+        precision *= draws / max(inflation, 1.0)
         if progress is not None:
             progress("values", 0.0)
         probability = decode(precision, system.solution, options.coordinates, options.log_prior)
@@ -92,7 +97,7 @@ def recover_records(
         release=release.name,
         model=release.model.name,
         draws=release.size,
-        effective_draws=float(np.median(draws)),
+        effective_draws=draws,
         unknowns=rows.count * rows.features,
         touched=slots.width,
         left_out=slots.left_out,
@@ -108,28 +113,27 @@ def _effective(series: np.ndarray, chain: np.ndarray) -> float:
     return float(np.median(np.concatenate(sizes)))
 
 
-def _visibility(system: System, columns: np.ndarray) -> np.ndarray:
+def _visibility(system: System, columns: Any) -> np.ndarray:
     """Share of each functional that the draws determine, `(S,)`."""
     if system.visible is None:
         return np.ones(columns.shape[1])
-    unit = np.sqrt(np.maximum(np.diag(system.gram), 1e-300))[:, None]
-    a = columns / unit
+    a = columns / np.sqrt(np.maximum(np.diag(system.gram), 1e-300))[:, None]
     whole = np.maximum((a**2).sum(axis=0), 1e-300)
-    return np.clip(((system.visible @ a) ** 2).sum(axis=0) / whole, 0, 1)
+    return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / whole, 0, 1)
 
 
-def _precision(system: System, columns: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Precision of the solution per draw: the normal theory's, scaled to the scatter that the draws show."""
+def _normal_theory(system: System, columns: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Precision of the solution per draw `(M, M)`, and the variances of the functionals `(S,)` that it implies."""
     information = system.information()
     unit = np.sqrt(np.maximum(np.diag(information), 1e-300))
-    scaled = information / unit[:, None] / unit + 1e-10 * np.eye(len(unit))
-    some = np.linspace(0, columns.shape[1] - 1, min(_SAMPLE, columns.shape[1])).astype(int)
-    some = some[variance[some] > 0]
-    a = columns[:, some] / unit[:, None]
-    factor = scipy.linalg.cho_factor(scaled, lower=True, check_finite=False)
-    predicted = (a * scipy.linalg.cho_solve(factor, a, check_finite=False)).sum(axis=0)
-    inflation = float(np.median(variance[some] / np.maximum(predicted, 1e-300))) if len(some) else 1.0
-    return information / max(inflation, 1.0)
+    scaled = information / unit[:, None]
+    scaled /= unit
+    scaled[np.diag_indices_from(scaled)] += 1e-10
+    root = inverse_root(scaled)
+    a = (columns / unit[:, None]).tocsc()
+    starts = range(0, a.shape[1], _AT_ONCE)
+    variance = [((a[:, i : i + _AT_ONCE].T @ root) ** 2).sum(axis=1) for i in starts]
+    return information, np.concatenate(variance)
 
 
 def _column(

@@ -1,13 +1,17 @@
 """Legal values of every row, their coordinates, and what the model itself says of them."""
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
+import scipy.sparse
 
 from bayesrecon.records.rows import Rows, combinations, coordinates_of, log_likelihoods
-from bayesrecon.records.slots import Slots, slopes
-from bayesrecon.types import Records, Release
+from bayesrecon.records.slots import Slots
+from bayesrecon.score import slopes
+from bayesrecon.types import Model, Records, Release
 
 _ATOMS = 12  # draws on which coordinates are computed
 _PRIOR = 64  # draws over which the model's own opinion is averaged
@@ -23,14 +27,18 @@ class Readout:
     """Unknown fields as affine functions of s: `u = offset + columns' s`.
 
     Attributes:
-        columns: `(N * p, N * k)`.
+        columns: `(N * p, N * k)`, a sparse array by columns.
         offset: `(N, k)`.
         readable: `(N, k)` whether the field is such a function at all.
+        values, coordinates: the values it was read off, `{field: (N, C)}`, and their coordinates `(N, C, p)`, not
+            finite where a value is illegal.
     """
 
-    columns: np.ndarray
+    columns: Any
     offset: np.ndarray
     readable: np.ndarray
+    values: Records
+    coordinates: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -72,41 +80,38 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
             probes[name] = np.concatenate([anchors, more])
     count, n, p = len(next(iter(probes.values()))), rows.count, rows.features
     values = {k: np.tile(v, (n, 1)) for k, v in probes.items()}
-    s = _coordinates(release, rows, slots, values)
-    legal = np.asarray(np.isfinite(s).all(axis=2))
-    s = np.where(legal[:, :, None], s, 0.0)
+    coordinates = _coordinates(release, rows, slots, values)
+    legal = np.asarray(np.isfinite(coordinates).all(axis=2))
+    s = np.where(legal[:, :, None], coordinates, 0.0)
     design = np.concatenate([np.ones((n, count, 1)), s], axis=2) * legal[:, :, None]
     inverse = np.linalg.pinv(design, rcond=1e-10)
     k = len(rows.unknown)
-    columns, offset = np.zeros((n * p, n * k)), np.zeros((n, k))
+    slope, offset = np.zeros((n, p, k)), np.zeros((n, k))
     readable = np.zeros((n, k), bool)
-    each = np.arange(n)
     for j, v in enumerate(values.values()):
         u = np.where(legal, v.astype(float), 0.0)
         beta = np.einsum("nbc,nc->nb", inverse, u)
         rest = u - np.einsum("ncb,nb->nc", design, beta)
         size = np.where(legal, u, np.nan)
         readable[:, j] = np.abs(rest).max(axis=1) <= _AFFINE * (np.nanmax(size, axis=1) - np.nanmin(size, axis=1))
-        offset[:, j] = beta[:, 0]
-        for i in range(p):
-            columns[each * p + i, each * k + j] = beta[:, 1 + i]
-    return Readout(columns, offset, readable)
+        offset[:, j], slope[:, :, j] = beta[:, 0], beta[:, 1:]
+    columns = scipy.sparse.bsr_array((slope, np.arange(n), np.arange(n + 1)), shape=(n * p, n * k)).tocsc()
+    return Readout(columns, offset, readable, values, coordinates)
 
 
 def candidates_of(
-    release: Release, rows: Rows, slots: Slots, estimate: np.ndarray, se: np.ndarray
+    release: Release, rows: Rows, slots: Slots, read: Readout, estimate: np.ndarray, se: np.ndarray
 ) -> Candidates | None:
     """Every combination of values where they are few, else those around the estimates; None if those are too many."""
-    finite = combinations(rows.unknown)
-    if finite is not None:
-        values = {k: np.tile(v, (rows.count, 1)) for k, v in finite.items()}
-        valid = np.ones((rows.count, len(next(iter(finite.values())))), bool)
+    if combinations(rows.unknown) is not None:
+        values, s = read.values, read.coordinates
+        valid = np.ones_like(s[:, :, 0], bool)
     else:
         found = _windows(rows, estimate, se)
         if found is None:
             return None
         values, valid = found
-    s = _coordinates(release, rows, slots, values)
+        s = _coordinates(release, rows, slots, values)
     theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_PRIOR, release.size)).astype(int)]
     log_prior = np.concatenate(
         [
@@ -134,15 +139,22 @@ def naive_guess(
     guess: dict[str, np.ndarray | None] = dict.fromkeys(rows.unknown)
     if model.simulate is None:
         return guess
-    params, before, simulate = model.constrain(mean), rows.base(), model.simulate
+    before = rows.base()
     keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _SIMULATED)
-    drawn = jax.jit(jax.vmap(lambda key: {k: simulate(params, before, key)[k] for k in rows.unknown}))(keys)
+    drawn = _simulated(model, mean, before, keys)
     for name, spec in rows.unknown.items():
         expected = np.asarray(drawn[name], float).mean(axis=0)
         # A field that is never observed by the model keeps its base value: no guess.
         if not np.array_equal(expected, before[name]):
             guess[name] = np.round(expected) if spec.domain.discrete else expected
     return guess
+
+
+@partial(jax.jit, static_argnames="model")
+def _simulated(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+    simulate: Any = model.simulate
+    params = model.constrain(theta)
+    return jax.vmap(lambda key: simulate(params, records, key))(keys)
 
 
 def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:

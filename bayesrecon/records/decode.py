@@ -67,11 +67,10 @@ def _step(
     joint = np.array(precision)
     own = np.arange(n)[:, None] * p + np.arange(p)
     joint[own[:, :, None], own[:, None, :]] += site
-    factor = scipy.linalg.cholesky(joint, lower=True, overwrite_a=True, check_finite=False)
-    mean = scipy.linalg.cho_solve((factor, True), (field + shift).ravel(), check_finite=False).reshape(n, p)
-    root: Any = lapack.dtrtri(factor, lower=1)[0]
-    root = np.tril(root).reshape(n * p, n, p)
-    marginal = np.linalg.inv(np.einsum("mnp,mnq->npq", root, root))
+    root = inverse_root(joint)
+    mean = (root @ (root.T @ (field + shift).ravel())).reshape(n, p)
+    root = root.reshape(n, p, n * p)
+    marginal = np.linalg.inv(np.einsum("npm,nqm->npq", root, root))
     cavity = marginal - site
     cavity_shift = np.einsum("npq,nq->np", marginal, mean) - shift
     energy = (
@@ -87,6 +86,15 @@ def _step(
     bad = np.linalg.eigvalsh(new_site)[:, 0] <= 0
     new_site[bad], new_shift[bad] = site[bad], shift[bad]
     return new_site, new_shift, found
+
+
+def inverse_root(precision: np.ndarray) -> np.ndarray:
+    """R, upper triangular, with `precision^-1 = R R'`; the memory of `precision (M, M)` is used up."""
+    # LAPACK works by columns: the transpose of a symmetric array in rows is the array itself, without a copy.
+    factor, info = lapack.dpotrf(precision.T, lower=1, overwrite_a=1)
+    if info:
+        raise np.linalg.LinAlgError("the information of the draws is not positive definite")
+    return lapack.dtrtri(factor, lower=1, overwrite_c=1)[0].T
 
 
 def _settle(
