@@ -22,6 +22,8 @@ class Reference:
             drawn over many orders of magnitude.
         broad: share of the records that is drawn over many orders of magnitude all the same.
         accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
+        most: the largest pool that a basis is chosen from.
+        source: draws records, `(rng, size) -> {field: (size, *shape)}`, instead of the domains.
     """
 
     fields: Mapping[str, Field]
@@ -30,6 +32,8 @@ class Reference:
     scale: Mapping[str, np.ndarray] = field(default_factory=dict)
     broad: float = 0.0
     accept: Callable[[Records], np.ndarray] | None = None
+    most: int = 1024
+    source: Callable[[np.random.Generator, int], Records] | None = None
 
     def draw(self, rng: np.random.Generator, size: int) -> Records:
         """`size` records, `{field: (size, *shape)}`.
@@ -57,6 +61,8 @@ class Reference:
         return kept
 
     def _draw(self, rng: np.random.Generator, size: int) -> Records:
+        if self.source is not None:
+            return self.source(rng, size)
         records: Records = {}
         if self.known:
             count = _count(self.known)

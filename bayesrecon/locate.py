@@ -8,6 +8,7 @@ recovered with the records of the pass before.
 from collections.abc import Callable
 from dataclasses import replace
 
+import jax
 import numpy as np
 
 from bayesrecon.anchors import Reference
@@ -16,10 +17,12 @@ from bayesrecon.embedding import Embedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.solve import Fit, find_basis, fit
 from bayesrecon.statistics import components, moments
-from bayesrecon.types import Records
+from bayesrecon.types import Records, simulated
 
 _PASSES = 8
 _SETTLED = 0.15  # change of centre and scale, in units of the scale, that ends the search
+_ONE = 128  # pool for a release of a single record: what so many others do not span of it is below the noise
+_PREDICTED = 256  # records simulated to see where they lie
 _ATOMS = 2048
 _MOST, _LEAST = 3.0, 1e-9  # information of a plausible record, in units of the whole data's
 _BLIND = 1e-3  # a record with this little of a typical record's information cannot help to find the data
@@ -39,6 +42,12 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
     """
     atoms = np.linspace(0, embedding.release.size - 1, min(embedding.release.size, _ATOMS)).astype(int)
     reference = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
+    if attacker.total == 1:
+        reference = replace(reference, most=_ONE)
+        predicted = _predictive(embedding, attacker, rng)
+        if predicted is not None:
+            spectrum = find_basis(embedding, predicted, rng)[0]
+            return predicted, spectrum.rank if spectrum.gap else None
     spectrum = find_basis(embedding, reference, rng)[0]
     rank = spectrum.rank if spectrum.gap else None
     if all(f in attacker.known for f in attacker.fields):
@@ -50,6 +59,27 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
 
         return follow_moments(solve, reference, attacker), rank
     return _follow_measure(embedding, reference, attacker, rng, atoms), None
+
+
+def _predictive(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) -> Reference | None:
+    """Where a single record lies is what the posterior predicts; None where the model does not draw all its fields."""
+    model, theta = embedding.release.model, np.asarray(embedding.release.theta)
+    blank = {k: f.domain.draw(rng, (1, *f.shape), 0.0, 1.0).astype(f.domain.dtype) for k, f in attacker.fields.items()}
+    if attacker.known or model.simulate is None:
+        return None
+
+    def source(rng: np.random.Generator, size: int) -> Records:
+        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), size)
+        drawn = simulated(model, theta[rng.integers(len(theta), size=size)], blank, keys)
+        return {k: np.asarray(v)[:, 0] for k, v in drawn.items()}
+
+    if any((np.ptp(v, axis=0) == 0).any() for v in source(rng, _ONE).values()):
+        return None
+    # Series that explode are no candidates: their information is far from one.
+    law = Reference(attacker.fields, accept=_plausible(_judge(embedding), _LEAST), most=_ONE, source=source)
+    some = law.draw(rng, _PREDICTED)
+    centre, scale = ({k: f(v, axis=0) for k, v in some.items()} for f in (np.mean, np.std))
+    return replace(law, centre=centre, scale=scale)
 
 
 def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, attacker: Knowledge) -> Reference:
@@ -101,8 +131,7 @@ def _follow_measure(
 ) -> Reference:
     """No finite rank: the non-negative measure that matches the target within its noise, on a pool that
     closes in on it and never stops looking elsewhere."""
-    # The metric in which the private records' information adds up to about one, whatever metric the solve uses.
-    judge = replace(embedding, metric=metric_factor(embedding.release, "covariance"), progress=None)
+    judge = _judge(embedding)
     sd: dict[str, np.ndarray] = {}
     reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
     for _ in range(2 * _PASSES):
@@ -124,6 +153,11 @@ def _follow_measure(
         ):
             break
     return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
+
+
+def _judge(embedding: Embedding) -> Embedding:
+    """In the metric in which the private records' information adds up to about one, whatever the solve uses."""
+    return replace(embedding, metric=metric_factor(embedding.release, "covariance"), progress=None)
 
 
 def _plausible(judge: Embedding, least: float) -> Callable[[Records], np.ndarray]:

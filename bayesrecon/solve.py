@@ -12,7 +12,7 @@ from bayesrecon.joint import JointEmbedding
 from bayesrecon.spectrum import Spectrum, decompose
 from bayesrecon.types import PseudoData, Records
 
-_SMALLEST_POOL, _LARGEST_POOL, _PROBES = 64, 1024, 512
+_SMALLEST_POOL, _PROBES = 64, 512
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 
@@ -95,7 +95,7 @@ def find_basis(
     levels = [len(f.domain.levels) for name, f in reference.fields.items() if name not in reference.known]
     # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
     groups = _PER_LEVEL * max(levels, default=0)
-    pool, largest = max(_SMALLEST_POOL, expected + expected // 4 + 16, groups), max(_LARGEST_POOL, groups)
+    pool, largest = max(_SMALLEST_POOL, expected + expected // 4 + 16, groups), max(reference.most, groups)
     while True:
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)

@@ -272,3 +272,10 @@ class PseudoData:
 
     weights: Any
     records: Records
+
+
+@functools.partial(jax.jit, static_argnames="model")
+def simulated(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+    """Records `{field: (S, M, *shape)}` with their responses drawn anew, for S parameters `(S, d)` and keys."""
+    simulate: Any = model.simulate
+    return jax.vmap(lambda t, key: simulate(model.constrain(t), records, key))(theta, keys)

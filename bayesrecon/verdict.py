@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,13 @@ from bayesrecon.types import Records, Release
 
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
-_SERIES_DRAWS = 2000  # of a series, each of which costs a pass through it
+_NORMAL = 1.959964
+_SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
+_AVERAGES: dict[str, Callable[[str, Any], Any]] = {
+    "mean": lambda k, z: z[k].mean(),
+    "mean square": lambda k, z: (z[k] ** 2).mean(),
+    "lag-1 product": lambda k, z: (z[k][1:] * z[k][:-1]).mean(),
+}
 _MOST_ROWS = 12_000  # known rows that are solved for one by one
 
 
@@ -211,41 +218,57 @@ def _statistics(release: Release, truth: Records, design: Sequence[str], progres
 
 
 def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
-    """One record that is the whole series: how much of it does its kernel show?"""
+    """One record that is the whole series: which of its entries and averages does its kernel show?"""
     from bayesrecon.recovery import recover
 
     fields = release.model.fields
+    averages = {
+        f"{what} of {k}": partial(f, k)
+        for k, v in truth.items()
+        if v.ndim == 2 and v.shape[1] > 2
+        for what, f in _AVERAGES.items()
+    }
     real = [k for k, f in fields.items() if f.domain.kind in ("real", "interval")]
     # Far from any data a likelihood of a whole series overflows; the widest interval that works is stated.
     for half in _WITHIN:
         ends = {k: (max(fields[k].domain.low, -half), min(fields[k].domain.high, half)) for k in real}
         try:
-            result = recover(release, total=1, bounds=ends if np.isfinite(half) else None, progress=progress)
+            within = ends if np.isfinite(half) else None
+            result = recover(release, statistics=averages, total=1, bounds=within, progress=progress)
         except BayesreconError:
             if half == _WITHIN[-1]:
                 raise
         else:
             break
-    rows = [row for row in result if row.name.startswith("mean(")]
-    flat = {}
-    for name, value in truth.items():
-        for index in np.ndindex(value.shape[1:]):
+    one = {k: v[0] for k, v in truth.items()}
+    entries = {}
+    for name, value in one.items():
+        for index in np.ndindex(value.shape):
             label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
-            flat[f"mean({label})"] = float(value[(0, *index)])
-    seen = [row for row in rows if row.estimate is not None]
-    errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen if row.name in flat])
-    spread = np.std(list(flat.values()))
+            entries[f"mean({label})"] = float(value[index])
+    overall = {f"mean({name})": float(f(one)) for name, f in averages.items()}
+    rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
+    flat = entries | overall
+    seen = [row for row in rows if row.verdict == "determined"]
+    known = [row for row in wide if row.estimate is not None]
+    errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
+    spread = np.std([flat[row.name] for row in rows])
     kind = "" if result.gap else ", decaying"
     kind += f", values within {half:g}" if np.isfinite(half) else ""
+    said = [f"RMSE {np.sqrt(np.mean(errors**2)):.3g}"] if seen else []
+    if known:
+        z = [_NORMAL * abs((r.estimate or 0) - flat[r.name]) / ((r.upper or 0) - (r.lower or 0)) * 2 for r in known]
+        said.append(f"averages' largest z {max(z):.1f}")
+    shown = "".join(f"; {row.name[5:-1]} {row.estimate:.3g} ({flat[row.name]:.3g})" for row in known)
     return {
-        "recovered": f"{len(seen)} of {len(rows)} entries; rank {result.rank}{kind}",
-        "error": f"RMSE {np.sqrt(np.mean(errors**2)):.3g}" if len(errors) else "",
+        "recovered": f"{len(seen)} of {len(rows)} entries{shown}; rank {result.rank}{kind}",
+        "error": "; ".join(said),
         "expected": f"{np.sqrt(np.mean([(row.se or 0) ** 2 for row in seen])):.3g}" if seen else "",
         "floor": "",
         "naive": f"RMSE {spread:.3g}",
         "verdict": "entries of the series"
         if seen
-        else "does not factorise: functions of the whole series, no entry of it",
+        else f"does not factorise: {'averages' if known else 'functions'} of the whole series, no entry of it",
     }
 
 

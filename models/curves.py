@@ -94,7 +94,10 @@ def gp_regr(x: Sequence[float] = _PLACES) -> Model:
             white = forward_substitution(factor, values)
             return -0.5 * jnp.sum(white**2) - jnp.sum(jnp.log(jnp.diagonal(factor)))
 
-        law = Law(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),))
+        def draw(key: Any) -> Any:
+            return jax.random.normal(key, (y.shape[0], len(places))) @ factor.T
+
+        law = Law(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw)
         observe("y", law, y, y.shape[0])
 
     settings = {"x": tuple(map(float, places))}

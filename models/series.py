@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,9 +21,13 @@ from bayesrecon.types import Model, Records
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _series_law(log_density: Callable[[Any], Any], count: int, length: int) -> Law:
-    """Law of `count` independent series, from the log density of one."""
-    return Law(jax.vmap(log_density), constraints.real_vector, (count,), (length,))
+def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> Law:
+    """Law of `count` independent series, from the log density of one and how one is drawn, `(key) -> (length,)`."""
+
+    def draw_all(key: Any) -> Any:
+        return jax.vmap(draw)(jax.random.split(key, count))
+
+    return Law(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
 
 
 def _normal(error: Any, scale: Any) -> Any:
@@ -49,7 +54,15 @@ def arma11(length: int = 200) -> Model:
             _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
             return _normal(errors, sigma).sum()
 
-        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+        def draw(key: Any) -> Any:
+            def step(state: tuple[Any, Any], error: Any) -> tuple[Any, Any]:
+                value = mu + phi * state[0] + theta * state[1] + error
+                return (value, error), value
+
+            errors = sigma * jax.random.normal(key, (length,))
+            return jax.lax.scan(step, (jnp.asarray(mu), jnp.zeros(())), errors)[1]
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
     return from_numpyro(program, {"y": (length,)}, name="arma11", settings={"length": length})
 
@@ -78,7 +91,14 @@ def garch11(length: int = 200, sigma1: float = 0.5) -> Model:
             _, later = jax.lax.scan(step, first, shock)
             return _normal(series - mu, jnp.sqrt(jnp.concatenate([first[None], later]))).sum()
 
-        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+        def draw(key: Any) -> Any:
+            def step(variance: Any, noise: Any) -> tuple[Any, Any]:
+                error = jnp.sqrt(variance) * noise
+                return alpha0 + alpha1 * error**2 + beta1 * variance, mu + error
+
+            return jax.lax.scan(step, jnp.full((), sigma1**2), jax.random.normal(key, (length,)))[1]
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
     return from_numpyro(
         program,
@@ -115,6 +135,18 @@ def _forward(emission: Any, transition: Any) -> Any:
     return jax.scipy.special.logsumexp(last)
 
 
+def _states(key: Any, first: Any, transition: Any, length: int) -> Any:
+    """States of a chain, `(length,)`, the first with probabilities in proportion to `first`."""
+    begin, *later = jax.random.split(key, length)
+
+    def step(state: Any, at: Any) -> tuple[Any, Any]:
+        state = jax.random.categorical(at, jnp.log(transition[state]))
+        return state, state
+
+    start = jax.random.categorical(begin, jnp.log(first))
+    return jnp.concatenate([start[None], jax.lax.scan(step, start, jnp.stack(later))[1]])
+
+
 def _increasing(name: str, means: tuple[float, ...], positive: bool) -> Any:
     """An increasing vector whose entries have unit normal densities around `means`, not normalised."""
     support = constraints.positive_ordered_vector if positive else constraints.ordered_vector
@@ -133,7 +165,11 @@ def hmm_example(length: int = 100) -> Model:
         def log_density(series: Any) -> Any:
             return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
 
-        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+        def draw(key: Any) -> Any:
+            one, two = jax.random.split(key)
+            return mu[_states(one, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(two, (length,))
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
     return from_numpyro(program, {"y": (length,)}, name="hmm_example", settings={"length": length})
 
@@ -159,12 +195,26 @@ def _hmm_drive(name: str, length: int, rows: Any, scales: tuple[float, float] | 
         law = Law(lambda values: jax.vmap(log_density)(values, v), constraints.real_vector, (u.shape[0],), (length,))
         observe("u", law, u, u.shape[0])
 
+    def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:
+        def one(key: Any) -> dict[str, Any]:
+            states, *keys = jax.random.split(key, 3)
+            at = _states(states, jnp.ones(2), jnp.stack([params["theta1"], params["theta2"]]), length)
+            means = params["phi"][at], params["lambda"][at]
+            if scales is None:
+                found = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
+            else:
+                found = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
+            return dict(zip(("u", "v"), found, strict=True))
+
+        return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
+
     legal = "positive" if scales is None else "real"
     settings: dict[str, Any] = {"length": length, "rows": tuple(map(tuple, prior.tolist()))}
     if scales is not None:
         settings |= {"tau": scales[0], "rho": scales[1]}
     record = {"u": (length,), "v": (length,)}
-    return from_numpyro(program, record, domain={"u": legal, "v": legal}, name=name, settings=settings)
+    model = from_numpyro(program, record, domain={"u": legal, "v": legal}, name=name, settings=settings)
+    return replace(model, simulate=simulate)  # the program's one observed site stands for both columns
 
 
 def hmm_drive_0(length: int = 416, rows: Any = _ROWS) -> Model:
@@ -191,7 +241,12 @@ def hmm_gaussian(length: int = 500, states: int = 3) -> Model:
             emission = _normal(series[:, None] - mu, sigma)
             return _forward(emission.at[0].add(jnp.log(first)), transition)
 
-        observe("y", _series_law(log_density, y.shape[0], length), y, y.shape[0])
+        def draw(key: Any) -> Any:
+            one, two = jax.random.split(key)
+            at = _states(one, first, transition, length)
+            return mu[at] + sigma[at] * jax.random.normal(two, (length,))
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
     settings = {"length": length, "states": states}
     return from_numpyro(program, {"y": (length,)}, name="hmm_gaussian", settings=settings)

@@ -12,7 +12,7 @@ TINY = {"own_model.py": ["--draws", "100"], "kidscore_figures.py": ["--steps", "
 NEEDS_DATABASE = {"eight_schools.py", "kidscore_figures.py"}
 
 
-SLOW = {"kidscore_figures.py"}
+SLOW = {"kidscore_figures.py", "own_model.py"}
 EXAMPLES = [
     pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (p.name in SLOW))
     for p in sorted((ROOT / "examples").glob("*.py"))

@@ -1,5 +1,6 @@
 """Series, curves and capture histories: densities by SciPy, and every posterior that has reference draws."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from bayesrecon.models import curves, load, occupancy, series, shipped
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.database import has_reference_draws, posterior_names
 from bayesrecon.precision import x64
+from bayesrecon.score import gradients
+from bayesrecon.types import simulated
 
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 
@@ -252,11 +255,29 @@ def draw_records(model, size):
     return z
 
 
+DRAWN = ("arma11", "garch11", "gp_regr", "hmm_drive_0", "hmm_drive_1", "hmm_example", "hmm_gaussian")
+
+
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ORACLES])
 def test_density_of_the_published_program_and_map_of_its_draws(name):
     oracle, settings = ORACLES[name]
     model = load(name, **settings)
     check_density(model, oracle, draw_records(model, 8), spread=0.5, atol=TOLERANCE.get(name, 1e-8))
+
+
+@pytest.mark.parametrize("name", ["arma11", *(pytest.param(n, marks=pytest.mark.slow) for n in DRAWN[1:])])
+def test_series_are_drawn_from_the_law_whose_density_is_given(name):
+    """The score of records drawn at theta has mean zero at theta."""
+    model = load(name, **ORACLES[name][1])
+    with x64():
+        rng = np.random.default_rng(4)
+        theta = np.tile(0.3 * rng.standard_normal(model.dimension), (600, 1))
+        blank = {k: np.ones((1, *f.shape)) for k, f in model.fields.items()}
+        drawn = simulated(model, theta, blank, jax.random.split(jax.random.key(1), 600))
+        scores = np.asarray(gradients(model, theta[0], {k: v[:, 0] for k, v in drawn.items()}))
+    z = scores.mean(axis=0) / (scores.std(axis=0) / np.sqrt(600) + 1e-12)
+    assert np.abs(z).max() < 4.5
+    assert (scores.std(axis=0) > 1e-6).all()
 
 
 def test_every_model_of_these_families_has_an_oracle():

@@ -1,7 +1,6 @@
 """Legal values of every row, their coordinates, and what the model itself says of them."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import scipy.sparse
 from bayesrecon.records.rows import Rows, combinations, coordinates_of, log_likelihoods
 from bayesrecon.records.slots import Slots
 from bayesrecon.score import slopes
-from bayesrecon.types import Model, Records, Release
+from bayesrecon.types import Records, Release, simulated
 
 _ATOMS = 12  # draws on which coordinates are computed
 _PRIOR = 64  # draws over which the model's own opinion is averaged
@@ -141,20 +140,13 @@ def naive_guess(
         return guess
     before = rows.base()
     keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _SIMULATED)
-    drawn = _simulated(model, mean, before, keys)
+    drawn = simulated(model, np.tile(mean, (_SIMULATED, 1)), before, keys)
     for name, spec in rows.unknown.items():
         expected = np.asarray(drawn[name], float).mean(axis=0)
         # A field that is never observed by the model keeps its base value: no guess.
         if not np.array_equal(expected, before[name]):
             guess[name] = np.round(expected) if spec.domain.discrete else expected
     return guess
-
-
-@partial(jax.jit, static_argnames="model")
-def _simulated(model: Model, theta: Any, records: Records, keys: Any) -> Records:
-    simulate: Any = model.simulate
-    params = model.constrain(theta)
-    return jax.vmap(lambda key: simulate(params, records, key))(keys)
 
 
 def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:
