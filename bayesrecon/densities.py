@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy.linalg
 
 from bayesrecon.anchors import Reference
 from bayesrecon.coordinates import metric_factor
@@ -38,10 +39,30 @@ from bayesrecon.types import Model, Release
 _POINTS = 512  # parameter vectors on which the basis is built
 _PROBES = 512
 _FEW = 64  # draws below which a decaying spectrum is not attacked
-_TRIALS = 60  # of a remedy, measured or predicted
+_TRIALS, _EQUATIONS = 200, 400_000  # of a remedy, predicted and measured: at most, and as the draws allow
+_FEWEST = 80
+_DITHER = 2.0  # how far the totals are moved for a new trial, as seen in the log densities, in steps of the rounding
 _MOST = 20_000  # draws at even distances that are used
+_STORED = 1.0  # the same of the last of them, which storing the value takes
 _ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
 _Z95 = 1.959964
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A remedy tried many times.
+
+    Attributes:
+        predicted: `(S,)` root mean squared error that should remain, from theory.
+        estimates: `(R, S)` what the attack gave in each trial.
+    """
+
+    predicted: np.ndarray
+    estimates: np.ndarray
+
+    def measured(self, now: np.ndarray, se: np.ndarray) -> np.ndarray:
+        """Root mean squared error `(S,)`: how far the estimates move, and the error `se` that they have `now`."""
+        return np.sqrt(np.mean((self.estimates - now) ** 2, axis=0) + se**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +78,7 @@ class DensityRecovery:
             model's log density at these draws.
         bounded: whether the estimates lie between the rounding intervals (else least squares).
         draws: how many log densities were used.
+        step: `(T,)` unit in which errors of the log densities are measured: of the last digit that was printed.
         given, values, design, totals: the regression: `given` less the prior is `values = c + design @ totals`.
         statistics: from totals of the basis `(r,)` to the determined statistics `(S,)`.
     """
@@ -68,6 +90,7 @@ class DensityRecovery:
     misfit: float
     bounded: bool
     draws: int
+    step: np.ndarray
     given: np.ndarray
     design: np.ndarray
     values: np.ndarray
@@ -82,36 +105,53 @@ class DensityRecovery:
         """The statistics that are determined, as `statistics` gives them."""
         return tuple(row.name for row in self.rows if row.estimate is not None)
 
-    def tried(self, count: int | None, digits: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Errors `(S,)` to expect, and errors that remain, when values are rounded and draws are thinned.
+    def tried(self, count: int | None, digits: int | None, rng: np.random.Generator) -> Tried:
+        """What would be left if draws were thinned, or values rounded.
 
-        Expected: from the design alone, values of the fitted totals with rounding errors drawn from their uniform law.
-        Remaining: the released values are rounded and solved for again; errors are taken about the present estimates.
-        With fewer draws each trial takes other ones. With all of them each moves the constant in the log density,
-        which is free, by part of a step, so that the rounding errors are new.
+        Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
+        totals and the errors that the file's numbers carry now. Measured: on the released values. A trial of
+        thinning takes draws at random. A trial of rounding moves the totals by a known amount, less than the log
+        density itself varies, before the numbers are cut: the rounding errors are then new ones, and the amount is
+        taken off again. (A shift of the constant alone would renew one number only, for all draws.)
 
         Args:
             count: draws to keep, all by default.
-            digits: significant digits to keep.
+            digits: significant digits to keep, as they are by default.
         """
-        expected, real = [], []
-        step = len(self.given) // count if count else 1
-        for trial in range(_TRIALS):
-            kept = np.arange(trial % step, len(self.given), step)[: count or None]
-            given, design = self.given[kept], self.design[kept]
-            shift = 0.0 if count else rng.uniform(-0.5, 0.5) * float(np.median(decimal_step(given, digits)))
-            moved = round_to(given + shift, digits)
-            width = decimal_step(moved, digits)
-            real.append((design, moved - (given - self.values[kept]), width))
-            expected.append((design, design @ self.totals + rng.uniform(-0.5, 0.5, len(kept)) * width, width))
-            if count and trial + 1 == step:
-                break
-        return self._errors(expected), self._errors(real)
+        size = count or len(self.given)
+        trials = int(np.clip(_EQUATIONS // size, _FEWEST, _TRIALS))
+        base = self.given - self.values
+        fitted, whole = self.values.mean() + self.design @ self.totals, np.arange(len(self.given))
+        q, r = np.linalg.qr(self.design)
+        step = self.step if digits is None else decimal_step(self.given, digits)
+        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(q))
+        simulated, real = [], []
+        for _ in range(trials):
+            kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
+            moved = np.zeros(len(self.totals)) if digits is None else scipy.linalg.solve_triangular(
+                r, far / np.sqrt(len(r)) * rng.normal(size=len(r))
+            )
+            design = self.design[kept]
+            for results, values in ((simulated, fitted + self._errors(rng)), (real, self.values)):
+                seen = (values + base + self.design @ moved)[kept]
+                seen, width = (seen, step[kept]) if digits is None else _cut(seen, digits)
+                values = seen - base[kept]
+                found = _settle(design, values, width, digits is not None or self.bounded, start=self.totals + moved)
+                results.append(self.statistics(found.coefficients - moved))
+        predicted = np.sqrt(np.mean((np.array(simulated) - self.statistics(self.totals)) ** 2, axis=0))
+        return Tried(predicted, np.array(real))
 
-    def _errors(self, trials: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> np.ndarray:
-        centre = self.statistics(self.totals)
-        found = [self.statistics(_settle(*trial, self.bounded).coefficients) for trial in trials]
-        return np.sqrt(np.mean((np.array(found) - centre) ** 2, axis=0))
+    def _errors(self, rng: np.random.Generator) -> np.ndarray:
+        """Errors `(T,)` as the numbers carry them: of rounding, or of arithmetic, whose size the residuals tell."""
+        if self.resolution.digits:
+            return rng.uniform(-0.5, 0.5, len(self.step)) * self.step
+        return max(self.misfit, _STORED / _ARITHMETIC) * self.step / np.sqrt(12) * rng.normal(size=len(self.step))
+
+
+def _cut(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values as printed with so many digits, and the unit of the last one."""
+    cut = round_to(values, digits)
+    return cut, decimal_step(cut, digits)
 
 
 @in_float64
@@ -200,6 +240,7 @@ def recover_from_log_density(
         misfit=regression.misfit,
         bounded=regression.bounded,
         draws=len(values),
+        step=step,
         given=given,
         design=design,
         values=values,
@@ -269,9 +310,12 @@ def _settle(
     step: np.ndarray,
     bounded: bool,
     rng: np.random.Generator | None = None,
+    start: np.ndarray | None = None,
 ) -> Regression:
     """The totals from the values: between the rounding intervals where rounding is all there is."""
-    return rounded(design, values, step, rng) if bounded else least_squares(design, values, step / np.sqrt(12))
+    if bounded:
+        return rounded(design, values, step, rng, start)
+    return least_squares(design, values, step / np.sqrt(12), relative=True)
 
 
 def _points(release: Release, rng: np.random.Generator) -> Release:

@@ -68,18 +68,21 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[
     at = [found.names.index(name) for name in names]
     digits = found.resolution.digits or 17
     plans = [(f"round the log density to {k} digits", None, k) for k in _ROUNDINGS if k < digits]
-    if found.resolution.digits:
-        few = [t for t in _THINNINGS if found.rank + 12 <= t and 16 * t <= found.draws]
-        plans += [(f"keep {t} draws", t, digits) for t in few]
+    few = [t for t in _THINNINGS if found.rank + 12 <= t and 3 * t <= found.draws]
+    plans += [(f"keep {t} draws", t, None) for t in few]
+    estimates = np.array([row.estimate for row in found.rows if row.name in found.names])
+    errors = np.array([now[name] or 0.0 for name in found.names])
     for action, count, k in plans:
-        step = decimal_step(found.given, k)
         # Where a step swallows the whole variation nothing is left to attack.
-        if np.median(step) > 4 * found.given.std():
+        if k is not None and np.median(decimal_step(found.given, k)) > 4 * found.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
-        predicted, measured = found.tried(count, k, rng)
+        tried = found.tried(count, k, rng)
+        measured = tried.measured(estimates, errors)
         for i, name in zip(at, names, strict=True):
-            remedies.append(Remedy(action, name, now[name], float(predicted[i]), float(measured[i])))
+            trials = tried.estimates[:, i]
+            predicted, left = float(tried.predicted[i]), float(measured[i])
+            remedies.append(Remedy(action, name, now[name], predicted, left, trials=trials))
     return remedies
 
 
