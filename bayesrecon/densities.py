@@ -60,9 +60,9 @@ class Tried:
     predicted: np.ndarray
     estimates: np.ndarray
 
-    def measured(self, now: np.ndarray, se: np.ndarray) -> np.ndarray:
-        """Root mean squared error `(S,)`: how far the estimates move, and the error `se` that they have `now`."""
-        return np.sqrt(np.mean((self.estimates - now) ** 2, axis=0) + se**2)
+    def measured(self, now: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Root mean squared error `(S,)`: how far the estimates move, and the `errors` that they have `now`."""
+        return np.sqrt(np.nanmean((self.estimates - now) ** 2, axis=0) + errors**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +79,8 @@ class DensityRecovery:
         bounded: whether the estimates lie between the rounding intervals (else least squares).
         draws: how many log densities were used.
         step: `(T,)` unit in which errors of the log densities are measured: of the last digit that was printed.
-        given, values, design, totals: the regression: `given` less the prior is `values = c + design @ totals`.
-        statistics: from totals of the basis `(r,)` to the determined statistics `(S,)`.
+        given, values, design, regression: `given` less the prior is `values = c + design @ totals`, solved for totals.
+        read: from a solution to the determined statistics `(S,)`.
     """
 
     rows: tuple[Row, ...]
@@ -94,16 +94,24 @@ class DensityRecovery:
     given: np.ndarray
     design: np.ndarray
     values: np.ndarray
-    totals: np.ndarray
-    statistics: Callable[[np.ndarray], np.ndarray]
+    regression: Regression
+    read: Callable[[Regression], np.ndarray]
 
     def __getitem__(self, name: str) -> Row:
         return next(row for row in self.rows if row.name == name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The statistics that are determined, as `statistics` gives them."""
+        """The statistics that are determined, in the order of `read`."""
         return tuple(row.name for row in self.rows if row.estimate is not None)
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Their errors `(S,)`: standard errors, and what the log densities do not show of them."""
+        rows = [row for row in self.rows if row.estimate is not None]
+        ends = np.array([(row.upper or 0.0) - (row.lower or 0.0) for row in rows])
+        se = np.array([row.se or 0.0 for row in rows])
+        return np.hypot(se, np.maximum(0.5 * ends - _Z95 * se, 0.0))
 
     def tried(self, count: int | None, digits: int | None, rng: np.random.Generator) -> Tried:
         """What would be left if draws were thinned, or values rounded.
@@ -118,30 +126,31 @@ class DensityRecovery:
             count: draws to keep, all by default.
             digits: significant digits to keep, as they are by default.
         """
-        size = count or len(self.given)
-        trials = int(np.clip(_EQUATIONS // size, _FEWEST, _TRIALS))
+        totals, rank = self.regression.coefficients, len(self.regression.coefficients)
+        trials = int(np.clip(_EQUATIONS // (count or len(self.given)), _FEWEST, _TRIALS if self.gap else _FEWEST))
         base = self.given - self.values
-        fitted, whole = self.values.mean() + self.design @ self.totals, np.arange(len(self.given))
-        q, r = np.linalg.qr(self.design)
+        fitted, whole = self.values.mean() + self.design @ totals, np.arange(len(self.given))
+        r = np.linalg.qr(self.design, mode="r")
         step = self.step if digits is None else decimal_step(self.given, digits)
-        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(q))
+        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(whole) / rank)
         simulated, real = [], []
         for _ in range(trials):
             kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
-            moved = np.zeros(len(self.totals)) if digits is None else scipy.linalg.solve_triangular(
-                r, far / np.sqrt(len(r)) * rng.normal(size=len(r))
-            )
-            design = self.design[kept]
-            for results, values in ((simulated, fitted + self._errors(rng)), (real, self.values)):
+            design, moved = self.design[kept], np.zeros(rank)
+            if digits is not None:
+                moved = scipy.linalg.solve_triangular(r, far * rng.normal(size=rank))
+            for results, values in ((simulated, fitted + self._noise(rng)), (real, self.values)):
                 seen = (values + base + self.design @ moved)[kept]
                 seen, width = (seen, step[kept]) if digits is None else _cut(seen, digits)
-                values = seen - base[kept]
-                found = _settle(design, values, width, digits is not None or self.bounded, start=self.totals + moved)
-                results.append(self.statistics(found.coefficients - moved))
-        predicted = np.sqrt(np.mean((np.array(simulated) - self.statistics(self.totals)) ** 2, axis=0))
+                bounded = self.gap and (digits is not None or self.bounded)
+                found = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
+                results.append(self.read(replace(found, coefficients=found.coefficients - moved)))
+        centre = self.read(self.regression)
+        hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
+        predicted = np.sqrt(np.nanmean((np.array(simulated) - centre) ** 2, axis=0) + hidden)
         return Tried(predicted, np.array(real))
 
-    def _errors(self, rng: np.random.Generator) -> np.ndarray:
+    def _noise(self, rng: np.random.Generator) -> np.ndarray:
         """Errors `(T,)` as the numbers carry them: of rounding, or of arithmetic, whose size the residuals tell."""
         if self.resolution.digits:
             return rng.uniform(-0.5, 0.5, len(self.step)) * self.step
@@ -224,13 +233,18 @@ def recover_from_log_density(
         reference = locate(located, attacker, rng)[0]
     solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
     library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
-    rows, beta = _rows(solved, library)
+    parts = library.evaluate(solved.probes)
+    rows, beta = _rows(solved, library, parts)
     names = [row.name for row in rows if row.estimate is not None]
     by_name = {s.name: s for s in library.statistics}
 
-    def evaluate(totals: np.ndarray) -> np.ndarray:
-        parts = dict(zip(library.parts, totals @ beta, strict=True))
-        return np.array([by_name[name].value(parts) for name in names])
+    def read(other: Regression) -> np.ndarray:
+        if not solved.spectrum.gap:
+            # How far coefficients are trusted depends on their errors.
+            again = {row.name: row.estimate for row in _rows(_weighed(solved, other), library, parts)[0]}
+            return np.array([again.get(name) for name in names], float)
+        found = dict(zip(library.parts, other.coefficients @ beta, strict=True))
+        return np.array([by_name[name].value(found) for name in names])
 
     return DensityRecovery(
         rows=rows,
@@ -244,14 +258,13 @@ def recover_from_log_density(
         given=given,
         design=design,
         values=values,
-        totals=regression.coefficients,
-        statistics=evaluate,
+        regression=regression,
+        read=read,
     )
 
 
-def _rows(solved: Fit, library: Library) -> tuple[tuple[Row, ...], np.ndarray]:
-    """Statistics with their errors, and the parts' coefficients in the basis `(r, P)`."""
-    parts = library.evaluate(solved.probes)
+def _rows(solved: Fit, library: Library, parts: np.ndarray) -> tuple[tuple[Row, ...], np.ndarray]:
+    """Statistics with their errors, and the coefficients in the basis `(r, P)` of their parts `(Q, P)` at probes."""
     projection = solved.project(parts)
     beta = projection.beta
     totals = solved.moments.target @ beta
@@ -294,14 +307,22 @@ def _solve(
     design = design - design.mean(axis=0)
     found = _settle(design, values, step, bounded, rng)
     totals, covariance = found.coefficients, found.covariance
-    fit = Fit(embedding, spectrum, basis, Moments(covariance, totals, covariance), probes, cross, totals, None, 1.0)
-    if spectrum.gap:
-        return fit, design, found
+    moments = Moments(covariance, totals, covariance)
+    fit = Fit(embedding, spectrum, basis, moments, probes, cross, totals, None, 1.0)
+    return _weighed(fit, found), design, found
+
+
+def _weighed(fit: Fit, found: Regression) -> Fit:
+    """The fit with other totals and, without a gap, with their errors weighed against what is left unseen."""
+    totals, covariance = found.coefficients, found.covariance
+    fit = replace(fit, moments=Moments(covariance, totals, covariance), y=totals, ridge=None, size=1.0)
+    if fit.spectrum.gap:
+        return fit
     for _ in range(2):
         fit = replace(fit, ridge=covariance)
-        ones = fit.project(np.ones((len(cross), 1)))
+        ones = fit.project(np.ones((len(fit.cross), 1)))
         fit = replace(fit, size=max(1.0, float(abs(totals @ ones.beta[:, 0]))))
-    return fit, design, found
+    return fit
 
 
 def _settle(

@@ -4,9 +4,9 @@ Rounding is not normal noise: it is bounded. `|y_t - c - g_t a| <= h` for all t 
 whose width shrinks as one over the number of equations, where least squares improve as one over its square root. The
 analytic centre of the polytope is the estimate, and the spread of points drawn evenly from it (hit-and-run) the error.
 
-Numbers that carried another error before they were rounded can leave the polytope empty. Its walls are then moved apart,
-past the point where it opens by as much again: the wider it must be, the nearer its centre is to least squares, which
-are what remains where the noise has no bound at all.
+Numbers that carried another error before they were rounded can leave the polytope empty. Its walls are then moved
+apart, past the point where it opens by as much again: the wider it must be, the nearer its centre is to least squares,
+which are what remains where the noise has no bound at all.
 """
 
 from dataclasses import dataclass
@@ -35,9 +35,7 @@ class Regression:
     bounded: bool = False
 
 
-def least_squares(
-    design: np.ndarray, values: np.ndarray, noise: np.ndarray, *, relative: bool = False
-) -> Regression:
+def least_squares(design: np.ndarray, values: np.ndarray, noise: np.ndarray, *, relative: bool = False) -> Regression:
     """Weighted least squares.
 
     Args:

@@ -23,7 +23,7 @@ import bayesrecon
 from bayesrecon.anchors import Reference
 from bayesrecon.densities import even, recover_from_log_density
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.evaluate.audit import score_records
+from bayesrecon.evaluate.audit import match_records
 from bayesrecon.models import load, shipped
 from bayesrecon.posteriors import from_posteriordb, nuts
 from bayesrecon.posteriors.database import open_database, read_data
@@ -122,7 +122,7 @@ def pointwise(release, records):
         theta, noise = np.asarray(fit.theta), resolution(columns).sd
         found = invert_columns(model, theta, columns, noise, around, np.random.default_rng(0))
     share = np.mean(np.all([np.abs(found.records[f] - data[f]) <= 0.01 * np.ptp(data[f]) for f in data], axis=0))
-    score = score_records(found.records, data)
+    score = match_records(found.records, data)
     print(
         f"  logistic, 3 covariates       {share:.1%} of 500 records within 1 % of each field's range "
         f"(one to one {score.share:.1%}, interval {score.lower:.1%} to {score.upper:.1%}, null {score.null:.1%})"

@@ -10,7 +10,7 @@ from bayesrecon.columns import summarise_columns
 from bayesrecon.densities import recover_from_log_density
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson, true_statistics
-from bayesrecon.evaluate.audit import column_of, score_records
+from bayesrecon.evaluate.audit import column_of, match_records
 from bayesrecon.models import load
 from bayesrecon.posteriors import Draws, from_draws
 from bayesrecon.precision import x64
@@ -270,12 +270,12 @@ def test_records_are_matched_one_to_one():
     rng = np.random.default_rng(0)
     data = {"x": rng.normal(size=80), "y": rng.normal(size=80)}
     order = rng.permutation(80)
-    score = score_records({k: v[order] for k, v in data.items()}, data)
+    score = match_records({k: v[order] for k, v in data.items()}, data)
     assert (score.matched, score.total, score.share, score.upper) == (80, 80, 1.0, 1.0)
     assert score.null < 0.2
     # Eighty guesses of one and the same record are one match.
-    assert score_records({k: np.full(80, v[0]) for k, v in data.items()}, data).matched == 1
-    nothing = score_records({k: v + 50 for k, v in data.items()}, data)
+    assert match_records({k: np.full(80, v[0]) for k, v in data.items()}, data).matched == 1
+    nothing = match_records({k: v + 50 for k, v in data.items()}, data)
     assert (nothing.matched, nothing.lower) == (0, 0.0)
 
 

@@ -63,7 +63,7 @@ def attack_log_densities(attack: Attack) -> tuple[list[Finding], list[str]]:
 def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[Remedy]:
     """Rounder log densities, and fewer draws of them."""
     remedies = []
-    now = {row.name: row.se for row in found.rows}
+    now = dict(zip(found.names, found.errors, strict=True))
     names = [name for name in found.names if now[name]][:_LISTED]
     at = [found.names.index(name) for name in names]
     digits = found.resolution.digits or 17
@@ -71,18 +71,17 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[
     few = [t for t in _THINNINGS if found.rank + 12 <= t and 3 * t <= found.draws]
     plans += [(f"keep {t} draws", t, None) for t in few]
     estimates = np.array([row.estimate for row in found.rows if row.name in found.names])
-    errors = np.array([now[name] or 0.0 for name in found.names])
     for action, count, k in plans:
         # Where a step swallows the whole variation nothing is left to attack.
         if k is not None and np.median(decimal_step(found.given, k)) > 4 * found.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
         tried = found.tried(count, k, rng)
-        measured = tried.measured(estimates, errors)
+        measured = tried.measured(estimates, found.errors)
         for i, name in zip(at, names, strict=True):
             trials = tried.estimates[:, i]
             predicted, left = float(tried.predicted[i]), float(measured[i])
-            remedies.append(Remedy(action, name, now[name], predicted, left, trials=trials))
+            remedies.append(Remedy(action, name, float(now[name]), predicted, left, trials=trials))
     return remedies
 
 

@@ -18,6 +18,7 @@ from bayesrecon.resolution import decimal_step, resolution, round_to
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
 _TRIED = 256  # records on which a remedy is measured
+_ERRORS, _REPEATS = 512, 16  # errors of which the median is taken, by thinning again and again where records are few
 _MOST_RECORDS = 2000  # that are solved for, evenly spread
 
 
@@ -45,7 +46,9 @@ def attack_log_likelihoods(attack: Attack) -> tuple[list[Finding], list[str]]:
                 f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the middle)"
             )
             continue
-        findings.append(_records_finding(attack, variable, found, fits, written.label, theta, columns, reference))
+        findings.append(
+            _records_finding(attack, variable, found, fits, written.label, theta, columns, noise, reference)
+        )
     return findings, warnings
 
 
@@ -57,6 +60,7 @@ def _records_finding(
     label: str,
     theta: np.ndarray,
     columns: np.ndarray,
+    noise: np.ndarray,
     reference: Reference,
 ) -> Finding:
     limits = attack.thresholds
@@ -83,7 +87,7 @@ def _records_finding(
         _record_items(found),
         (
             Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),
-            *(_pointwise_remedies(attack, found, fits, theta, columns, reference) if attack.remedies else ()),
+            *(_pointwise_remedies(attack, found, fits, theta, columns, noise, reference) if attack.remedies else ()),
         ),
         found.records,
         found.se,
@@ -92,12 +96,19 @@ def _records_finding(
 
 
 def _pointwise_remedies(
-    attack: Attack, found: PreImages, fits: np.ndarray, theta: np.ndarray, columns: np.ndarray, reference: Reference
+    attack: Attack,
+    found: PreImages,
+    fits: np.ndarray,
+    theta: np.ndarray,
+    columns: np.ndarray,
+    noise: np.ndarray,
+    reference: Reference,
 ) -> list[Remedy]:
     """Rounder columns and fewer draws: the error of a field over some records.
 
     Predicted from a linearisation about the recovered records: the response to the rounding errors that would be added,
-    and the standard errors that fewer draws would leave. Sizes of errors are judged by their median.
+    and the standard errors that fewer draws would leave; the size of the errors that columns carry now is that of their
+    residuals. Sizes of errors are judged by their median.
     """
     rng = attack.rng
     some = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
@@ -108,28 +119,46 @@ def _pointwise_remedies(
         return []
     start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})
     exact = _rows(found.records[field], some)
-    before = _typical(_rows(found.se[field], some) * rng.normal(size=exact.shape))
     written = resolution(columns)
+    # Standard errors never shrink with the residuals; arithmetic in a binary format is often better than assumed.
+    size = found.misfit[some] / np.maximum(1.0, found.misfit[some]) if written.digits is None else np.ones(len(some))
+    # A sampler that computed in single precision held its data so: the record before that cannot be known better.
+    held = np.spacing(exact.astype(np.float32)).astype(float) if written.label == "single precision" else 0.0
+
+    def errors(se: np.ndarray, repeats: int = 200) -> np.ndarray:
+        shape = (repeats, *exact.shape)
+        return size[:, None] * se * rng.normal(size=shape) + held * rng.uniform(-0.5, 0.5, shape)
+
+    now = errors(_rows(found.se[field], some))
+    before = typical_error(now)
     remedies = []
 
-    def attacked(values: np.ndarray, noise: np.ndarray) -> float:
+    def attacked(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
         again = invert_columns(attack.model, theta, values, noise, start, attack.rng, starts=3)
-        return _typical(_rows(again.records[field], np.arange(len(some))) - exact)
+        return _rows(again.records[field], np.arange(len(some)))
+
+    def remedy(action: str, predicted: float, trials: np.ndarray) -> Remedy:
+        # What the records were off before, the present ones do not show.
+        measured = float(np.hypot(typical_error(trials - exact), before))
+        return Remedy(action, field, before, predicted, measured, trials=trials, rows=some)
 
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[some], digits)
         moved = linear_response(attack.model, theta, found, some, values - columns[some], reference)
-        measured = attacked(values, decimal_step(values, digits) / np.sqrt(12))
-        remedies.append(Remedy(f"round to {digits} digits", field, before, _typical(moved[field]), measured))
+        predicted = typical_error(_rows(moved[field], np.arange(len(some))) + now)
+        trials = attacked(values, decimal_step(values, digits) / np.sqrt(12))
+        remedies.append(remedy(f"round to {digits} digits", predicted, trials[None]))
     for count in (t for t in _THINNINGS if 2 * t <= len(theta)):
-        kept = even(len(theta), count)
-        noise = np.full((len(some), len(theta)), 10 * IGNORED)  # draws left out weigh nothing; shapes stay as they are
-        noise[:, kept] = written.step[some][:, kept] / np.sqrt(12)
-        se = standard_errors(attack.model, theta, found, some, noise, reference)[field]
-        errors = _rows(se, np.arange(len(some)))[None] * rng.normal(size=(200, *exact.shape))
-        # The kept draws are part of all draws: their distance misses the error of the latter.
-        measured = float(np.hypot(attacked(columns[some], noise), before))
-        remedies.append(Remedy(f"keep {count} draws", field, before, _typical(errors), measured))
+        expected, trials = [], []
+        for _ in range(int(np.clip(_ERRORS // len(some), 1, _REPEATS))):
+            kept = rng.permutation(len(theta))[:count]
+            left = np.full((len(some), len(theta)), 10 * IGNORED)  # what is left out weighs nothing; shapes stay
+            left[:, kept] = noise[some][:, kept]
+            se = standard_errors(attack.model, theta, found, some, left, reference)[field]
+            inflated = _rows(se, np.arange(len(some))) * np.maximum(1.0, found.misfit[some])[:, None]
+            expected.append(errors(inflated, 20))
+            trials.append(attacked(columns[some], left))
+        remedies.append(remedy(f"keep {count} draws", typical_error(np.array(expected)), np.array(trials)))
     return remedies
 
 
@@ -142,7 +171,7 @@ def _rows(values: Any, chosen: np.ndarray) -> np.ndarray:
     return np.asarray(values, float)[chosen].reshape(len(chosen), -1)
 
 
-def _typical(errors: Any) -> float:
+def typical_error(errors: Any) -> float:
     """Standard deviation of a normal law with the errors' median size: single records that go astray do not rule it."""
     return float(np.median(np.abs(errors)) / 0.6744898)
 

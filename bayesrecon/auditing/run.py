@@ -184,14 +184,13 @@ def _named(private: Private) -> Callable[[Any], str | None]:
 
 def _scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:
     """The finding with the truth beside it. Attacks are over when this is called."""
-    from bayesrecon.evaluate.audit import score_records
+    from bayesrecon.evaluate.audit import match_records, measured_remedies
     from bayesrecon.evaluate.truth import true_statistics
 
     if model is None or private.records is None or not finding.evidence:
         return finding
     truth = true_statistics(model, private.records, known=tuple(known), unit=unit)
-    score = None
     fields = {f: v for f, v in finding.records.items() if f in private.records}
-    if fields:
-        score = score_records(fields, {f: private.records[f] for f in fields})
-    return with_score(finding, score, truth)
+    data = {f: private.records[f] for f in fields}
+    score = match_records(fields, data) if fields else None
+    return with_score(finding, score, truth, measured_remedies(finding, truth, data))
