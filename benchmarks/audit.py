@@ -1,6 +1,6 @@
 """What side channels give away: exact statistics, records, remedies, and the reading of large CSV sets.
 
-    python benchmarks/audit.py [densities] [pointwise] [remedies] [--subsets 200] [--gigabytes 1]
+    python benchmarks/audit.py [densities] [pointwise] [remedies] [--only kidiq] [--subsets 200] [--gigabytes 1]
 
 Needs POSTERIOR_DB_PATH. Log densities and log likelihoods of kidiq's reference draws are computed from the true model
 as a sampler would have written them, and rounded; the attacks see nothing else. Remedies are tried on files made in
@@ -221,11 +221,13 @@ def files(release, records, folder):
     yield "eight schools, 8 digits", values, schools.model, data, known
 
 
-def remedies(release, records):
+def remedies(release, records, only):
     print("\nremedies: error as the file is, predicted, measured against the truth, ratio")
     within, start = [], time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         for name, source, model, data, known in files(release, records, Path(folder)):
+            if only not in name:
+                continue
             found = bayesrecon.audit(source, model, data=data, known=known)
             for finding in found:
                 for r in finding.remedies:
@@ -273,6 +275,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
     parser.add_argument("--subsets", type=int, default=200)
+    parser.add_argument("--only", default="", help="remedies: files whose name holds this")
     parser.add_argument("--gigabytes", type=float, default=0.0)
     options = parser.parse_args()
     release = from_posteriordb(NAME)
@@ -283,7 +286,7 @@ def main():
     if "pointwise" in chosen:
         pointwise(release, records)
     if "remedies" in chosen:
-        remedies(release, records)
+        remedies(release, records, options.only)
     if options.gigabytes:
         large(release, records, options.gigabytes)
 

@@ -8,7 +8,7 @@ from bayesrecon.auditing.attack import Attack
 from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity
 from bayesrecon.densities import DensityRecovery, recover_from_log_density
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.resolution import decimal_step
+from bayesrecon.resolution import below_arithmetic, decimal_step
 from bayesrecon.result import Recovery
 
 _ROUNDINGS = (6, 5, 4, 3)
@@ -81,6 +81,9 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[
         for i, name in zip(at, names, strict=True):
             trials = tried.estimates[:, i]
             predicted, left = float(tried.predicted[i]), float(measured[i])
+            if below_arithmetic(predicted, float(estimates[i])):
+                remedies.append(Remedy(f"{action}: {name} is still known to the last digit"))
+                continue
             remedies.append(Remedy(action, name, float(now[name]), predicted, left, trials=trials))
     return remedies
 

@@ -20,7 +20,7 @@ from bayesrecon.types import Release
 
 _THINNINGS = (1000, 300)
 _DIGITS = (3, 2)
-_SUBSETS = 48
+_SUBSETS = 80
 _LISTED = 2
 
 

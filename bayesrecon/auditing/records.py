@@ -13,7 +13,7 @@ from bayesrecon.columns import summarise_columns
 from bayesrecon.densities import even
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.preimage import IGNORED, PreImages, invert_columns, linear_response, standard_errors
-from bayesrecon.resolution import decimal_step, resolution, round_to
+from bayesrecon.resolution import below_arithmetic, decimal_step, resolution, round_to
 
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
@@ -138,6 +138,8 @@ def _pointwise_remedies(
         return _rows(again.records[field], np.arange(len(some)))
 
     def remedy(action: str, predicted: float, trials: np.ndarray) -> Remedy:
+        if below_arithmetic(predicted, float(np.median(np.abs(exact)))):
+            return Remedy(f"{action}: the records still come back to the last digit")
         # What the records were off before, the present ones do not show.
         measured = float(np.hypot(typical_error(trials - exact), before))
         return Remedy(action, field, before, predicted, measured, trials=trials, rows=some)
