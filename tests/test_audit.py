@@ -245,6 +245,12 @@ def test_only_data_groups():
     assert any("no draws" in w for w in found.warnings)
 
 
+def test_a_file_without_anything_is_no_clean_file():
+    tree = xr.DataTree.from_dict({"prior": xr.Dataset({"y": (("chain", "draw"), np.zeros((1, 4)))})})
+    with pytest.raises(BayesreconError, match="no group 'posterior'"):
+        bayesrecon.audit(tree)
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [

@@ -75,13 +75,15 @@ def audit(
     private = read_private(data, model)
     warnings = list(contents.notes)
     found = find_copies(contents, _named(private)) if private else find_copies(contents)
-    if model is None:
+    if model is None or contents.draws is None:
         found += look_at_columns(contents, key)
-        if contents.draws is not None:
-            warnings.append("without a model (--model) draws, log densities and predictions were not attacked")
-    elif contents.draws is None:
-        found += look_at_columns(contents, key)
-        warnings.append("there are no draws (no group 'posterior'): only copies were looked for")
+        if contents.draws is None and not found:
+            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
+        warnings.append(
+            "there are no draws (no group 'posterior'): only copies were looked for"
+            if contents.draws is None
+            else "without a model (--model) draws, log densities and predictions were not attacked"
+        )
     else:
         more, notes = _attacks(contents, model, known or {}, unit, remedies, limits, key, progress)
         found += more
