@@ -43,7 +43,7 @@ def attack_log_likelihoods(attack: Attack) -> tuple[list[Finding], list[str]]:
         if fits.mean() < 0.5:
             warnings.append(
                 f"{variable.where}: {1 - fits.mean():.0%} of its columns are no log likelihoods of {attack.model.name} "
-                f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the middle)"
+                f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the median)"
             )
             continue
         findings.append(
@@ -69,9 +69,10 @@ def _records_finding(
     severity: Severity = "high" if sharp.mean() >= limits.share else "medium"
     ambiguous = int((found.ambiguous & fits).sum())
     summary = (
-        f"{int(sharp.sum())} of {len(found)} records{_of_all(variable, found)} come back from their column at {label} ("
+        f"{int(sharp.sum())} of {len(found)} records{_of_all(variable, found)} "
+        f"can be solved for from their columns at {label} ("
         + ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
-        + " in the middle)"
+        + " in the median)"
         + (f"; {ambiguous} have more than one solution" if ambiguous else "")
         + (f"; {int((~fits).sum())} did not fit" if not fits.all() else "")
     )
@@ -277,7 +278,7 @@ def _predictive_finding(attack: Attack, variable: Variable, field: str, found: P
         "predictive draws give the design" + (" record by record" if severity != "low" else ""),
         (variable.where,),
         f"{len(found)} columns of predictive draws{_of_all(variable, found)}, one per record: "
-        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the middle), "
+        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the median), "
         "and the design's moments",
         "the model",
         tuple(items),
