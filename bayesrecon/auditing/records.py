@@ -147,9 +147,10 @@ def _pointwise_remedies(
 
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[some], digits)
-        moved = linear_response(attack.model, theta, found, some, values - columns[some], reference)
+        width = decimal_step(values, digits) / np.sqrt(12)
+        moved = linear_response(attack.model, theta, found, some, values - columns[some], reference, width)
         predicted = typical_error(_rows(moved[field], np.arange(len(some))) + now)
-        trials = attacked(values, decimal_step(values, digits) / np.sqrt(12))
+        trials = attacked(values, width)
         remedies.append(remedy(f"round to {digits} digits", predicted, trials[None]))
     for count in (t for t in _THINNINGS if 2 * t <= len(theta)):
         expected, trials = [], []
