@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy.linalg
 
 from bayesrecon.anchors import Reference
 from bayesrecon.coordinates import metric_factor
@@ -38,10 +39,30 @@ from bayesrecon.types import Model, Release
 _POINTS = 512  # parameter vectors on which the basis is built
 _PROBES = 512
 _FEW = 64  # draws below which a decaying spectrum is not attacked
-_TRIALS = 60  # of a remedy, measured or predicted
+_TRIALS, _EQUATIONS = 200, 400_000  # of a remedy, predicted and measured: at most, and as the draws allow
+_FEWEST = 80
+_DITHER = 2.0  # how far the totals are moved for a new trial, as seen in the log densities, in steps of the rounding
 _MOST = 20_000  # draws at even distances that are used
+_STORED = 1.0  # the same of the last of them, which storing the value takes
 _ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
 _Z95 = 1.959964
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A remedy tried many times.
+
+    Attributes:
+        predicted: `(S,)` root mean squared error that should remain, from theory.
+        estimates: `(R, S)` what the attack gave in each trial.
+    """
+
+    predicted: np.ndarray
+    estimates: np.ndarray
+
+    def measured(self, now: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Root mean squared error `(S,)`: how far the estimates move, and the `errors` that they have `now`."""
+        return np.sqrt(np.nanmean((self.estimates - now) ** 2, axis=0) + errors**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +78,9 @@ class DensityRecovery:
             model's log density at these draws.
         bounded: whether the estimates lie between the rounding intervals (else least squares).
         draws: how many log densities were used.
-        given, values, design, totals: the regression: `given` less the prior is `values = c + design @ totals`.
-        statistics: from totals of the basis `(r,)` to the determined statistics `(S,)`.
+        step: `(T,)` unit in which errors of the log densities are measured: of the last digit that was printed.
+        given, values, design, regression: `given` less the prior is `values = c + design @ totals`, solved for totals.
+        read: from a solution to the determined statistics `(S,)`.
     """
 
     rows: tuple[Row, ...]
@@ -68,50 +90,77 @@ class DensityRecovery:
     misfit: float
     bounded: bool
     draws: int
+    step: np.ndarray
     given: np.ndarray
     design: np.ndarray
     values: np.ndarray
-    totals: np.ndarray
-    statistics: Callable[[np.ndarray], np.ndarray]
+    regression: Regression
+    read: Callable[[Regression], np.ndarray]
 
     def __getitem__(self, name: str) -> Row:
         return next(row for row in self.rows if row.name == name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The statistics that are determined, as `statistics` gives them."""
+        """The statistics that are determined, in the order of `read`."""
         return tuple(row.name for row in self.rows if row.estimate is not None)
 
-    def tried(self, count: int | None, digits: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Errors `(S,)` to expect, and errors that remain, when values are rounded and draws are thinned.
+    @property
+    def errors(self) -> np.ndarray:
+        """Their errors `(S,)`: standard errors, and what the log densities do not show of them."""
+        rows = [row for row in self.rows if row.estimate is not None]
+        ends = np.array([(row.upper or 0.0) - (row.lower or 0.0) for row in rows])
+        se = np.array([row.se or 0.0 for row in rows])
+        return np.hypot(se, np.maximum(0.5 * ends - _Z95 * se, 0.0))
 
-        Expected: from the design alone, values of the fitted totals with rounding errors drawn from their uniform law.
-        Remaining: the released values are rounded and solved for again; errors are taken about the present estimates.
-        With fewer draws each trial takes other ones. With all of them each moves the constant in the log density,
-        which is free, by part of a step, so that the rounding errors are new.
+    def tried(self, count: int | None, digits: int | None, rng: np.random.Generator) -> Tried:
+        """What would be left if draws were thinned, or values rounded.
+
+        Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
+        totals and the errors that the file's numbers carry now. Measured: on the released values. A trial of
+        thinning takes draws at random. A trial of rounding moves the totals by a known amount, less than the log
+        density itself varies, before the numbers are cut: the rounding errors are then new ones, and the amount is
+        taken off again. (A shift of the constant alone would renew one number only, for all draws.)
 
         Args:
             count: draws to keep, all by default.
-            digits: significant digits to keep.
+            digits: significant digits to keep, as they are by default.
         """
-        expected, real = [], []
-        step = len(self.given) // count if count else 1
-        for trial in range(_TRIALS):
-            kept = np.arange(trial % step, len(self.given), step)[: count or None]
-            given, design = self.given[kept], self.design[kept]
-            shift = 0.0 if count else rng.uniform(-0.5, 0.5) * float(np.median(decimal_step(given, digits)))
-            moved = round_to(given + shift, digits)
-            width = decimal_step(moved, digits)
-            real.append((design, moved - (given - self.values[kept]), width))
-            expected.append((design, design @ self.totals + rng.uniform(-0.5, 0.5, len(kept)) * width, width))
-            if count and trial + 1 == step:
-                break
-        return self._errors(expected), self._errors(real)
+        totals, rank = self.regression.coefficients, len(self.regression.coefficients)
+        trials = int(np.clip(_EQUATIONS // (count or len(self.given)), _FEWEST, _TRIALS if self.gap else _FEWEST))
+        base = self.given - self.values
+        fitted, whole = self.values.mean() + self.design @ totals, np.arange(len(self.given))
+        r = np.linalg.qr(self.design, mode="r")
+        step = self.step if digits is None else decimal_step(self.given, digits)
+        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(whole) / rank)
+        simulated, real = [], []
+        for _ in range(trials):
+            kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
+            design, moved = self.design[kept], np.zeros(rank)
+            if digits is not None:
+                moved = scipy.linalg.solve_triangular(r, far * rng.normal(size=rank))
+            for results, values in ((simulated, fitted + self._noise(rng)), (real, self.values)):
+                seen = (values + base + self.design @ moved)[kept]
+                seen, width = (seen, step[kept]) if digits is None else _cut(seen, digits)
+                bounded = self.gap and (digits is not None or self.bounded)
+                found = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
+                results.append(self.read(replace(found, coefficients=found.coefficients - moved)))
+        centre = self.read(self.regression)
+        hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
+        predicted = np.sqrt(np.nanmean((np.array(simulated) - centre) ** 2, axis=0) + hidden)
+        return Tried(predicted, np.array(real))
 
-    def _errors(self, trials: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> np.ndarray:
-        centre = self.statistics(self.totals)
-        found = [self.statistics(_settle(*trial, self.bounded).coefficients) for trial in trials]
-        return np.sqrt(np.mean((np.array(found) - centre) ** 2, axis=0))
+    def _noise(self, rng: np.random.Generator) -> np.ndarray:
+        """Errors `(T,)` as the numbers carry them: of rounding, or of arithmetic, whose size the residuals tell."""
+        if self.resolution.digits:
+            return rng.uniform(-0.5, 0.5, len(self.step)) * self.step
+        return max(self.misfit, _STORED / _ARITHMETIC) * self.step / np.sqrt(12) * rng.normal(size=len(self.step))
+
+
+def _cut(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values as printed with so many digits, and the unit of the last one."""
+    cut = round_to(values, digits)
+    return cut, decimal_step(cut, digits)
 
 
 @in_float64
@@ -184,13 +233,18 @@ def recover_from_log_density(
         reference = locate(located, attacker, rng)[0]
     solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
     library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
-    rows, beta = _rows(solved, library)
+    parts = library.evaluate(solved.probes)
+    rows, beta = _rows(solved, library, parts)
     names = [row.name for row in rows if row.estimate is not None]
     by_name = {s.name: s for s in library.statistics}
 
-    def evaluate(totals: np.ndarray) -> np.ndarray:
-        parts = dict(zip(library.parts, totals @ beta, strict=True))
-        return np.array([by_name[name].value(parts) for name in names])
+    def read(other: Regression) -> np.ndarray:
+        if not solved.spectrum.gap:
+            # How far coefficients are trusted depends on their errors.
+            again = {row.name: row.estimate for row in _rows(_weighed(solved, other), library, parts)[0]}
+            return np.array([again.get(name) for name in names], float)
+        found = dict(zip(library.parts, other.coefficients @ beta, strict=True))
+        return np.array([by_name[name].value(found) for name in names])
 
     return DensityRecovery(
         rows=rows,
@@ -200,17 +254,17 @@ def recover_from_log_density(
         misfit=regression.misfit,
         bounded=regression.bounded,
         draws=len(values),
+        step=step,
         given=given,
         design=design,
         values=values,
-        totals=regression.coefficients,
-        statistics=evaluate,
+        regression=regression,
+        read=read,
     )
 
 
-def _rows(solved: Fit, library: Library) -> tuple[tuple[Row, ...], np.ndarray]:
-    """Statistics with their errors, and the parts' coefficients in the basis `(r, P)`."""
-    parts = library.evaluate(solved.probes)
+def _rows(solved: Fit, library: Library, parts: np.ndarray) -> tuple[tuple[Row, ...], np.ndarray]:
+    """Statistics with their errors, and the coefficients in the basis `(r, P)` of their parts `(Q, P)` at probes."""
     projection = solved.project(parts)
     beta = projection.beta
     totals = solved.moments.target @ beta
@@ -253,14 +307,22 @@ def _solve(
     design = design - design.mean(axis=0)
     found = _settle(design, values, step, bounded, rng)
     totals, covariance = found.coefficients, found.covariance
-    fit = Fit(embedding, spectrum, basis, Moments(covariance, totals, covariance), probes, cross, totals, None, 1.0)
-    if spectrum.gap:
-        return fit, design, found
+    moments = Moments(covariance, totals, covariance)
+    fit = Fit(embedding, spectrum, basis, moments, probes, cross, totals, None, 1.0)
+    return _weighed(fit, found), design, found
+
+
+def _weighed(fit: Fit, found: Regression) -> Fit:
+    """The fit with other totals and, without a gap, with their errors weighed against what is left unseen."""
+    totals, covariance = found.coefficients, found.covariance
+    fit = replace(fit, moments=Moments(covariance, totals, covariance), y=totals, ridge=None, size=1.0)
+    if fit.spectrum.gap:
+        return fit
     for _ in range(2):
         fit = replace(fit, ridge=covariance)
-        ones = fit.project(np.ones((len(cross), 1)))
+        ones = fit.project(np.ones((len(fit.cross), 1)))
         fit = replace(fit, size=max(1.0, float(abs(totals @ ones.beta[:, 0]))))
-    return fit, design, found
+    return fit
 
 
 def _settle(
@@ -269,9 +331,12 @@ def _settle(
     step: np.ndarray,
     bounded: bool,
     rng: np.random.Generator | None = None,
+    start: np.ndarray | None = None,
 ) -> Regression:
     """The totals from the values: between the rounding intervals where rounding is all there is."""
-    return rounded(design, values, step, rng) if bounded else least_squares(design, values, step / np.sqrt(12))
+    if bounded:
+        return rounded(design, values, step, rng, start)
+    return least_squares(design, values, step / np.sqrt(12), relative=True)
 
 
 def _points(release: Release, rng: np.random.Generator) -> Release:

@@ -22,6 +22,8 @@ from bayesrecon.statistics import library_of
 from bayesrecon.totals import part_totals, slopes_of
 from bayesrecon.types import Model, Release
 
+_STARTS = 8  # of thinned series
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -140,11 +142,16 @@ def plan(
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:
-    """Standard error of the mean of the series over `draws` atoms kept at even distances, `(S,)`."""
+    """Standard error of the mean of the series over `draws` atoms kept at even distances, `(S,)`.
+
+    Every start tells the autocorrelation of what is kept; they are averaged, as a short series tells it badly.
+    """
     step = max(1, len(series) // draws)
-    kept = np.concatenate([np.flatnonzero(chain == c)[::step] for c in np.unique(chain)])
-    independent = effective_sample_size(series[kept], chain[kept]) / len(kept)
-    return np.sqrt(series.var(axis=0) / (independent * draws))
+    shares = []
+    for start in range(min(step, _STARTS)):
+        kept = np.concatenate([np.flatnonzero(chain == c)[start::step] for c in np.unique(chain)])
+        shares.append(len(kept) / effective_sample_size(series[kept], chain[kept]))
+    return np.sqrt(series.var(axis=0) * np.mean(shares, axis=0) / draws)
 
 
 def _moved(problem: Problem, release: Release, directions: np.ndarray, digits: int) -> np.ndarray:

@@ -200,25 +200,37 @@ def standard_errors(
 
 
 def linear_response(
-    model: Model, theta: np.ndarray, found: PreImages, chosen: np.ndarray, errors: np.ndarray, reference: Reference
+    model: Model,
+    theta: np.ndarray,
+    found: PreImages,
+    chosen: np.ndarray,
+    errors: np.ndarray,
+    reference: Reference,
+    noise: np.ndarray | None = None,
 ) -> Records:
-    """How far these records would move, to first order, if errors `(B, T)` were added to their log likelihoods."""
+    """How far these records would move, to first order, if errors `(B, T)` were added to their log likelihoods.
+
+    Values are weighed by their `noise (B, T)`, alike by default.
+    """
+    sd = np.ones(errors.shape) if noise is None else noise
     task, u, level = _at(model, theta, found, chosen, errors, np.ones(errors.shape), reference)
     fixed = task.fixed(np.arange(len(chosen)), level)
-    moved = _response(model, task.layout, task.box, theta, errors, u, fixed)
+    moved = _response(model, task.layout, task.box, theta, errors, sd, u, fixed)
     return task.layout.unpack(np.asarray(moved) * task.box.scale)
 
 
 @partial(jax.jit, static_argnames=("model", "layout"))
-def _response(model: Model, layout: _Layout, box: _Box, theta: Any, errors: Any, u: Any, fixed: Records) -> Any:
-    def one(u: Any, error: Any, fix: Records) -> Any:
+def _response(
+    model: Model, layout: _Layout, box: _Box, theta: Any, errors: Any, noise: Any, u: Any, fixed: Records
+) -> Any:
+    def one(u: Any, error: Any, sd: Any, fix: Records) -> Any:
         def values(w: Any) -> Any:
             record = {**fix, **layout.unpack(box.centre + box.scale * w)}
             return jax.vmap(lambda t: model.log_lik(t, record))(theta)
 
-        return jnp.linalg.lstsq(jax.jacfwd(values)(u), error)[0]
+        return jnp.linalg.lstsq(jax.jacfwd(values)(u) / sd[:, None], error / sd)[0]
 
-    return jax.vmap(one)(u, errors, fixed)
+    return jax.vmap(one)(u, errors, noise, fixed)
 
 
 def _at(

@@ -3,7 +3,10 @@
 Rounding is not normal noise: it is bounded. `|y_t - c - g_t a| <= h` for all t confines the coefficients to a polytope
 whose width shrinks as one over the number of equations, where least squares improve as one over its square root. The
 analytic centre of the polytope is the estimate, and the spread of points drawn evenly from it (hit-and-run) the error.
-Where the noise has no such bound, or the polytope is empty, weighted least squares remain.
+
+Numbers that carried another error before they were rounded can leave the polytope empty. Its walls are then moved
+apart, past the point where it opens by as much again: the wider it must be, the nearer its centre is to least squares,
+which are what remains where the noise has no bound at all.
 """
 
 from dataclasses import dataclass
@@ -13,6 +16,8 @@ import scipy.linalg
 
 _STEPS, _BURN_IN = 2500, 500
 _NEWTON, _SHRINK = 40, 0.3
+_WIDE = 1.3  # from here on many walls share in the centre, and its error is that of a smooth loss
+_TELLING = 20  # residuals beyond the coefficients from which their size is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +26,7 @@ class Regression:
 
     Attributes:
         misfit: root mean squared residual of least squares in units of the noise.
-        bounded: whether the coefficients come from the polytope of rounding intervals.
+        bounded: whether rounding intervals hold all values; otherwise the polytope was widened, or not used.
     """
 
     coefficients: np.ndarray
@@ -30,13 +35,15 @@ class Regression:
     bounded: bool = False
 
 
-def least_squares(design: np.ndarray, values: np.ndarray, noise: np.ndarray) -> Regression:
+def least_squares(design: np.ndarray, values: np.ndarray, noise: np.ndarray, *, relative: bool = False) -> Regression:
     """Weighted least squares.
 
     Args:
         design: `(T, r)`.
         values: `(T,)`.
         noise: `(T,)` standard deviations; the covariance grows with the residuals where these exceed them.
+        relative: the noise is known up to a factor: where there are residuals enough to tell, the covariance shrinks
+            with them as well.
     """
     columns = np.column_stack([np.ones(len(values)), design]) / noise[:, None]
     right = (values - values.mean()) / noise
@@ -50,65 +57,95 @@ def least_squares(design: np.ndarray, values: np.ndarray, noise: np.ndarray) -> 
     freedom = len(values) - columns.shape[1]
     residual = right - q @ (q.T @ right)
     misfit = float(np.sqrt(residual @ residual / freedom)) if freedom > 0 else 1.0
-    covariance = (inverse @ inverse.T) * max(1.0, misfit) ** 2
+    factor = misfit if relative and freedom >= _TELLING else max(1.0, misfit)
+    covariance = (inverse @ inverse.T) * factor**2
     return Regression(coefficients[1:], covariance[1:, 1:], misfit)
 
 
 def rounded(
-    design: np.ndarray, values: np.ndarray, step: np.ndarray, rng: np.random.Generator | None = None
+    design: np.ndarray,
+    values: np.ndarray,
+    step: np.ndarray,
+    rng: np.random.Generator | None = None,
+    start: np.ndarray | None = None,
 ) -> Regression:
     """Regression on values rounded to multiples of `step (T,)`.
 
     Args:
         rng: draws points of the polytope for the covariance; without it the covariance is that of least squares.
+        start: coefficients near the solution, which is then found sooner.
     """
     plain = least_squares(design, values, step / np.sqrt(12))
     # Equations in units of half a step: every residual lies in [-1, 1].
     columns = np.column_stack([np.ones(len(values)), design]) * (2 / step)[:, None]
+    length = np.linalg.norm(columns, axis=0)
     right = (values - values.mean()) * 2 / step
-    q, r = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))
+    q, r = np.linalg.qr(columns / length)
     if len(values) <= columns.shape[1] or np.abs(np.diag(r)).min() < 1e-13:
         return plain
-    back = scipy.linalg.solve_triangular(r, np.eye(len(r))) / np.linalg.norm(columns, axis=0)[:, None]
-    found = _analytic_centre(q, right, q.T @ right)
-    if found is None:
-        return plain
-    centre, curvature = found
-    coefficients = back @ centre
+    back = scipy.linalg.solve_triangular(r, np.eye(len(r))) / length[:, None]
+    first = q.T @ right
+    if start is not None:
+        free = right - columns[:, 1:] @ start
+        near = q.T @ (right - free + 0.5 * (free.max() + free.min()))
+        first = near if np.ptp(free) < 2 * np.abs(right - q @ first).max() else first
+    width, centre, curvature = _analytic_centre(q, right, first)
+    coefficients = (back @ centre)[1:]
     if rng is None:
-        return Regression(coefficients[1:], plain.covariance, plain.misfit, True)
-    spread = back @ _polytope_covariance(q, right, centre, curvature, rng) @ back.T
-    return Regression(coefficients[1:], spread[1:, 1:], plain.misfit, True)
+        return Regression(coefficients, plain.covariance, plain.misfit, width <= 1)
+    spread = np.zeros_like(curvature)
+    if width > 1:
+        spread += _sandwich(q, right, centre, curvature, width)
+    if width < _WIDE:
+        spread += width**2 * _polytope_covariance(q, right / width, centre / width, curvature * width**2, rng)
+    covariance = (back @ spread @ back.T)[1:, 1:]
+    return Regression(coefficients, covariance, plain.misfit, width <= 1)
 
 
-def _analytic_centre(q: np.ndarray, y: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Maximise `sum_t log(1 - s_t) + log(1 + s_t)`, `s = y - q a`, from a start that may lie outside; None if empty.
+def _analytic_centre(q: np.ndarray, y: np.ndarray, start: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Maximise `sum_t log(w - s_t) + log(w + s_t)`, `s = y - q a`, from a start that may lie outside.
 
-    The bound starts wide enough for the start and shrinks to one, each time from the centre before.
+    The bound w starts wide enough for the start and shrinks to one, each time from the centre before; where it cannot
+    get there it goes back by as much as is missing. Returns w, the centre and the curvature there.
     """
     a, width = start.copy(), max(1.02 * np.abs(y - q @ start).max(), 1.0)
     while True:
-        hessian = np.eye(len(a))
-        for _ in range(_NEWTON):
-            s = y - q @ a
-            up, down = 1 / (width - s), 1 / (width + s)
-            hessian = (q * (up**2 + down**2)[:, None]).T @ q
-            slope = q.T @ (up - down)
-            step = np.linalg.solve(hessian, slope)
-            decrement = float(slope @ step)
-            if decrement < 1e-8:
-                break
-            move = q @ step
-            with np.errstate(divide="ignore", invalid="ignore"):
-                far = np.where(move < 0, (width - s) / -move, np.where(move > 0, (width + s) / move, np.inf)).min()
-            a = a + min(1.0 if decrement < 0.06 else 1 / (1 + np.sqrt(decrement)), 0.95 * far) * step
+        a, hessian = _centre(q, y, a, width)
         if width <= 1.0:
-            return a, hessian
+            return 1.0, a, hessian
         largest = np.abs(y - q @ a).max()
         smaller = max(1.0, largest + _SHRINK * (width - largest))
-        if smaller > 0.999999 * width and smaller > 1.0:
-            return None
+        if smaller > 0.9999 * width and smaller > 1.0:
+            width = 2 * width - 1
+            return width, *_centre(q, y, a, width)
         width = smaller
+
+
+def _centre(q: np.ndarray, y: np.ndarray, a: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Newton's method for one width, from a point inside."""
+    hessian = np.eye(len(a))
+    for _ in range(_NEWTON):
+        s = y - q @ a
+        up, down = 1 / (width - s), 1 / (width + s)
+        hessian = (q * (up**2 + down**2)[:, None]).T @ q
+        slope = q.T @ (up - down)
+        step = np.linalg.solve(hessian, slope)
+        decrement = float(slope @ step)
+        if decrement < 1e-8:
+            break
+        move = q @ step
+        with np.errstate(divide="ignore", invalid="ignore"):
+            far = np.where(move < 0, (width - s) / -move, np.where(move > 0, (width + s) / move, np.inf)).min()
+        a = a + min(1.0 if decrement < 0.06 else 1 / (1 + np.sqrt(decrement)), 0.95 * far) * step
+    return a, hessian
+
+
+def _sandwich(q: np.ndarray, y: np.ndarray, centre: np.ndarray, curvature: np.ndarray, width: float) -> np.ndarray:
+    """Covariance of the centre of a widened polytope, as of any minimiser of a smooth loss."""
+    s = y - q @ centre
+    slopes = q * (1 / (width - s) - 1 / (width + s))[:, None]
+    inverse = np.linalg.inv(curvature)
+    return inverse @ (slopes.T @ slopes) @ inverse * len(y) / max(1, len(y) - len(centre))
 
 
 def _polytope_covariance(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 _MOST_DIGITS = 15
+_LAST_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,11 @@ def round_to(values: np.ndarray, digits: int) -> np.ndarray:
     ]
     exact = np.reshape(flat, np.shape(values))
     return np.where(places > 0, exact, np.round(values / step) * step)
+
+
+def below_arithmetic(error: float, value: float) -> bool:
+    """Whether an error of a value is lost among the rounding errors of computing it in double precision."""
+    return error < _LAST_BITS * float(np.spacing(abs(value)))
 
 
 def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:

@@ -1,10 +1,12 @@
 """What side channels give away: exact statistics, records, remedies, and the reading of large CSV sets.
 
-    python benchmarks/audit.py [densities] [pointwise] [remedies] [--subsets 200] [--gigabytes 1]
+    python benchmarks/audit.py [densities] [pointwise] [remedies] [--only kidiq] [--subsets 200] [--gigabytes 1]
 
 Needs POSTERIOR_DB_PATH. Log densities and log likelihoods of kidiq's reference draws are computed from the true model
-as a sampler would have written them, and rounded; the attacks see nothing else. With --gigabytes a CmdStan CSV set of
-that size is written to a temporary folder, audited in a process of its own, and deleted.
+as a sampler would have written them, and rounded; the attacks see nothing else. Remedies are tried on files made in
+different ways: NumPyro fits in single and double precision as ArviZ writes them, and CmdStan CSV sets. With
+--gigabytes a CmdStan CSV set of that size is written to a temporary folder, audited in a process of its own, and
+deleted.
 """
 
 import argparse
@@ -17,21 +19,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.infer import MCMC, NUTS
 
 import bayesrecon
 from bayesrecon.anchors import Reference
-from bayesrecon.densities import even, recover_from_log_density
+from bayesrecon.densities import recover_from_log_density
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.evaluate.audit import score_records
-from bayesrecon.models import load, shipped
+from bayesrecon.evaluate.audit import match_records
+from bayesrecon.models import from_numpyro, load, shipped
 from bayesrecon.posteriors import from_posteriordb, nuts
 from bayesrecon.posteriors.database import open_database, read_data
 from bayesrecon.precision import x64
 from bayesrecon.preimage import invert_columns
 from bayesrecon.resolution import resolution, round_to
 
-NAME = "kidiq-kidscore_momiq"
+NAME, SCHOOLS = "kidiq-kidscore_momiq", "eight_schools-eight_schools_noncentered"
 MEANS, ALL = (
     ("mean(mom_iq)", "mean(kid_score)"),
     ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)"),
@@ -122,7 +128,7 @@ def pointwise(release, records):
         theta, noise = np.asarray(fit.theta), resolution(columns).sd
         found = invert_columns(model, theta, columns, noise, around, np.random.default_rng(0))
     share = np.mean(np.all([np.abs(found.records[f] - data[f]) <= 0.01 * np.ptp(data[f]) for f in data], axis=0))
-    score = score_records(found.records, data)
+    score = match_records(found.records, data)
     print(
         f"  logistic, 3 covariates       {share:.1%} of 500 records within 1 % of each field's range "
         f"(one to one {score.share:.1%}, interval {score.lower:.1%} to {score.upper:.1%}, null {score.null:.1%})"
@@ -135,27 +141,102 @@ def attack(release, columns):
     return next(f for f in found if f.kind == "log-likelihood")
 
 
-def remedies(release, records):
-    print("\nremedies: error as the file is, predicted, measured")
-    at = even(release.size, 10_000)
-    lp, columns = (
-        log_joint(release.model, release.theta, records),
-        log_likelihoods(release.model, release.theta, records),
+def linear(x, y=None):
+    intercept = numpyro.sample("intercept", dist.Normal(0, 100))
+    slope = numpyro.sample("slope", dist.Normal(0, 10))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(20))
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.sample("y", dist.Normal(intercept + slope * x, sigma), obs=y)
+
+
+def logistic(a, b, y=None):
+    alpha = numpyro.sample("alpha", dist.Normal(0, 5))
+    beta = numpyro.sample("beta", dist.Normal(0, 5).expand([2]).to_event(1))
+    with numpyro.plate("records", a.shape[0]):
+        numpyro.sample("y", dist.Bernoulli(logits=alpha + beta[0] * a + beta[1] * b), obs=y)
+
+
+def made(kind):
+    """Data as an ordinary user has them: a program, a model of it and its records."""
+    rng = np.random.default_rng(0)
+    if kind == "linear":
+        x = rng.normal(50, 10, 60).round(1)
+        data = {"x": x, "y": (3 + 0.5 * x + rng.normal(0, 4, 60)).round(1)}
+        return linear, from_numpyro(linear, {"x": (), "y": ()}), data
+    data = {k: rng.normal(size=200).round(2) for k in "ab"}
+    data["y"] = (rng.random(200) < 1 / (1 + np.exp(-0.5 - data["a"] + 0.7 * data["b"]))).astype(int)
+    return logistic, from_numpyro(logistic, {"a": (), "b": (), "y": ()}), data
+
+
+def numpyro_file(path, program, data):
+    """1,000 draws of NUTS as ArviZ writes them."""
+    import arviz as az
+
+    mcmc = MCMC(
+        NUTS(program), num_warmup=500, num_samples=500, num_chains=2, chain_method="sequential", progress_bar=False
     )
-    values = constrained(release)
-    source = {k: v[:, at] for k, v in values.items()}
-    source |= {"__log_density__": round_to(lp, 8)[None], "log_lik": round_to(columns, 8)[None]}
-    start = time.perf_counter()
-    found = bayesrecon.audit(source, release.model)
-    ratios = []
-    for finding in found:
-        for r in finding.remedies:
-            if r.measured is not None:
-                ratios.append(r.predicted / r.measured)
-                errors = f"{r.before:10.2g}{r.predicted:10.2g}{r.measured:10.2g}{ratios[-1]:7.2f}"
-                print(f"  {finding.kind:15s}{r.action:34s}{r.statistic:14s}{errors}")
-    within = np.mean([0.75 <= q <= 1.25 for q in ratios])
-    print(f"  {within:.0%} of {len(ratios)} within 25 %; {time.perf_counter() - start:.0f} s in all")
+    mcmc.run(jax.random.key(0), **{k: jnp.asarray(v) for k, v in data.items()}, extra_fields=("potential_energy",))
+    az.from_numpyro(mcmc, log_likelihood=True).to_netcdf(str(path))
+    return path
+
+
+def write_set(folder, release, records, digits=6, copies=1, chains=4):
+    """A CmdStan CSV set with `lp__` and, as often as asked for, `log_lik`."""
+    lp = log_joint(release.model, release.theta, records)
+    columns, values = log_likelihoods(release.model, release.theta, records), constrained(release)
+    names = [f"log_lik.{i + 1}" for i in range(copies * columns.shape[1])]
+    header = ",".join(["lp__", "energy__", "beta.1", "beta.2", "sigma", *names])
+    paths, length = [Path(folder) / f"fit-{c}.csv" for c in range(1, chains + 1)], release.size // chains
+    for c, path in enumerate(paths):
+        with path.open("w") as file:
+            file.write(f"# data file = /home/someone/kids.json\n# seed = 1\n{header}\n")
+            for t in range(c * length, (c + 1) * length):
+                own = [lp[t], -lp[t], *values["beta"][0, t], values["sigma"][0, t]]
+                row = ",".join(f"{v:.{digits}g}" for v in columns[t])
+                file.write(",".join(f"{v:.{digits}g}" for v in own) + "," + ",".join([row] * copies) + "\n")
+    return paths
+
+
+def files(release, records, folder):
+    """Files as different people make them: name, source, model, private data, what an attacker knows."""
+    for kind in ("linear", "logistic"):
+        program, model, data = made(kind)
+        yield f"NumPyro {kind}, single", numpyro_file(folder / f"{kind}.nc", program, data), model, data, None
+        if kind == "linear":
+            with x64():
+                path = numpyro_file(folder / "double.nc", program, data)
+            yield f"NumPyro {kind}, double", path, model, data, None
+    for digits in (6, 8):
+        last = some(release, np.arange(release.size - 4000, release.size), None)
+        chains = folder / str(digits)
+        chains.mkdir()
+        yield f"CmdStan kidiq, {digits} digits", write_set(chains, last, records, digits), release.model, records, None
+    schools = from_posteriordb(SCHOOLS)
+    schools = some(schools, np.arange(schools.size - 4000, schools.size), None)
+    data = shipped()["eight_schools_noncentered"].records(read_data(open_database(), SCHOOLS))
+    known = {k: v for k, v in data.items() if k != "y"}
+    values = constrained(schools)
+    values["__log_density__"] = round_to(log_joint(schools.model, schools.theta, data), 8)[None]
+    values["log_lik"] = round_to(log_likelihoods(schools.model, schools.theta, data), 8)[None]
+    yield "eight schools, 8 digits", values, schools.model, data, known
+
+
+def remedies(release, records, only):
+    print("\nremedies: error as the file is, predicted, measured against the truth, ratio")
+    within, start = [], time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source, model, data, known in files(release, records, Path(folder)):
+            if only not in name:
+                continue
+            found = bayesrecon.audit(source, model, data=data, known=known)
+            for finding in found:
+                for r in finding.remedies:
+                    if r.measured is not None:
+                        ratio = r.predicted / r.measured
+                        within.append(0.75 <= ratio <= 1.25)
+                        errors = f"{r.before:9.2g}{r.predicted:9.2g}{r.measured:9.2g}{ratio:6.2f}"
+                        print(f"  {name:25s}{finding.kind:15s}{r.action:34s}{r.statistic:15s}{errors}", flush=True)
+    print(f"  {sum(within)} of {len(within)} within 25 %; {time.perf_counter() - start:.0f} s in all")
 
 
 CHILD = """
@@ -172,20 +253,9 @@ print(json.dumps([seconds, peak, [f.severity + " " + f.kind for f in found]]))
 def large(release, records, gigabytes):
     print(f"\na CmdStan CSV set of {gigabytes:g} GB: four chains of 1,000 draws")
     last = some(release, np.arange(release.size - 4000, release.size), None)
-    lp, columns = log_joint(last.model, last.theta, records), log_likelihoods(last.model, last.theta, records)
-    values = constrained(last)
-    copies = max(1, int(gigabytes * 1e9 / 4000 / columns.shape[1] / 8.9))
-    names = [f"log_lik.{i + 1}" for i in range(copies * columns.shape[1])]
-    header = ",".join(["lp__", "energy__", "beta.1", "beta.2", "sigma", *names])
+    copies = max(1, int(gigabytes * 1e9 / 4000 / len(records["mom_iq"]) / 8.9))
     with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"fit-{c}.csv" for c in range(1, 5)]
-        for c, path in enumerate(paths):
-            with path.open("w") as file:
-                file.write(f"# data file = /home/someone/kids.json\n# seed = 1\n{header}\n")
-                for t in range(c * 1000, (c + 1) * 1000):
-                    own = [lp[t], -lp[t], *values["beta"][0, t], values["sigma"][0, t]]
-                    row = ",".join(f"{v:.6g}" for v in columns[t])
-                    file.write(",".join(f"{v:.6g}" for v in own) + "," + ",".join([row] * copies) + "\n")
+        paths = write_set(folder, last, records, copies=copies)
         size = sum(p.stat().st_size for p in paths)
         start = time.perf_counter()
         for path in paths:
@@ -205,6 +275,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
     parser.add_argument("--subsets", type=int, default=200)
+    parser.add_argument("--only", default="", help="remedies: files whose name holds this")
     parser.add_argument("--gigabytes", type=float, default=0.0)
     options = parser.parse_args()
     release = from_posteriordb(NAME)
@@ -215,7 +286,7 @@ def main():
     if "pointwise" in chosen:
         pointwise(release, records)
     if "remedies" in chosen:
-        remedies(release, records)
+        remedies(release, records, options.only)
     if options.gigabytes:
         large(release, records, options.gigabytes)
 

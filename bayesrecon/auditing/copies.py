@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -191,45 +191,37 @@ def _rows_in(text: str) -> np.ndarray | None:
 
 
 def _comments(contents: Contents) -> Iterable[Finding]:
-    lines = list(contents.comments)
+    for title, summary, needs in _told_by(contents.comments):
+        remedies = (Remedy("drop the comments"),)
+        yield Finding("comments", "low", title, ("comments",), summary, needs, remedies=remedies, drop=("comments",))
+
+
+def _told_by(lines: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+    """Title, evidence and what an attacker needs, of everything that comments give away."""
     settings = dict(_setting(line) for line in lines if "=" in line)
     data = [v for k, v in settings.items() if k in ("file", "data file", "data_file") and v]
     paths = sorted({m.group(0) for line in lines for m in _PATH.finditer(line)} | set(data))
     if paths:
-        yield Finding(
-            "comments",
-            "low",
+        yield (
             "the comment header holds file names of the machine it was made on",
-            ("comments",),
             f"{', '.join(_short(p) for p in paths[:_SHOW])}: a user's name, a project, the data file",
-            remedies=(Remedy("drop the comments"),),
-            drop=("comments",),
+            "nothing but the file",
         )
     if "seed" in settings:
-        yield Finding(
-            "comments",
-            "low",
+        yield (
             "the comment header holds the random seed",
-            ("comments",),
             f"seed = {_short(settings['seed'])}: with it, a guess of the whole data set can be confirmed to the last "
             "digit by running the sampler again",
-            needs="the program, the sampler's version and a guess of the data",
-            remedies=(Remedy("drop the comments"),),
-            drop=("comments",),
+            "the program, the sampler's version and a guess of the data",
         )
     start = next((i for i, line in enumerate(lines) if "inverse mass matrix" in line.lower()), None)
     if start is not None:
         numbers = re.findall(r"-?[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?", " ".join(lines[start + 1 : start + 2]))
-        yield Finding(
-            "comments",
-            "low",
+        yield (
             "the comments hold step size and mass matrix of the warm-up",
-            ("comments",),
             f"{len(numbers)} or more entries, beginning {', '.join(numbers[:_SHOW])}: the posterior's variances from "
             "draws that were not published; they stay when draws are thinned or rounded",
-            needs="the model",
-            remedies=(Remedy("drop the comments"),),
-            drop=("comments",),
+            "the model",
         )
 
 

@@ -8,7 +8,7 @@ from bayesrecon.auditing.attack import Attack
 from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity
 from bayesrecon.densities import DensityRecovery, recover_from_log_density
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.resolution import decimal_step
+from bayesrecon.resolution import below_arithmetic, decimal_step
 from bayesrecon.result import Recovery
 
 _ROUNDINGS = (6, 5, 4, 3)
@@ -63,23 +63,28 @@ def attack_log_densities(attack: Attack) -> tuple[list[Finding], list[str]]:
 def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[Remedy]:
     """Rounder log densities, and fewer draws of them."""
     remedies = []
-    now = {row.name: row.se for row in found.rows}
+    now = dict(zip(found.names, found.errors, strict=True))
     names = [name for name in found.names if now[name]][:_LISTED]
     at = [found.names.index(name) for name in names]
     digits = found.resolution.digits or 17
     plans = [(f"round the log density to {k} digits", None, k) for k in _ROUNDINGS if k < digits]
-    if found.resolution.digits:
-        few = [t for t in _THINNINGS if found.rank + 12 <= t and 16 * t <= found.draws]
-        plans += [(f"keep {t} draws", t, digits) for t in few]
+    few = [t for t in _THINNINGS if found.rank + 12 <= t and 3 * t <= found.draws]
+    plans += [(f"keep {t} draws", t, None) for t in few]
+    estimates = np.array([row.estimate for row in found.rows if row.name in found.names])
     for action, count, k in plans:
-        step = decimal_step(found.given, k)
         # Where a step swallows the whole variation nothing is left to attack.
-        if np.median(step) > 4 * found.given.std():
+        if k is not None and np.median(decimal_step(found.given, k)) > 4 * found.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
-        predicted, measured = found.tried(count, k, rng)
+        tried = found.tried(count, k, rng)
+        measured = tried.measured(estimates, found.errors)
         for i, name in zip(at, names, strict=True):
-            remedies.append(Remedy(action, name, now[name], float(predicted[i]), float(measured[i])))
+            trials = tried.estimates[:, i]
+            predicted, left = float(tried.predicted[i]), float(measured[i])
+            if below_arithmetic(predicted, float(estimates[i])):
+                remedies.append(Remedy(f"{action}: {name} is still known to the last digit"))
+                continue
+            remedies.append(Remedy(action, name, float(now[name]), predicted, left, trials=trials))
     return remedies
 
 

@@ -20,7 +20,7 @@ from bayesrecon.types import Release
 
 _THINNINGS = (1000, 300)
 _DIGITS = (3, 2)
-_SUBSETS = 16
+_SUBSETS = 80
 _LISTED = 2
 
 
@@ -67,9 +67,10 @@ def _summary(recovery: Recovery) -> str:
 def draws_remedies(release: Release, recovery: Recovery, known: Mapping[str, Any], key: int) -> tuple[Remedy, ...]:
     """Thinner and rounder draws: the error that should remain, and the one that remains when it is done.
 
-    Thinning is tried on subsets of evenly spaced draws, rounding on the file's own draws; errors are taken about the
-    estimates from all draws, and those of the latter are added.
+    Thinning is tried on subsets of nearly evenly spaced draws, rounding on the file's own draws; errors are taken about
+    the estimates from all draws, and those of the latter are added.
     """
+    rng = np.random.default_rng(key)
     names = [r.name for r in recovery if r.estimate is not None and r.se][:_LISTED]
     thinnings = [t for t in _THINNINGS if 3 * t <= release.size and t > 10 * release.model.dimension]
     if not names or known or not recovery.gap:
@@ -78,7 +79,7 @@ def draws_remedies(release: Release, recovery: Recovery, known: Mapping[str, Any
     at = {r.name: (r.estimate, r.se) for r in recovery}
     remedies = []
     for t in thinnings:
-        found = [_again(_subset(release, t, start), key) for start in range(min(_SUBSETS, release.size // t))]
+        found = [_again(_subset(release, t, rng), key) for _ in range(_SUBSETS)]
         for name in names:
             whole, se = at[name]
             values = [f[name] for f in found if f is not None and f.get(name) is not None]
@@ -116,10 +117,10 @@ def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
         return None
 
 
-def _subset(release: Release, count: int, start: int) -> Release:
-    """`count` evenly spaced draws, another set for every `start`."""
-    step = release.size // count
-    return release.take(np.arange(start % step, release.size, step)[:count])
+def _subset(release: Release, count: int, rng: np.random.Generator) -> Release:
+    """`count` draws, one at random from each of as many stretches of equal length."""
+    width = release.size / count
+    return release.take(((np.arange(count) + rng.random(count)) * width).astype(int))
 
 
 def _rounded(release: Release, digits: int) -> Release | None:

@@ -75,7 +75,10 @@ class Remedy:
         statistic: what the errors are of.
         before: the attack's error as the file is.
         predicted: the error that should remain, from theory.
-        measured: the error that remained when the remedy was applied and the attack run again.
+        measured: the error that remained when the remedy was applied and the attack run again, many times over: how
+            far the results moved, and the error that they had before; with private data, the error itself.
+        trials: results of the attack after the remedy, `(R,)` of a statistic, or `(R, B, size)` of a field of the
+            records at positions `rows (B,)` among the recovered ones.
     """
 
     action: str
@@ -83,6 +86,12 @@ class Remedy:
     before: float | None = None
     predicted: float | None = None
     measured: float | None = None
+    trials: Any = field(default=None, compare=False, repr=False)
+    rows: Any = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, without the single trials."""
+        return {k: v for k, v in vars(self).items() if k not in ("trials", "rows")}
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class Finding:
         document = {k: getattr(self, k) for k in ("kind", "severity", "title", "summary", "needs")}
         document |= {"where": list(self.where), "drop": list(self.drop)}
         document["evidence"] = [asdict(item) for item in self.evidence]
-        document["remedies"] = [asdict(remedy) for remedy in self.remedies]
+        document["remedies"] = [remedy.to_dict() for remedy in self.remedies]
         document["records"] = {k: _plain(v) for k, v in self.records.items()}
         document["errors"] = {k: _plain(v) for k, v in self.errors.items()}
         document["score"] = None if self.score is None else asdict(self.score)
@@ -239,7 +248,9 @@ def ordered(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda f: -LEVELS.index(f.severity)))
 
 
-def with_score(finding: Finding, score: Any, truth: Mapping[str, float]) -> Finding:
-    """The finding with the truth beside its evidence."""
+def with_score(
+    finding: Finding, score: RecordScore | None, truth: Mapping[str, float], remedies: tuple[Remedy, ...]
+) -> Finding:
+    """The finding with the truth beside its evidence, and with remedies measured against it."""
     evidence = tuple(replace(item, truth=truth.get(item.name, item.truth)) for item in finding.evidence)
-    return replace(finding, evidence=evidence, score=score)
+    return replace(finding, evidence=evidence, score=score, remedies=remedies)

@@ -13,11 +13,12 @@ from bayesrecon.columns import summarise_columns
 from bayesrecon.densities import even
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.preimage import IGNORED, PreImages, invert_columns, linear_response, standard_errors
-from bayesrecon.resolution import decimal_step, resolution, round_to
+from bayesrecon.resolution import below_arithmetic, decimal_step, resolution, round_to
 
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
 _TRIED = 256  # records on which a remedy is measured
+_ERRORS, _REPEATS = 512, 16  # errors of which the median is taken, by thinning again and again where records are few
 _MOST_RECORDS = 2000  # that are solved for, evenly spread
 
 
@@ -42,10 +43,12 @@ def attack_log_likelihoods(attack: Attack) -> tuple[list[Finding], list[str]]:
         if fits.mean() < 0.5:
             warnings.append(
                 f"{variable.where}: {1 - fits.mean():.0%} of its columns are no log likelihoods of {attack.model.name} "
-                f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the middle)"
+                f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the median)"
             )
             continue
-        findings.append(_records_finding(attack, variable, found, fits, written.label, theta, columns, reference))
+        findings.append(
+            _records_finding(attack, variable, found, fits, written.label, theta, columns, noise, reference)
+        )
     return findings, warnings
 
 
@@ -57,6 +60,7 @@ def _records_finding(
     label: str,
     theta: np.ndarray,
     columns: np.ndarray,
+    noise: np.ndarray,
     reference: Reference,
 ) -> Finding:
     limits = attack.thresholds
@@ -65,9 +69,10 @@ def _records_finding(
     severity: Severity = "high" if sharp.mean() >= limits.share else "medium"
     ambiguous = int((found.ambiguous & fits).sum())
     summary = (
-        f"{int(sharp.sum())} of {len(found)} records{_of_all(variable, found)} come back from their column at {label} ("
+        f"{int(sharp.sum())} of {len(found)} records{_of_all(variable, found)} "
+        f"can be solved for from their columns at {label} ("
         + ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
-        + " in the middle)"
+        + " in the median)"
         + (f"; {ambiguous} have more than one solution" if ambiguous else "")
         + (f"; {int((~fits).sum())} did not fit" if not fits.all() else "")
     )
@@ -83,7 +88,7 @@ def _records_finding(
         _record_items(found),
         (
             Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),
-            *(_pointwise_remedies(attack, found, fits, theta, columns, reference) if attack.remedies else ()),
+            *(_pointwise_remedies(attack, found, fits, theta, columns, noise, reference) if attack.remedies else ()),
         ),
         found.records,
         found.se,
@@ -92,12 +97,19 @@ def _records_finding(
 
 
 def _pointwise_remedies(
-    attack: Attack, found: PreImages, fits: np.ndarray, theta: np.ndarray, columns: np.ndarray, reference: Reference
+    attack: Attack,
+    found: PreImages,
+    fits: np.ndarray,
+    theta: np.ndarray,
+    columns: np.ndarray,
+    noise: np.ndarray,
+    reference: Reference,
 ) -> list[Remedy]:
     """Rounder columns and fewer draws: the error of a field over some records.
 
     Predicted from a linearisation about the recovered records: the response to the rounding errors that would be added,
-    and the standard errors that fewer draws would leave. Sizes of errors are judged by their median.
+    and the standard errors that fewer draws would leave; the size of the errors that columns carry now is that of their
+    residuals. Sizes of errors are judged by their median.
     """
     rng = attack.rng
     some = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
@@ -108,28 +120,49 @@ def _pointwise_remedies(
         return []
     start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})
     exact = _rows(found.records[field], some)
-    before = _typical(_rows(found.se[field], some) * rng.normal(size=exact.shape))
     written = resolution(columns)
+    # Standard errors never shrink with the residuals; arithmetic in a binary format is often better than assumed.
+    size = found.misfit[some] / np.maximum(1.0, found.misfit[some]) if written.digits is None else np.ones(len(some))
+    # A sampler that computed in single precision held its data so: the record before that cannot be known better.
+    held = np.spacing(exact.astype(np.float32)).astype(float) if written.label == "single precision" else 0.0
+
+    def errors(se: np.ndarray, repeats: int = 200) -> np.ndarray:
+        shape = (repeats, *exact.shape)
+        return size[:, None] * se * rng.normal(size=shape) + held * rng.uniform(-0.5, 0.5, shape)
+
+    now = errors(_rows(found.se[field], some))
+    before = typical_error(now)
     remedies = []
 
-    def attacked(values: np.ndarray, noise: np.ndarray) -> float:
+    def attacked(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
         again = invert_columns(attack.model, theta, values, noise, start, attack.rng, starts=3)
-        return _typical(_rows(again.records[field], np.arange(len(some))) - exact)
+        return _rows(again.records[field], np.arange(len(some)))
+
+    def remedy(action: str, predicted: float, trials: np.ndarray) -> Remedy:
+        if below_arithmetic(predicted, float(np.median(np.abs(exact)))):
+            return Remedy(f"{action}: the records still come back to the last digit")
+        # What the records were off before, the present ones do not show.
+        measured = float(np.hypot(typical_error(trials - exact), before))
+        return Remedy(action, field, before, predicted, measured, trials=trials, rows=some)
 
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[some], digits)
-        moved = linear_response(attack.model, theta, found, some, values - columns[some], reference)
-        measured = attacked(values, decimal_step(values, digits) / np.sqrt(12))
-        remedies.append(Remedy(f"round to {digits} digits", field, before, _typical(moved[field]), measured))
+        width = decimal_step(values, digits) / np.sqrt(12)
+        moved = linear_response(attack.model, theta, found, some, values - columns[some], reference, width)
+        predicted = typical_error(_rows(moved[field], np.arange(len(some))) + now)
+        trials = attacked(values, width)
+        remedies.append(remedy(f"round to {digits} digits", predicted, trials[None]))
     for count in (t for t in _THINNINGS if 2 * t <= len(theta)):
-        kept = even(len(theta), count)
-        noise = np.full((len(some), len(theta)), 10 * IGNORED)  # draws left out weigh nothing; shapes stay as they are
-        noise[:, kept] = written.step[some][:, kept] / np.sqrt(12)
-        se = standard_errors(attack.model, theta, found, some, noise, reference)[field]
-        errors = _rows(se, np.arange(len(some)))[None] * rng.normal(size=(200, *exact.shape))
-        # The kept draws are part of all draws: their distance misses the error of the latter.
-        measured = float(np.hypot(attacked(columns[some], noise), before))
-        remedies.append(Remedy(f"keep {count} draws", field, before, _typical(errors), measured))
+        expected, trials = [], []
+        for _ in range(int(np.clip(_ERRORS // len(some), 1, _REPEATS))):
+            kept = rng.permutation(len(theta))[:count]
+            left = np.full((len(some), len(theta)), 10 * IGNORED)  # what is left out weighs nothing; shapes stay
+            left[:, kept] = noise[some][:, kept]
+            se = standard_errors(attack.model, theta, found, some, left, reference)[field]
+            inflated = _rows(se, np.arange(len(some))) * np.maximum(1.0, found.misfit[some])[:, None]
+            expected.append(errors(inflated, 20))
+            trials.append(attacked(columns[some], left))
+        remedies.append(remedy(f"keep {count} draws", typical_error(np.array(expected)), np.array(trials)))
     return remedies
 
 
@@ -142,7 +175,7 @@ def _rows(values: Any, chosen: np.ndarray) -> np.ndarray:
     return np.asarray(values, float)[chosen].reshape(len(chosen), -1)
 
 
-def _typical(errors: Any) -> float:
+def typical_error(errors: Any) -> float:
     """Standard deviation of a normal law with the errors' median size: single records that go astray do not rule it."""
     return float(np.median(np.abs(errors)) / 0.6744898)
 
@@ -246,7 +279,7 @@ def _predictive_finding(attack: Attack, variable: Variable, field: str, found: P
         "predictive draws give the design" + (" record by record" if severity != "low" else ""),
         (variable.where,),
         f"{len(found)} columns of predictive draws{_of_all(variable, found)}, one per record: "
-        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the middle), "
+        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the median), "
         "and the design's moments",
         "the model",
         tuple(items),

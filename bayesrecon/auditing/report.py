@@ -24,6 +24,13 @@ _VERDICTS = {
     "low": "Little is given away; see what remains.",
     "info": "Nothing was found.",
 }
+_MEANINGS = {
+    "exact_count": "totals are exact: the number of records has a standard error below",
+    "record": "a record is recovered: its fields' standard errors, as shares of their spread, are below",
+    "vague": "something is learnt about a record: the same, below",
+    "share": "a finding about records is high: share of such records from",
+    "misfit": "values do not belong to the model: residuals, in units of the noise, above",
+}
 
 
 def render(audit: "Audit") -> str:
@@ -47,6 +54,7 @@ def render(audit: "Audit") -> str:
         document=audit.to_dict(),
         plots=lambda finding: plots.get(id(finding), []),
         verdict=_VERDICTS[audit.severity],
+        meanings=_MEANINGS,
         levels=[(level, sum(f.severity == level for f in audit)) for level in reversed(LEVELS)],
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -75,13 +75,15 @@ def audit(
     private = read_private(data, model)
     warnings = list(contents.notes)
     found = find_copies(contents, _named(private)) if private else find_copies(contents)
-    if model is None:
+    if model is None or contents.draws is None:
         found += look_at_columns(contents, key)
-        if contents.draws is not None:
-            warnings.append("without a model (--model) draws, log densities and predictions were not attacked")
-    elif contents.draws is None:
-        found += look_at_columns(contents, key)
-        warnings.append("there are no draws (no group 'posterior'): only copies were looked for")
+        if contents.draws is None and not found:
+            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
+        warnings.append(
+            "there are no draws (no group 'posterior'): only copies were looked for"
+            if contents.draws is None
+            else "without a model (--model) draws, log densities and predictions were not attacked"
+        )
     else:
         more, notes = _attacks(contents, model, known or {}, unit, remedies, limits, key, progress)
         found += more
@@ -184,14 +186,13 @@ def _named(private: Private) -> Callable[[Any], str | None]:
 
 def _scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:
     """The finding with the truth beside it. Attacks are over when this is called."""
-    from bayesrecon.evaluate.audit import score_records
+    from bayesrecon.evaluate.audit import match_records, measured_remedies
     from bayesrecon.evaluate.truth import true_statistics
 
     if model is None or private.records is None or not finding.evidence:
         return finding
     truth = true_statistics(model, private.records, known=tuple(known), unit=unit)
-    score = None
     fields = {f: v for f, v in finding.records.items() if f in private.records}
-    if fields:
-        score = score_records(fields, {f: private.records[f] for f in fields})
-    return with_score(finding, score, truth)
+    data = {f: private.records[f] for f in fields}
+    score = match_records(fields, data) if fields else None
+    return with_score(finding, score, truth, measured_remedies(finding, truth, data))

@@ -139,12 +139,13 @@ def _reference(name: str, download: bool) -> tuple[Any, Any]:
 
 
 def _show(result: "Audit") -> "list[RenderableType]":
-    parts: list[Any] = [headline(result), findings_table(result)]
+    parts: list[Any] = [headline(result), *([findings_table(result)] if result.findings else [])]
     for finding in result.findings:
         if any(r.measured is not None for r in finding.remedies):
             parts.append(remedies_table(finding))
     if result.fixed is not None:
-        parts += ["the cleaned copy:", headline(result.fixed), findings_table(result.fixed)]
+        parts += ["the cleaned copy:", headline(result.fixed)]
+        parts += [findings_table(result.fixed)] if result.fixed.findings else []
     return parts
 
 

@@ -1,18 +1,20 @@
 """Recovered records against the private ones: one to one, and beside a null."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.findings import RecordScore
+from bayesrecon.auditing.findings import Finding, RecordScore, Remedy
+from bayesrecon.auditing.records import typical_error
 from bayesrecon.evaluate.rates import clopper_pearson
 
 _MOST = 600  # recovered records that are matched
 _NULLS = 10
 
 
-def score_records(
+def match_records(
     found: Mapping[str, Any], data: Mapping[str, Any], *, tolerance: float = 0.01, key: int = 0
 ) -> RecordScore:
     """Assign every recovered record to a private record of its own and count those that agree.
@@ -24,12 +26,12 @@ def score_records(
 
     >>> import numpy as np
     >>> data = {"x": np.arange(50.0)}
-    >>> score_records({"x": np.arange(50.0)[::-1] + 0.1}, data).share
+    >>> match_records({"x": np.arange(50.0)[::-1] + 0.1}, data).share
     1.0
     """
     rng = np.random.default_rng(key)
     columns = {name: _flat(data[name]) for name in found}
-    ranges = {name: np.where(np.ptp(v, axis=0) > 0, np.ptp(v, axis=0), 1.0) for name, v in columns.items()}
+    ranges = _ranges(columns)
     count = len(next(iter(columns.values())))
     size = len(next(iter(found.values())))
     rows = np.sort(rng.permutation(size)[:_MOST])
@@ -42,6 +44,32 @@ def score_records(
     share = clopper_pearson(hits, len(rows))
     errors = {name: float(np.median(np.abs(guess[name][pairs[0]] - columns[name][pairs[1]]))) for name in found}
     return RecordScore(hits, len(rows), *share, float(np.mean(null)), tolerance, errors)
+
+
+def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mapping[str, Any]) -> tuple[Remedy, ...]:
+    """The finding's remedies, with the errors measured against the truth where they were tried often enough for that.
+
+    The error that draws alone leave is one draw of a random number; there a remedy stays measured by what it moves.
+
+    Args:
+        truth: `{statistic: value}`.
+        data: `{field: (N, *shape)}` the private records, of all fields that were recovered.
+    """
+    return tuple(replace(r, measured=_remaining(r, finding, truth, data)) for r in finding.remedies)
+
+
+def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], data: Mapping[str, Any]) -> float | None:
+    name = remedy.statistic
+    if remedy.trials is None or name is None:
+        return remedy.measured
+    if remedy.rows is None:
+        return float(np.sqrt(np.nanmean((remedy.trials - truth[name]) ** 2))) if name in truth else remedy.measured
+    if name not in data or len(data[name]) < len(remedy.rows):
+        return remedy.measured
+    columns = {f: _flat(v) for f, v in data.items()}
+    guess = {f: _flat(finding.records[f])[remedy.rows] for f in data}
+    one, other = _matched(guess, columns, _ranges(columns), 0.01)[1]
+    return typical_error(remedy.trials[:, one] - columns[name][other])
 
 
 def column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
@@ -60,6 +88,10 @@ def column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
         elif flat.dtype.kind not in "fiub" and sorted(map(str, flat)) == sorted(map(str, other)):
             return str(name)
     return None
+
+
+def _ranges(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: np.where(np.ptp(v, axis=0) > 0, np.ptp(v, axis=0), 1.0) for name, v in columns.items()}
 
 
 def _flat(values: Any) -> np.ndarray:
