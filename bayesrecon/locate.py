@@ -39,6 +39,9 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
     """
     atoms = np.linspace(0, embedding.release.size - 1, min(embedding.release.size, _ATOMS)).astype(int)
     reference = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
+    if not embedding.temperature:
+        # Over many orders of magnitude a network saturates, and its features look fewer than they are.
+        reference = reference.recentred(*_standard(attacker))
     spectrum = find_basis(embedding, reference, rng)[0]
     rank = spectrum.rank if spectrum.gap else None
     if all(f in attacker.known for f in attacker.fields):
@@ -52,6 +55,18 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
     return _follow_measure(embedding, reference, attacker, rng, atoms), None
 
 
+def _standard(attacker: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Centre and scale before anything is recovered: an interval's own, elsewhere those of standardised values."""
+    centre, scale = {}, {}
+    for name, spec in attacker.fields.items():
+        if name not in attacker.aside:
+            low, high = spec.domain.low, spec.domain.high
+            finite = bool(np.isfinite(high - low))
+            centre[name] = np.full(spec.shape, (low + high) / 2 if finite else 0.0)
+            scale[name] = np.full(spec.shape, (high - low) / np.sqrt(12) if finite else 1.0)
+    return centre, scale
+
+
 def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, attacker: Knowledge) -> Reference:
     """Finite rank: means and variances are exact functions of the embedding wherever the records lie.
 
@@ -59,8 +74,8 @@ def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, atta
         solve: the embedding solved on generic records of a law.
     """
     unknown = [f for f in attacker.fields if f not in attacker.aside]
-    mean = {f: np.zeros(attacker.fields[f].shape) for f in unknown}
-    sd = {f: np.ones(attacker.fields[f].shape) for f in unknown}
+    mean = {f: np.array(reference.centre.get(f, np.zeros(attacker.fields[f].shape))) for f in unknown}
+    sd = {f: np.array(reference.scale.get(f, np.ones(attacker.fields[f].shape))) for f in unknown}
     reference = reference.recentred(mean, sd)
     for _ in range(_PASSES):
         found = components(attacker.fields, attacker.aside, mean, sd)
