@@ -2,8 +2,8 @@
 
 For draws of the posterior with score s and mean m, Stein's identity gives `E[s] = 0`,
 `E[(theta - m)_i s_j] = -[i = j]` and `E[(theta - m)_i^2 s_i] = 0`. With the score of the solved measure
-these are tested over the draws; convergence and duplicated chains are looked at directly. A trained parameter is stationary
-only if its regulariser's gradient lies in the span of the records' gradients.
+these are tested over the draws; convergence and duplicated chains are looked at directly. A trained parameter is
+stationary only if its regulariser's gradient lies in the span of the records' gradients.
 """
 
 from statistics import NormalDist
@@ -89,8 +89,8 @@ def check_trained(scores: np.ndarray, base: np.ndarray) -> tuple[str, ...]:
     if left < _STATIONARY:
         return ()
     return (
-        f"the parameter is not stationary: no data cancel {left:.1g} of its regulariser's gradient; was the loss summed "
-        "and trained to its optimum, and is the regulariser this one?",
+        f"the parameter is not stationary: no data cancel {left:.1g} of its regulariser's gradient; was the loss "
+        "summed and trained to its optimum, and is the regulariser this one?",
     )
 
 

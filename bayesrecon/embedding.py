@@ -202,8 +202,9 @@ class Embedding:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
         theta, weights = np.asarray(self.release.theta)[atoms], np.asarray(self.release.weights)[atoms]
         scale = np.repeat(np.sqrt(weights / weights.sum()), self.metric.shape[1])
+        model, width = self.release.model, self.metric.shape[1]
         blocks = [
-            np.asarray(scores(self.release.model, self.metric, t, records, self.temperature))[: n * self.metric.shape[1]]
+            np.asarray(scores(model, self.metric, t, records, self.temperature))[: n * width]
             for t, _, n in _blocks(theta, weights, min(self._chunk(records), _power_of_two(len(theta))))
         ]
         return np.concatenate(blocks) * scale[:, None]

@@ -20,8 +20,8 @@ class Matched:
     Attributes:
         pseudo: multipliers `(M,)` and records.
         residual: norm of what is left of the gradient, relative to the regulariser's.
-        least: certified: every measure of at most `mass` records on `domain` leaves at least this much. Zero when nothing
-            can be excluded; above zero the parameter is not stationary.
+        least: certified: every measure of at most `mass` records on `domain` leaves at least this much. Zero when
+            nothing can be excluded; above zero the parameter is not stationary.
         strength: c, the regulariser's strength relative to the model's; 1 when it is known.
         residuals: of all restarts, smallest first; the best was chosen by it alone.
         equations, unknowns: independent equations at the solution, and numbers they were solved for.

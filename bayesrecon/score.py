@@ -26,9 +26,7 @@ def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
     return value, slope, curvature
 
 
-def taylor(
-    model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0
-) -> tuple[Any, Any, Any]:
+def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> tuple[Any, Any, Any]:
     """Log likelihoods, whitened scores and Laplacians of a block of atoms.
 
     Args:

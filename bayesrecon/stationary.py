@@ -29,7 +29,7 @@ from bayesrecon.score import gradients, total_score
 from bayesrecon.types import Model, PseudoData, Records, Release
 
 _STATIONARY = 1e-3  # residual from which a parameter does not look stationary
-_EXACT = 1e-12  # residual at which there is nothing left to match
+_EXACT, _SOLVED = 1e-12, 1e-9  # residual at which a descent has nothing left to match, and no other start is tried
 _FIXED = 1e-6  # share of a record that the equations leave free, above which it is not determined
 _RANK = 1e-9
 _STALLED, _SLOW = 30, 0.999  # steps in which the residual must fall by more than a thousandth
@@ -46,7 +46,7 @@ def match_gradient(
     domain: Mapping[str, Any] | None = None,
     multipliers: str = "free",
     strength_known: bool = True,
-    restarts: int = 4,
+    restarts: int = 10,
     steps: int = 1000,
     key: Any = 0,
 ) -> Matched:
@@ -59,7 +59,7 @@ def match_gradient(
         bounds, domain: where the fields lie; a record starts at random inside.
         multipliers: "free", non-negative; or "one", each record counted once (a summed loss, n the number of records).
         strength_known: False when weight decay was used but its strength is not known.
-        restarts: random starts; the smallest residual wins.
+        restarts: random starts at most; the smallest residual wins, and one that leaves nothing ends the search.
         steps: of Levenberg-Marquardt for each.
 
     Raises:
@@ -85,9 +85,10 @@ def match_gradient(
     attacker = check_knowledge(release.model, bounds=bounds, domain=domain, total=total)
     problem = _Problem.of(release, attacker, multipliers == "one", strength_known)
     rng = generator(key)
-    found = sorted(
-        (problem.descend(problem.start(rng, n), steps) for _ in range(restarts)), key=lambda end: end.residual
-    )
+    found: list[_End] = []
+    while len(found) < restarts and not (found and found[-1].residual < _SOLVED):
+        found.append(problem.descend(problem.start(rng, n), steps))
+    found.sort(key=lambda end: end.residual)
     best = found[0]
     records, weights = problem.records(best.x, best.still), np.asarray(problem.weights(best.x))
     least, mass, box = problem.certify(best.left, weights, rng)
@@ -96,8 +97,8 @@ def match_gradient(
     if best.residual > _STATIONARY and least > 0:
         warnings = (
             f"the parameter is not stationary: every data set of at most {mass:.3g} records on this domain leaves "
-            f"{least:.1g} or more of the regulariser's gradient; was the loss summed and trained to its optimum, and is "
-            "the regulariser this one?",
+            f"{least:.1g} or more of the regulariser's gradient; was the loss summed and trained to its optimum, "
+            "and is the regulariser this one?",
         )
     elif best.residual > _STATIONARY:
         warnings = (
@@ -294,7 +295,8 @@ class _Problem:
         if size <= _STATIONARY or not self.strength_known:
             return 0.0, mass, box
         u = left / size / np.linalg.norm(self.base)
-        law = Reference(fields, {}, {k: np.mean(box[k]) for k in box}, {k: np.ptp(box[k]) / 4 for k in box}, 0.3)
+        centre = {k: np.full(fields[k].shape, np.mean(box[k])) for k in box}
+        law = Reference(fields, {}, centre, {k: np.full_like(centre[k], np.ptp(box[k]) / 4) for k in box}, 0.3)
         pool = law.draw(rng, _CANDIDATES)
         pool |= {k: np.clip(pool[k], *box[k]) for k in box}
         values = np.asarray(gradients(self.model, self.theta, pool)) @ u
@@ -352,6 +354,4 @@ def _sensitivity(model: Model, moved: tuple[str, ...], theta: Any, records: Reco
 @partial(jax.jit, static_argnames="model")
 def _pull(model: Model, theta: Any, u: Any, moving: Records, still: Records) -> Any:
     """`<u, grad l(theta, z)>` of one record and its slopes."""
-    return jax.value_and_grad(
-        lambda y: jnp.dot(u, jax.grad(model.log_lik)(theta, {**still, **y}))
-    )(moving)
+    return jax.value_and_grad(lambda y: jnp.dot(u, jax.grad(model.log_lik)(theta, {**still, **y})))(moving)
