@@ -73,25 +73,30 @@ def check_draws(
 
 
 def check_trained(scores: np.ndarray, base: np.ndarray) -> tuple[str, ...]:
-    """Whether any data, with weights of either sign, could make a parameter stationary.
-
-    Args:
-        scores: `(d, M)` gradients of generic records, more than there are features.
-        base: `(d,)` gradient of the regulariser.
-    """
-    size, length = float(np.linalg.norm(base)), np.linalg.norm(scores, axis=0)
-    alive = length > 0
-    if not size > 0 or not alive.any():
-        return ()
-    q, r, _ = scipy.linalg.qr(scores[:, alive] / length[alive], mode="economic", pivoting=True, check_finite=False)
-    q = q[:, np.abs(np.diag(r)) > _RANK * abs(r[0, 0])]
-    left = float(np.linalg.norm(base - q @ (q.T @ base))) / size
+    """Whether any data, with weights of either sign, could make a parameter stationary; see `beyond`."""
+    left = float(np.linalg.norm(beyond(scores, base))) / (float(np.linalg.norm(base)) or 1.0)
     if left < _STATIONARY:
         return ()
     return (
         f"the parameter is not stationary: no data cancel {left:.1g} of its regulariser's gradient; was the loss "
         "summed and trained to its optimum, and is the regulariser this one?",
     )
+
+
+def beyond(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """What no combination of gradients cancels, `(d,)`.
+
+    Args:
+        scores: `(d, M)` gradients of generic records, more than there are features.
+        base: `(d,)` gradient of the regulariser.
+    """
+    length = np.linalg.norm(scores, axis=0)
+    unit = scores[:, length > 0] / length[length > 0]
+    if not unit.size:
+        return base
+    q, r, _ = scipy.linalg.qr(unit, mode="economic", pivoting=True, check_finite=False)
+    q = q[:, np.abs(np.diag(r)) > _RANK * abs(r[0, 0])]
+    return np.asarray(base - q @ (q.T @ base))
 
 
 def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> list[str]:

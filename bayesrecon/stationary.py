@@ -20,6 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.anchors import Reference
+from bayesrecon.checks import beyond
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge, check_knowledge
 from bayesrecon.matched import Matched
@@ -31,7 +32,7 @@ from bayesrecon.types import Model, PseudoData, Records, Release
 _STATIONARY = 1e-3  # residual from which a parameter does not look stationary
 _EXACT, _SOLVED = 1e-12, 1e-9  # residual at which a descent has nothing left to match, and no other start is tried
 _FIXED = 1e-6  # share of a record that the equations leave free, above which it is not determined
-_RANK = 1e-9
+_RANK, _BEYOND = 1e-9, 1e-6
 _STALLED, _SLOW = 30, 0.999  # steps in which the residual must fall by more than a thousandth
 _CANDIDATES, _REFINED, _MASS, _WIDE = 4096, 8, 2.0, 10.0
 
@@ -285,7 +286,8 @@ class _Problem:
         """What every measure of bounded mass leaves, by duality.
 
         For a unit vector u and a measure of mass at most B, `|sum w grad l + base| >= <u, base> + B min(0, min_z
-        <u, grad l(z)>)`; u is the direction of what the best measure found leaves.
+        <u, grad l(z)>)`; u is the direction of what the best measure found leaves. What lies beyond the span of all
+        gradients no measure cancels, whatever its mass.
         """
         size, base = float(np.linalg.norm(left)), self.base / np.linalg.norm(self.base)
         fixed, mass = self.attacker.total is not None, float(weights.sum())
@@ -299,10 +301,12 @@ class _Problem:
         law = Reference(fields, {}, centre, {k: np.full_like(centre[k], np.ptp(box[k]) / 4) for k in box}, 0.3)
         pool = law.draw(rng, _CANDIDATES)
         pool |= {k: np.clip(pool[k], *box[k]) for k in box}
-        values = np.asarray(gradients(self.model, self.theta, pool)) @ u
+        each = np.asarray(gradients(self.model, self.theta, pool))
+        values = each @ u
         lowest = [self._lowest({k: v[i] for k, v in pool.items()}, u, box) for i in np.argsort(values)[:_REFINED]]
         worst = min(lowest) if fixed else min(0.0, *lowest)
-        return max(0.0, float(left / size @ base) + mass * worst), mass, box
+        span = float(np.linalg.norm(beyond(each[: len(base) * 5 // 4 + 16].T, base)))
+        return max(0.0 if span < _BEYOND else span, float(left / size @ base) + mass * worst), mass, box
 
     def _lowest(self, record: Records, u: np.ndarray, box: dict[str, Any]) -> float:
         import scipy.optimize
