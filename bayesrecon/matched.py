@@ -56,7 +56,7 @@ class Matched:
         """Plain types only, without the records."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
         given |= {"determined": self.determined.tolist(), "residuals": list(self.residuals)}
-        given |= {"warnings": list(self.warnings), "domain": {k: _plain(v) for k, v in self.domain.items()}}
+        given |= {"warnings": list(self.warnings), "domain": {k: list(v) for k, v in self.domain.items()}}
         return {"version": __version__, "n": len(self.pseudo.weights), "total": self.total, **given}
 
     def to_dataframe(self) -> Any:
@@ -85,9 +85,3 @@ class Matched:
         table = self.to_dataframe().sort_values("weight", ascending=False).head(_SHOWN)
         notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
         return f"<p>{head}</p>{table.to_html(escape=True)}<ul>{notes}</ul>"
-
-
-def _plain(ends: Any) -> Any:
-    """Numbers and lists; an end at infinity is None."""
-    values = np.asarray(ends, float)
-    return np.where(np.isfinite(values), values, None).tolist()
