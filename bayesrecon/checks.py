@@ -7,7 +7,7 @@ stationary only if its regulariser's gradient lies in the span of the records' g
 """
 
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -94,7 +94,8 @@ def beyond(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
     unit = scores[:, length > 0] / length[length > 0]
     if not unit.size:
         return base
-    q, r, _ = scipy.linalg.qr(unit, mode="economic", pivoting=True, check_finite=False)
+    pivoted: Any = scipy.linalg.qr(unit, mode="economic", pivoting=True, check_finite=False)
+    q, r, _ = pivoted
     q = q[:, np.abs(np.diag(r)) > _RANK * abs(r[0, 0])]
     return np.asarray(base - q @ (q.T @ base))
 
