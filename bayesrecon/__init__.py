@@ -20,6 +20,7 @@ _LAZY = {
     "Diagnosis": "bayesrecon.diagnosis",
     "HRec": "bayesrecon.hrec",
     "Improvements": "bayesrecon.hrec",
+    "Matched": "bayesrecon.matched",
     "MissingRecord": "bayesrecon.informed",
     "Model": "bayesrecon.types",
     "PseudoData": "bayesrecon.types",

@@ -17,6 +17,7 @@ from bayesrecon.informed import MissingRecord as MissingRecord
 from bayesrecon.informed import condition as condition
 from bayesrecon.informed import missing_record as missing_record
 from bayesrecon.landscape import witness as witness
+from bayesrecon.matched import Matched as Matched
 from bayesrecon.planner import plan as plan
 from bayesrecon.pseudodata import Reconstruction as Reconstruction
 from bayesrecon.reconstruction import reconstruct as reconstruct

@@ -2,19 +2,22 @@
 
 For draws of the posterior with score s and mean m, Stein's identity gives `E[s] = 0`,
 `E[(theta - m)_i s_j] = -[i = j]` and `E[(theta - m)_i^2 s_i] = 0`. With the score of the solved measure
-these are tested over the draws; convergence and duplicated chains are looked at directly.
+these are tested over the draws; convergence and duplicated chains are looked at directly. A trained parameter is
+stationary only if its regulariser's gradient lies in the span of the records' gradients.
 """
 
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 
 _FALSE_ALARMS = 1e-4  # per release and identity, before a warning is given
 _SMALLEST_SIZE = 0.05  # violations below this are not worth a warning however significant
 _R_HAT = 1.01
+_STATIONARY, _RANK = 1e-6, 1e-10
 
 
 class StateOfDraws(NamedTuple):
@@ -67,6 +70,34 @@ def check_draws(
                 + "; is the prior right, and are these converged draws of this very model?"
             )
     return StateOfDraws(tuple(warnings), worst)
+
+
+def check_trained(scores: np.ndarray, base: np.ndarray) -> tuple[str, ...]:
+    """Whether any data, with weights of either sign, could make a parameter stationary; see `beyond`."""
+    left = float(np.linalg.norm(beyond(scores, base))) / (float(np.linalg.norm(base)) or 1.0)
+    if left < _STATIONARY:
+        return ()
+    return (
+        f"the parameter is not stationary: no data cancel {left:.1g} of its regulariser's gradient; was the loss "
+        "summed and trained to its optimum, and is the regulariser this one?",
+    )
+
+
+def beyond(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """What no combination of gradients cancels, `(d,)`.
+
+    Args:
+        scores: `(d, M)` gradients of generic records, more than there are features.
+        base: `(d,)` gradient of the regulariser.
+    """
+    length = np.linalg.norm(scores, axis=0)
+    unit = scores[:, length > 0] / length[length > 0]
+    if not unit.size:
+        return base
+    pivoted: Any = scipy.linalg.qr(unit, mode="economic", pivoting=True, check_finite=False)
+    q, r, _ = pivoted
+    q = q[:, np.abs(np.diag(r)) > _RANK * abs(r[0, 0])]
+    return np.asarray(base - q @ (q.T @ base))
 
 
 def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> list[str]:

@@ -70,7 +70,7 @@ def _moments(
     coefficients: Any,
     shift: Any,
 ) -> tuple[Any, ...]:
-    value, phi, lap = taylor(model, metric, theta, anchors)
+    value, phi, lap = taylor(model, metric, theta, anchors, temperature)
     value, lap = value @ coefficients - shift, lap @ coefficients
     psi = phi @ coefficients  # (C, k, r)
     heavy = psi * weights[:, None, None]
@@ -86,12 +86,19 @@ def _values(model: Model, theta: Any, anchors: Records, coefficients: Any) -> An
     return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
 
 
-@partial(jax.jit, static_argnames="model")
+@partial(jax.jit, static_argnames=("model", "temperature"))
 def _cross(
-    model: Model, metric: Any, theta: Any, weights: Any, anchors: Records, coefficients: Any, probes: Records
+    model: Model,
+    temperature: float,
+    metric: Any,
+    theta: Any,
+    weights: Any,
+    anchors: Records,
+    coefficients: Any,
+    probes: Records,
 ) -> Any:
-    psi = taylor(model, metric, theta, anchors)[1] @ coefficients * weights[:, None, None]
-    phi = taylor(model, metric, theta, probes)[1]
+    psi = taylor(model, metric, theta, anchors, temperature)[1] @ coefficients * weights[:, None, None]
+    phi = taylor(model, metric, theta, probes, temperature)[1]
     return phi.reshape(-1, phi.shape[-1]).T @ psi.reshape(-1, psi.shape[-1])
 
 
@@ -99,7 +106,7 @@ def _cross(
 def _residuals(
     model: Model, temperature: float, metric: Any, theta: Any, anchors: Records, pseudo_weights: Any, directions: Any
 ) -> tuple[Any, Any]:
-    _, phi, lap = taylor(model, metric, theta, anchors)
+    _, phi, lap = taylor(model, metric, theta, anchors, temperature)
     score = phi @ pseudo_weights + prior_score(model, metric, theta, temperature)
     return (jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap) @ directions, score
 
@@ -131,7 +138,7 @@ def _normal_noise(
     centre: Any,
     precision: Any,
 ) -> tuple[Any, Any]:
-    _, phi, lap = taylor(model, metric, theta, anchors)
+    _, phi, lap = taylor(model, metric, theta, anchors, temperature)
     score = -(theta - centre) @ precision @ metric
     residual = (jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap) @ coefficients
     return weights @ residual, (residual * weights[:, None]).T @ residual
@@ -195,8 +202,9 @@ class Embedding:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
         theta, weights = np.asarray(self.release.theta)[atoms], np.asarray(self.release.weights)[atoms]
         scale = np.repeat(np.sqrt(weights / weights.sum()), self.metric.shape[1])
+        model, width = self.release.model, self.metric.shape[1]
         blocks = [
-            np.asarray(scores(self.release.model, self.metric, t, records))[: n * self.metric.shape[1]]
+            np.asarray(scores(model, self.metric, t, records, self.temperature))[: n * width]
             for t, _, n in _blocks(theta, weights, min(self._chunk(records), _power_of_two(len(theta))))
         ]
         return np.concatenate(blocks) * scale[:, None]
@@ -224,9 +232,8 @@ class Embedding:
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         """The basis functions at probe records, `e_k(z) = sum_m A_mk k(z_m, z)`, `(Q, r)`."""
-        model = self.release.model
         (total,) = self._sum(
-            lambda t, a: (_cross(model, self.metric, t, a, basis.records, basis.coefficients, probes),),
+            lambda t, a: (_cross(*self._static, self.metric, t, a, basis.records, basis.coefficients, probes),),
             self._atoms(self._chunk(basis.records, probes), "probes", atoms),
         )
         return total

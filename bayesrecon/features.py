@@ -52,7 +52,8 @@ class Features:
         size, k = embedding.release.size, embedding.metric.shape[1]
         number = min(size, max(4, -(-self.rows * basis.size // k)))
         theta = np.asarray(embedding.release.theta)[np.linspace(0, size - 1, number).astype(int)]
-        phi = np.asarray(scores(embedding.release.model, embedding.metric, theta, basis.records))
+        model, temperature = embedding.release.model, embedding.temperature
+        phi = np.asarray(scores(model, embedding.metric, theta, basis.records, temperature))
         return theta, np.linalg.pinv(phi @ basis.coefficients, rcond=1e-13)
 
     def at(self, records: Records) -> Any:

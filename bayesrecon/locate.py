@@ -48,6 +48,9 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
         if predicted is not None:
             spectrum = find_basis(embedding, predicted, rng)[0]
             return predicted, spectrum.rank if spectrum.gap else None
+    if not embedding.temperature:
+        # Over many orders of magnitude a network saturates, and its features look fewer than they are.
+        reference = reference.recentred(*_standard(attacker))
     spectrum = find_basis(embedding, reference, rng)[0]
     rank = spectrum.rank if spectrum.gap else None
     if all(f in attacker.known for f in attacker.fields):
@@ -82,6 +85,18 @@ def _predictive(embedding: Embedding, attacker: Knowledge, rng: np.random.Genera
     return replace(law, centre=centre, scale=scale)
 
 
+def _standard(attacker: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Centre and scale before anything is recovered: an interval's own, elsewhere those of standardised values."""
+    centre, scale = {}, {}
+    for name, spec in attacker.fields.items():
+        if name not in attacker.aside:
+            low, high = spec.domain.low, spec.domain.high
+            finite = bool(np.isfinite(high - low))
+            centre[name] = np.full(spec.shape, (low + high) / 2 if finite else 0.0)
+            scale[name] = np.full(spec.shape, (high - low) / np.sqrt(12) if finite else 1.0)
+    return centre, scale
+
+
 def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, attacker: Knowledge) -> Reference:
     """Finite rank: means and variances are exact functions of the embedding wherever the records lie.
 
@@ -89,8 +104,8 @@ def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, atta
         solve: the embedding solved on generic records of a law.
     """
     unknown = [f for f in attacker.fields if f not in attacker.aside]
-    mean = {f: np.zeros(attacker.fields[f].shape) for f in unknown}
-    sd = {f: np.ones(attacker.fields[f].shape) for f in unknown}
+    mean = {f: np.array(reference.centre.get(f, np.zeros(attacker.fields[f].shape))) for f in unknown}
+    sd = {f: np.array(reference.scale.get(f, np.ones(attacker.fields[f].shape))) for f in unknown}
     reference = reference.recentred(mean, sd)
     for _ in range(_PASSES):
         found = components(attacker.fields, attacker.aside, mean, sd)

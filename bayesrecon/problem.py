@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.anchors import Reference
-from bayesrecon.checks import check_draws
+from bayesrecon.checks import check_draws, check_trained
 from bayesrecon.coordinates import in_coordinates, metric_factor
 from bayesrecon.embedding import Embedding, Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge, check_knowledge
 from bayesrecon.locate import locate
+from bayesrecon.score import prior_score
 from bayesrecon.solve import Fit, fit
 from bayesrecon.types import Release
 
@@ -46,7 +47,13 @@ class Problem:
         """
         release = self.release
         if not release.temperature:
-            return release.notes
+            if release.size > 1:
+                return release.notes
+            embedding, some = self.embedding, release.model.dimension * 5 // 4 + 16
+            probes = {k: v[:some] for k, v in self.solved.probes.items()}
+            base = prior_score(release.model, embedding.metric, np.asarray(release.theta), 0.0)
+            gradients = embedding.scores(probes, np.array([0]))
+            return (*release.notes, *check_trained(gradients, np.asarray(base)[0]))
         plain = np.linalg.solve(self.embedding.metric.T, scores.T).T
         theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
         return (*release.notes, *check_draws(release.model.coordinates, theta, weights, chain, plain).warnings)

@@ -14,17 +14,20 @@ from bayesrecon.features import Features
 from bayesrecon.gradient import Slicing, sliced_target
 from bayesrecon.iterate import Run
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.matched import Matched
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import Problem, generator, solve_release
 from bayesrecon.pseudodata import Reconstruction
 from bayesrecon.records.attack import recover_records
 from bayesrecon.records.table import RecordTable
 from bayesrecon.start import make_support
+from bayesrecon.stationary import match_gradient
 from bayesrecon.trace import Checkpoint, Trace
 from bayesrecon.types import Deletion, PseudoData, Records, Release
 
 _RECORDS = 200
 _STEPS_OF_ADAM = 20_000
+_WIDE = 100  # parameters from which a trained model is matched by its gradient alone
 
 
 @in_float64
@@ -33,7 +36,7 @@ def reconstruct(
     *,
     n: int | None = None,
     objective: str | None = None,
-    method: str = "newton",
+    method: str | None = None,
     start: str | PseudoData | None = None,
     slicing: Slicing | None = None,
     regulariser: Callable[[Any, Records], Any] | None = None,
@@ -49,9 +52,11 @@ def reconstruct(
     rate: float = 1e-3,
     checkpoint: str | Path | None = None,
     public: Mapping[str, Any] | None = None,
+    multipliers: str = "free",
+    strength_known: bool = True,
     key: Any = 0,
     progress: Progress | None = None,
-) -> Reconstruction | RecordTable:
+) -> Reconstruction | RecordTable | Matched:
     """Find weights and records whose Fisher divergence from the release is smallest.
 
     The divergence is `1/2 w'Kw - w'b + const` with `K = k(Z, Z)`, `b = mu(Z)` (see `bayesrecon.embedding`); the result
@@ -64,7 +69,8 @@ def reconstruct(
         n: M, the number of records (default 200; the number of rows where fields are known).
         objective: "exact" or "sliced" (default: exact; sliced for "adam").
         method: "newton", Gauss-Newton on whitened coordinates with positive weights; or "adam", the published
-            recipe: identity metric, the parameters' own coordinates, free weights, fresh slices.
+            recipe: identity metric, the parameters' own coordinates, free weights, fresh slices; or "matching", for a
+            trained parameter (`match_gradient`), which is the default for networks: 100 parameters or more.
         start: "located" (around the recovered data), "published" (covariates standard normal, observed fields drawn
             from the model at the mean parameters, weights one) or a `PseudoData`.
         slicing: how the sliced objective is sliced; the gap is then that of the sliced objective.
@@ -78,11 +84,14 @@ def reconstruct(
         steps, rate: of "adam".
         checkpoint: file to write progress to, and to resume from when it exists.
         public: records that stand in for the private Hessian, for a deletion between two trained parameters.
+        multipliers, strength_known: of "matching"; "one" counts every record once, False leaves the strength of the
+            regulariser open, for which `total` must be known.
         key: an integer or a JAX key.
         progress: called with a label and the fraction done.
 
     Returns:
-        A `Reconstruction`: `pseudo`, `trace`, `gap`, `relative_gap`, `certificate`; with `unit` a `RecordTable`.
+        A `Reconstruction`: `pseudo`, `trace`, `gap`, `relative_gap`, `certificate`; with `unit` a `RecordTable`; by
+        "matching" a `Matched`.
 
     Raises:
         BayesreconError: for input that cannot be used, saying what to change.
@@ -96,14 +105,25 @@ def reconstruct(
         from bayesrecon.deleted import reconstruct_deleted
 
         given = (n, objective, start, slicing, regulariser, known, unit, metric, coordinates, steps, checkpoint)
-        if any(value is not None for value in given) or method != "newton":
+        if any(value is not None for value in given) or method not in (None, "newton"):
             raise BayesreconError("a deletion takes public, total, bounds, domain and key only")
         return reconstruct_deleted(  # type: ignore[return-value]
             release, public=public, total=total, bounds=bounds, domain=domain, key=key
         )
     if public is not None:
         raise BayesreconError("public data belong to a deletion: pass deletion(before, after) with them")
+    if method == "matching" or multipliers != "free" or not strength_known or _wide(release, method, known, objective):
+        given = (objective, start, slicing, regulariser, known, unit, metric, coordinates, checkpoint)
+        if any(value is not None for value in given) or method not in (None, "matching"):
+            raise BayesreconError(
+                "matching takes n, total, bounds, domain, multipliers, strength_known, steps and key only; "
+                "method='newton' takes the rest"
+            )
+        taken = {"bounds": bounds, "domain": domain, "multipliers": multipliers, "strength_known": strength_known}
+        taken |= {} if steps is None else {"steps": steps}
+        return match_gradient(release, n=_RECORDS if n is None else n, total=total, key=key, **taken)
     began = time.perf_counter()
+    method = method or "newton"
     published = method == "adam"
     objective = objective or ("sliced" if published else "exact")
     _check(release, n, objective, method, start, regulariser, steps, rate, tolerance)
@@ -178,6 +198,12 @@ def reconstruct(
     except KeyboardInterrupt:
         run.stopped = "interrupted"
     return run.result(about, time.perf_counter() - began)
+
+
+def _wide(release: Release, method: str | None, *given: Any) -> bool:
+    """A network, and nothing that only descent in the kernel's features can use."""
+    wide = not release.temperature and release.model.linear is None and release.model.dimension >= _WIDE
+    return wide and method is None and all(g is None for g in given)
 
 
 def _check(

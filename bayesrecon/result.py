@@ -22,7 +22,8 @@ class Row:
 
     Attributes:
         estimate, se: recovered value and its standard error; None when undetermined (se also at temperature 0).
-        lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause.
+        lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
+            alone at temperature 0, where nothing was sampled.
         floor: Cramer-Rao floor of the standard error for this many independent draws.
         visibility: share of the statistic that the release determines, in [0, 1].
         verdict: "determined", "partly" (the unseen rest may bias it) or "undetermined".

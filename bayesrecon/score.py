@@ -3,7 +3,8 @@
 Along a direction v, `l(theta + s v, z)` has the Taylor coefficients `<grad l, v>` and `v' Hess l v`. With the
 columns of a metric factor `Sigma^(1/2)` as directions the first are the whitened scores phi and the second sum
 to the trace `tr(Sigma Hess l)`. Forward sweeps deliver both at once; directions are shared by all atoms, so for
-a linear predictor its tangents are computed once for all draws, and no cancellation is paid twice.
+a linear predictor its tangents are computed once for all draws, and no cancellation is paid twice. At temperature 0
+there is one atom and no trace: one reverse sweep per record, however many parameters a network has.
 """
 
 from functools import partial
@@ -30,7 +31,7 @@ def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
     return value, slope, curvature
 
 
-def taylor(model: Model, metric: Any, theta: Any, records: Records) -> tuple[Any, Any, Any]:
+def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> tuple[Any, Any, Any]:
     """Log likelihoods, whitened scores and Laplacians of a block of atoms.
 
     Args:
@@ -39,8 +40,12 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records) -> tuple[Any
         records: `{field: (M, *shape)}`.
 
     Returns:
-        `l (C, M)`, `phi (C, k, M)` and `lap (C, M) = tr(Sigma Hess l)`.
+        `l (C, M)`, `phi (C, k, M)` and `lap (C, M) = tr(Sigma Hess l)`, zeros at temperature 0 where nothing needs it.
     """
+    if not temperature:
+        sweep = jax.vmap(jax.vmap(jax.value_and_grad(model.log_lik), in_axes=(None, 0)), in_axes=(0, None))
+        value, gradient = sweep(theta, records)
+        return value, (gradient @ metric).swapaxes(1, 2), jnp.zeros_like(value)
 
     def at(t: Any, v: Any, record: Records) -> tuple[Any, Any, Any]:
         return along(lambda s: model.log_lik(s, record), t, v)
@@ -60,10 +65,10 @@ def prior_score(model: Model, metric: Any, theta: Any, temperature: float) -> An
     return jax.vmap(jax.grad(log_base))(theta) @ metric
 
 
-@partial(jax.jit, static_argnames="model")
-def scores(model: Model, metric: Any, theta: Any, records: Records) -> Any:
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def scores(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> Any:
     """Whitened scores phi of a block of atoms, flattened to `(C * k, M)`."""
-    phi = taylor(model, metric, theta, records)[1]
+    phi = taylor(model, metric, theta, records, temperature)[1]
     return phi.reshape(-1, phi.shape[-1])
 
 

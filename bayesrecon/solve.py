@@ -92,21 +92,25 @@ def find_basis(
     Raises `BayesreconError` when the draws run out before the spectrum does.
     """
     available = embedding.equations
+    trained = not embedding.temperature
     levels = [len(f.domain.levels) for name, f in reference.fields.items() if name not in reference.known]
     # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
     groups = _PER_LEVEL * max(levels, default=0)
     pool, largest = max(_SMALLEST_POOL, expected + expected // 4 + 16, groups), max(reference.most, groups)
+    if trained:  # never more features than equations
+        largest = max(largest, available + available // 4 + 16)
     while True:
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)
-        spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite)
-        if embedding.temperature and available < _EQUATIONS * spectrum.rank:
+        spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite, trained)
+        if not trained and available < _EQUATIONS * spectrum.rank:
             raise BayesreconError(
                 f"too few draws: {embedding.size} draws give {available} equations for at least {spectrum.rank} "
                 f"features; supply more draws ({-(-_EQUATIONS * spectrum.rank * embedding.size // available)} or more)"
             )
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
+        unclear = unclear or (trained and pool <= spectrum.rank + spectrum.rank // 4)
         if not unclear or pool >= largest:
             break
         pool *= 2

@@ -14,6 +14,8 @@ _GAP = 1e3
 _ROUNDING = 1e-9
 _FLAT = 30.0
 _SMALLEST = 1e-10
+# One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
+_TRAINED = 1e-6
 _SMALL = 200
 
 
@@ -24,7 +26,8 @@ class Spectrum:
     Attributes:
         values: `(M,)` eigenvalues of the equilibrated Gram matrix, largest first, largest scaled to one.
         rank: number of features kept.
-        gap: True when the spectrum ends in a clear gap (finitely many features), False when it decays.
+        gap: True when the spectrum ends in a clear gap (finitely many features), False when it decays. At temperature 0
+            the features are finitely many in any case, and those that training cannot resolve are left out.
     """
 
     values: np.ndarray
@@ -37,12 +40,14 @@ class Spectrum:
         return self.rank == len(self.values)
 
 
-def decompose(scores: np.ndarray, finite: bool = True) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+def decompose(
+    scores: np.ndarray, finite: bool = True, trained: bool = False
+) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     """Spectrum, pivots and basis of a score matrix `(rows, M)`.
 
     The columns are equilibrated to unit length, so that the scale of a record does not matter, and reduced by
     QR rather than through the Gram matrix, which would square the condition number. With `finite` False no gap
-    is looked for.
+    is looked for; `trained` says that the scores are those of one trained parameter.
 
     Returns:
         the `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
@@ -50,10 +55,10 @@ def decompose(scores: np.ndarray, finite: bool = True) -> tuple[Spectrum, np.nda
     """
     # On small matrices the threads of BLAS cost more than they bring, and on a busy machine a hundred times more.
     with threadpool_limits(1 if scores.shape[1] <= _SMALL else None, user_api="blas"):
-        return _decompose(scores, finite)
+        return _decompose(scores, finite, trained)
 
 
-def _decompose(scores: np.ndarray, finite: bool) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+def _decompose(scores: np.ndarray, finite: bool, trained: bool) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     length = np.linalg.norm(scores, axis=0)
     alive = np.flatnonzero(length > 0)
     if not alive.size:
@@ -66,7 +71,8 @@ def _decompose(scores: np.ndarray, finite: bool) -> tuple[Spectrum, np.ndarray, 
     middle = singular[(np.arange(1, len(singular)) + len(singular)) // 2]
     drop[(singular[1:] > _ROUNDING) | (singular[1:] > _FLAT * middle)] = 1.0
     gap = bool(finite and drop.size and drop.max() >= _GAP)
-    rank = int(drop.argmax()) + 1 if gap else int((singular > _SMALLEST).sum())
+    rank = int(drop.argmax()) + 1 if gap else int((singular > (_TRAINED if trained else _SMALLEST)).sum())
+    gap = gap or trained
     pivoted: Any = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
     reduced, order = pivoted
     pivots = alive[order[:rank]]

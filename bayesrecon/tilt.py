@@ -31,7 +31,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.score import gradients
 from bayesrecon.types import Deletion, Model, Records
 
-_STEPS = 25  # of Newton for the constant
+_STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
 _BLOCK = 2**22
 
 
@@ -162,15 +162,21 @@ def profile(u: Any, side: Any, weights: Any) -> tuple[Any, Any]:
         weights: `(T,)`, how much each draw counts.
     """
 
-    def step(c: Any, _: Any) -> tuple[Any, None]:
-        p = jax.nn.sigmoid(u - c)
-        slope = weights @ (p - side[:, None])
-        bend = weights @ (p * (1 - p))
-        # Newton, damped where the logistic is flat.
-        return c + jnp.clip(slope / jnp.maximum(bend, 1e-12), -2.0, 2.0), None
+    # At its maximum in c the likelihood's slope in u does not depend on how c moves: nothing is differentiated here.
+    fixed, offered = jax.lax.stop_gradient(u), jax.lax.stop_gradient(weights)
 
-    start = jnp.sum(weights[:, None] * u, axis=0) / weights.sum()
-    c, _ = jax.lax.scan(step, start, length=_STEPS)
+    def step(state: Any) -> tuple[Any, Any, Any]:
+        c, _, count = state
+        p = jax.nn.sigmoid(fixed - c)
+        slope = offered @ (p - side[:, None])
+        bend = offered @ (p * (1 - p))
+        # Newton, damped where the logistic is flat.
+        move = jnp.clip(slope / jnp.maximum(bend, 1e-12), -2.0, 2.0)
+        return c + move, jnp.max(jnp.abs(move)), count + 1
+
+    start = jnp.sum(offered[:, None] * fixed, axis=0) / offered.sum()
+    going = jnp.asarray(jnp.inf, start.dtype), jnp.asarray(0)
+    c, _, _ = jax.lax.while_loop(lambda s: (s[1] > _SETTLED) & (s[2] < _STEPS), step, (start, *going))
     value = weights @ (side[:, None] * (u - c) - jax.nn.softplus(u - c))
     return value, c
 

@@ -15,12 +15,18 @@ from bayesrecon.statistics import Library, Statistic, add_units, components, fun
 DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
 
+TRAINED = 0.99
+"""The same at a trained parameter, both at once: its records shape the network that should see them, and what it does
+not see of them can be anything."""
+
 _NORMAL = 1.959964
 _BLOCK = 128  # statistics whose series are analysed at once
 
 
-def verdict_of(visibility: float) -> str:
+def verdict_of(visibility: float, *, trained: bool = False) -> str:
     """What a visibility means for the reader."""
+    if trained:
+        return "determined" if visibility >= TRAINED else "undetermined"
     return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
 
 
@@ -30,7 +36,8 @@ class Totals:
 
     `directions` `(r, P)` are the parts' coefficients in the basis: the influence is the residuals along them.
     `spread` is the influence's size before exact knowledge was used; next to it, a rounding error is zero.
-    `unseen` `(Q, P)` is what the projection leaves of the parts at the probes, times the number of records.
+    `unseen` `(Q, P)` is what the projection leaves of the parts at the probes, times the number of records. `trained`
+    says that the release is a trained parameter.
     """
 
     totals: np.ndarray
@@ -42,6 +49,7 @@ class Totals:
     visibility: np.ndarray
     scores: np.ndarray
     chain: np.ndarray
+    trained: bool = False
 
 
 def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
@@ -69,8 +77,8 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
         directions = directions[:, :count] - directions[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
         floor = floor[:count, :count] - gain @ floor[usable, :count]
-    chain = embedding.chain
-    return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain)
+    chain, trained = embedding.chain, not embedding.temperature
+    return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain, trained)
 
 
 def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
@@ -116,7 +124,12 @@ def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedd
     rows, slopes = _seen(library, totals)
     seen = list(slopes.items())
     # One atom: nothing was sampled, so there is no sampling error to state.
-    if embedding.temperature:
+    if totals.trained:
+        for name, slope in seen:
+            estimate, half = rows[name].estimate, float(np.sqrt(np.mean((totals.unseen @ slope) ** 2)))
+            assert estimate is not None
+            rows[name] = replace(rows[name], lower=estimate - half, upper=estimate + half)
+    else:
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
             errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
@@ -157,7 +170,7 @@ def _estimate(
 ) -> tuple[Row, np.ndarray | None]:
     """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
     visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
-    verdict = verdict_of(visibility)
+    verdict = verdict_of(visibility, trained=totals.trained)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate, gradient = float(statistic.value(values)), statistic.gradient(values)
     slope = np.zeros(len(library.parts))

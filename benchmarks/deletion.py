@@ -1,11 +1,10 @@
-"""Deletions measured: HRec on tables and images, and posteriors before and after.
+"""Deletions measured: HRec on tables and images; bayesian_deletion.py has posteriors before and after.
 
 python benchmarks/deletion.py --part tables              # simulated income, diabetes; minutes
-python benchmarks/deletion.py --part posterior           # 200 games a row of the table
 python benchmarks/deletion.py --part mnist --mnist DIR   # DIR holds t10k-images-idx3-ubyte.zip and labels
 python benchmarks/deletion.py --part mnist-rff --mnist DIR --deletions 50
 
-Fewer --deletions, --games and --records make a small version. Half of the records is private, half public.
+Fewer --deletions and --records make a small version. Half of the records is private, half public.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from bayesrecon import HRec, Improvements
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.models import load
-from bayesrecon.posteriors import from_draws, retrain_without, train
+from bayesrecon.posteriors import retrain_without, train
 
 VARIANTS = {
     "HRec as published": Improvements.none(),
@@ -186,89 +185,16 @@ def images(options):
         )
 
 
-def posterior(options):
-    table = Table("N", "draws", "coefficients", "ranks first", "95 %", "mean shift", "median cosine", "chance")
-    for count, draws, width in options.settings:
-        wins, shift, cosines = 0, 0, []
-        for game in range(options.games):
-            hit, moved, cosine = play(count, draws, width, np.random.default_rng(game))
-            wins, shift = wins + hit, shift + moved
-            cosines.append(cosine)
-        rate = clopper_pearson(wins, options.games)
-        table.add_row(
-            f"{count}",
-            f"{draws}",
-            f"{width}",
-            f"{rate.estimate:.1%}",
-            f"{rate.lower:.1%} to {rate.upper:.1%}",
-            f"{shift / options.games:.1%}",
-            f"{np.median(cosines):.4f}",
-            f"{1 / count:.1%}",
-        )
-    Console().print(table)
-
-
-def program_of(width):
-    import jax.numpy as jnp
-    import numpyro
-    import numpyro.distributions as dist
-
-    def regression(x, y):
-        variance = numpyro.sample("variance", dist.InverseGamma(2.0, 1.5))
-        beta = numpyro.sample("beta", dist.Normal(0, 10 * jnp.sqrt(variance)).expand((width,)).to_event(1))
-        with numpyro.plate("records", y.shape[0]):
-            numpyro.sample("y", dist.Normal(x @ beta, jnp.sqrt(variance)), obs=y)
-
-    return bayesrecon.models.from_numpyro(regression, {"x": (width,), "y": ()})
-
-
-MODELS = {}
-
-
-def exact(x, y, draws, rng):
-    """Independent draws of the conjugate posterior."""
-    precision = x.T @ x + np.eye(x.shape[1]) / 100
-    mean = np.linalg.solve(precision, x.T @ y)
-    variance = (1.5 + 0.5 * (y @ y - mean @ precision @ mean)) / rng.gamma(2 + len(y) / 2, size=draws)
-    root = np.linalg.inv(np.linalg.cholesky(precision))
-    return {
-        "variance": variance[None],
-        "beta": (mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, len(mean))) @ root))[None],
-    }
-
-
-def play(count, draws, width, rng):
-    """One game: does the deleted record rank first, by ratio and by mean shift, and the direction's cosine."""
-    from bayesrecon.tilt import mean_shift
-
-    model = MODELS.setdefault(width, program_of(width))
-    x = np.column_stack([np.ones(count), rng.normal(size=(count, width - 1))])
-    y = x @ rng.normal(size=width) + rng.normal(size=count)
-    k = int(rng.integers(count))
-    before = from_draws(exact(x, y, draws, rng), model)
-    after = from_draws(exact(np.delete(x, k, 0), np.delete(y, k), draws, rng), model)
-    pair = bayesrecon.deletion(before, after)
-    ratio = bayesrecon.infer_deletion(pair, {"x": x, "y": y}).ranking[0] == k
-    shift = bayesrecon.infer_deletion(pair, {"x": x, "y": y}, method="shift").ranking[0] == k
-    direction = model.split(mean_shift(pair)[0])["beta"]
-    return int(ratio), int(shift), abs(float(cosine_similarity(direction, x[k])))
-
-
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--part", choices=("tables", "mnist", "mnist-rff", "posterior"), default="tables")
+    parser.add_argument("--part", choices=("tables", "mnist", "mnist-rff"), default="tables")
     parser.add_argument("--deletions", type=int, default=200)
     parser.add_argument("--records", type=int, default=80_000, help="of the simulated table")
-    parser.add_argument("--games", type=int, default=200)
     parser.add_argument("--mnist", default=".")
     parser.add_argument("--penalty", type=float, default=1.0)
     parser.add_argument("--loss", choices=("ridge", "softmax", "both"), default="both", help="of mnist-rff")
-    parser.add_argument(
-        "--settings", default="50,4000,4;50,4000,8;50,1000,4;50,10000,4;200,4000,4", help="N,draws,coefficients; ..."
-    )
     options = parser.parse_args()
-    options.settings = [tuple(int(v) for v in s.split(",")) for s in options.settings.split(";")]
-    {"tables": tables, "mnist": images, "mnist-rff": images, "posterior": posterior}[options.part](options)
+    {"tables": tables, "mnist": images, "mnist-rff": images}[options.part](options)
 
 
 if __name__ == "__main__":

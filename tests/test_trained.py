@@ -1,6 +1,5 @@
 """Trained parameters: scikit-learn's conventions, models from losses, the informed adversary."""
 
-import functools
 import warnings
 
 import jax
@@ -286,67 +285,3 @@ def test_ridge_by_hand():
 
     expected = scipy.optimize.fsolve(equations, np.ones(4), xtol=1e-14)
     np.testing.assert_allclose(np.r_[found.record["x"], found.record["y"]], expected, rtol=1e-6)
-
-
-# --- gradient-norm matching -----------------------------------------------------------------------------------
-
-
-@functools.cache
-def trained_network(count=12, decay=0.05):
-    """A small tanh network at the optimum of its summed loss, by SciPy."""
-    rng = np.random.default_rng(3)
-    params = {"w": rng.normal(size=(2, 5)), "b": rng.normal(size=5), "v": rng.normal(size=5)}
-    model = from_loss(
-        lambda p, x: jnp.tanh(x @ p["w"] + p["b"]) @ p["v"],
-        lambda out, y: 0.5 * (out - y) ** 2,
-        lambda p: 0.5 * decay * sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(p)),
-        params=params,
-        record={"x": (2,), "y": ()},
-        domain={"x": (-3.0, 3.0), "y": (-3.0, 3.0)},
-    )
-    records = {"x": rng.uniform(-2, 2, (count, 2)), "y": rng.normal(size=count)}
-    with x64():
-        run = jax.jit(lambda t: total_score(model, t, records, np.ones(count)))
-        value = jax.jit(lambda t: -jax.vmap(model.log_lik, in_axes=(None, 0))(t, records).sum() - model.log_prior(t))
-        start = np.asarray(model.unconstrain(params))
-        options = {"gtol": 1e-10, "maxiter": 3000}
-        found = scipy.optimize.minimize(
-            lambda t: float(value(t)), start, jac=lambda t: -np.asarray(run(t)), method="BFGS", options=options
-        )
-    return model, dirac(model, {k: np.asarray(v) for k, v in model.split(found.x).items()}), records
-
-
-def test_gradients_of_a_network_are_matched():
-    model, release, _ = trained_network()
-    found = bayesrecon.match_gradient(release, n=12, restarts=2, steps=400)
-    assert found.residual < 1e-3
-    assert found.pseudo.weights.min() >= 0
-    with x64():
-        total = total_score(model, release.theta[0], found.pseudo.records, found.pseudo.weights)
-        base = total_score(model, release.theta[0], found.pseudo.records, np.zeros(12))
-    assert np.linalg.norm(total) / np.linalg.norm(base) == pytest.approx(found.residual, rel=1e-6, abs=1e-12)
-
-
-@pytest.mark.slow
-def test_unknown_decay_is_fixed_by_the_count():
-    _, release, _ = trained_network()
-    found = bayesrecon.match_gradient(release, n=12, total=12, strength_known=False, restarts=1, steps=300)
-    assert found.pseudo.weights.sum() == pytest.approx(12)
-    assert found.strength > 0
-
-
-def test_unknown_decay_needs_the_count():
-    model = network()[1]
-    release = dirac(model, {p.name: np.ones(p.shape) for p in model.parameters})
-    with pytest.raises(BayesreconError, match="state total="):
-        bayesrecon.match_gradient(release, n=12, strength_known=False)
-
-
-def test_a_network_that_is_not_stationary_is_reported():
-    """An untrained network, and a descent too short to explain it away."""
-    model, _, _ = trained_network()
-    rng = np.random.default_rng(0)
-    release = dirac(model, {p.name: rng.normal(size=p.shape) for p in model.parameters})
-    found = bayesrecon.match_gradient(release, n=12, restarts=1, steps=5)
-    assert found.residual > 1e-2
-    assert "not stationary" in found.warnings[0]

@@ -94,7 +94,7 @@ def reconstruct(
 
     opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
     with console.progress_bar() as progress:
-        result = run(
+        result: Any = run(
             opened,
             n=n,
             objective=objective,

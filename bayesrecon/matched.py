@@ -1,0 +1,87 @@
+"""The result of gradient-norm matching."""
+
+import html
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from bayesrecon._version import __version__
+from bayesrecon.types import PseudoData
+
+_SHOWN = 20
+_LEFT_OUT = ("pseudo", "error")
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Records and multipliers whose gradients cancel the regulariser's.
+
+    Attributes:
+        pseudo: multipliers `(M,)` and records.
+        residual: norm of what is left of the gradient, relative to the regulariser's.
+        least: certified: every measure of at most `mass` records on `domain` leaves at least this much. Zero when
+            nothing can be excluded; above zero the parameter is not stationary.
+        strength: c, the regulariser's strength relative to the model's; 1 when it is known.
+        residuals: of all restarts, smallest first; the best was chosen by it alone.
+        equations, unknowns: independent equations at the solution, and numbers they were solved for.
+        determined: `(M,)`, whether a record is fixed by the equations once the others are only near, too.
+        error: `{field: (M, *shape)}`, change of the field that a gradient of the residual's size makes, and "weight".
+        multipliers: "free" or "one".
+    """
+
+    pseudo: PseudoData
+    residual: float
+    least: float
+    mass: float
+    domain: dict[str, Any]
+    strength: float
+    residuals: tuple[float, ...]
+    equations: int
+    unknowns: int
+    determined: np.ndarray
+    error: dict[str, np.ndarray]
+    multipliers: str
+    release: str
+    model: str
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Sum of the multipliers: N, where the visibility of n in `recover` says that it is determined."""
+        return float(np.sum(self.pseudo.weights))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, without the records."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
+        given |= {"determined": self.determined.tolist(), "residuals": list(self.residuals)}
+        given |= {"warnings": list(self.warnings), "domain": {k: list(v) for k, v in self.domain.items()}}
+        return {"version": __version__, "n": len(self.pseudo.weights), "total": self.total, **given}
+
+    def to_dataframe(self) -> Any:
+        """One row per record: its multiplier, whether it is determined, and its fields."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {"weight": np.asarray(self.pseudo.weights), "determined": self.determined}
+        for name, values in self.pseudo.records.items():
+            values = np.asarray(values)
+            for index in np.ndindex(values.shape[1:]):
+                label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
+                columns[label] = values[(slice(None), *index)]
+        return pd.DataFrame(columns).rename_axis("record")
+
+    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
+        """Records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
+        from bayesrecon.plots import plot_matched
+
+        return plot_matched(self, ax=ax, shape=shape)
+
+    def _repr_html_(self) -> str:
+        head = html.escape(
+            f"{self.release}: {len(self.pseudo.weights)} records, residual {self.residual:.2g} of the regulariser's "
+            f"gradient, {int(self.determined.sum())} records determined"
+        )
+        table = self.to_dataframe().sort_values("weight", ascending=False).head(_SHOWN)
+        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
+        return f"<p>{head}</p>{table.to_html(escape=True)}<ul>{notes}</ul>"

@@ -1,0 +1,76 @@
+"""Records whose gradients match a trained parameter's."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.plots.frame import BLUE, panel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bayesrecon.matched import Matched
+
+_MOST, _ACROSS = 100, 10
+
+
+def plot_matched(
+    result: "Matched",
+    ax: "Axes | None" = None,
+    *,
+    shape: tuple[int, int] | None = None,
+    path: str | Path | None = None,
+) -> "Axes":
+    """Records by their first two numbers, areas by multiplier, hollow where the equations do not fix them; or images.
+
+    Args:
+        shape: (height, width) of the longest field, when it is an image; the heaviest records come first.
+        path: where to save the figure.
+
+    >>> ax = plot_matched(result, shape=(8, 8))  # doctest: +SKIP
+    """
+    with panel(ax, path) as ax:
+        weights = np.asarray(result.pseudo.weights)
+        if shape is not None:
+            pixels = max((np.asarray(v).reshape(len(weights), -1) for v in result.pseudo.records.values()), key=_width)
+            ax.imshow(mosaic(pixels[np.argsort(-weights)][:_MOST], shape), cmap="gray", interpolation="nearest")
+            ax.set_xticks([])
+            ax.set_yticks([])
+        else:
+            _scatter(ax, result, weights)
+        ax.set_title(f"Matched records, residual {result.residual:.1g}", loc="left")
+    return ax
+
+
+def mosaic(images: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Images `(n, p)` side by side, ten in a row, with a line of NaN between them."""
+    images = np.asarray(images, float)
+    if images.shape[1] != shape[0] * shape[1]:
+        raise BayesreconError(f"{images.shape[1]} values are no image of {shape[0]} by {shape[1]} pixels")
+    across = min(_ACROSS, len(images))
+    down = -(-len(images) // across)
+    whole = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)
+    for i, image in enumerate(images):
+        top, left = (i // across) * (shape[0] + 1), (i % across) * (shape[1] + 1)
+        whole[top : top + shape[0], left : left + shape[1]] = image.reshape(shape)
+    return whole
+
+
+def _scatter(ax: "Axes", result: "Matched", weights: np.ndarray) -> None:
+    frame = result.to_dataframe().drop(columns=["weight", "determined"])
+    names = list(frame.columns)[:2]
+    x = frame[names[0]].to_numpy(float)
+    y = frame[names[1]].to_numpy(float) if len(names) > 1 else weights
+    area = 80 * weights / max(float(weights.max()), 1e-300)
+    for fixed, label in ((True, "determined"), (False, "not determined")):
+        at = result.determined == fixed
+        if at.any():
+            fill = BLUE if fixed else "none"
+            ax.scatter(x[at], y[at], s=area[at], facecolor=fill, edgecolor=BLUE, label=f"{label} ({at.sum()})")
+    ax.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "multiplier")
+
+
+def _width(table: np.ndarray) -> int:
+    return int(table.shape[1])
