@@ -7,7 +7,9 @@ With H minus the Hessian of the log posterior, averaged along the way from theta
 exactly. H is the private data's; public records stand in for it, `G = (n / m) sum_public kappa_i (x_i, 1)' + penalty U`
 with `U = theta+ - theta-` and `kappa_i = -h''(eta_i) U (x_i, 1)`. The published method divides the label's row of G by
 its intercept. Trained parameters are too sure of themselves on public records, which then leaves the estimate to few of
-them; at the temperature that fits the public labels best, `h(eta / T)`, more of them speak.
+them; at the temperature that fits the public labels best, `h(eta / T)`, more of them speak. What is left of the error
+is `sum_i kappa_i (x_i, 1)'` over a sample: a common multiple of the mean record, which all but hides in the intercept,
+and a rest. Without the mean record's share, G shows s as its leading direction.
 """
 
 from collections.abc import Mapping
@@ -36,7 +38,9 @@ class Improvements:
         path: the Hessian is averaged between the two parameters (exact to fourth order) instead of taken at one.
         shrinkage: the public Hessian is that of the temperature which fits the public labels best; for least squares it
             is scaled by `1 - df / n`, as private records fit themselves better than public ones.
-        rows: all outputs' rows are used, weighted by the intercept's, instead of the label's alone.
+        rows: the slope is the leading direction of all outputs' rows about the mean public record, and the record is
+            read off all of them, instead of the intercepts' largest and its row alone.
+        scale: a record's distance from the mean is that of public records as far as the intercept leaves it open.
         prior: every feature stays in the range that public records have.
     """
 
@@ -44,6 +48,7 @@ class Improvements:
     path: bool = True
     shrinkage: bool = True
     rows: bool = True
+    scale: bool = True
     prior: bool = True
 
     @classmethod
@@ -171,12 +176,16 @@ class HRec:
         Public and private records both are samples: `A = n (1 + n / m) mean(kappa kappa')`, and B is the second
         moment of the public records weighted by `|kappa|^2`.
         """
-        a = kappa.T @ kappa * (self.count * (1 + self.count / len(self.x)) / len(self.x))
+        a = self.error_of_slopes(kappa)
         a[np.diag_indices(len(a))] += 1e-9 * np.trace(a) + 1e-300
         weight = (kappa**2).sum(axis=1)
         b = (self.design * (weight / weight.sum())[:, None]).T @ self.design
         b[np.diag_indices(len(b))] += 1e-9 * np.trace(b)
         return a, b
+
+    def error_of_slopes(self, kappa: np.ndarray) -> np.ndarray:
+        """A of `error`, the covariance of the intercepts' gradient."""
+        return kappa.T @ kappa * (self.count * (1 + self.count / len(self.x)) / len(self.x))
 
     @in_float64
     def __call__(self, pair: Deletion) -> Deleted:
@@ -195,26 +204,71 @@ class HRec:
                 "supply more public records"
             )
         effective = float(weight.sum() ** 2 / (weight**2).sum())
+        centre = weight @ self.x / weight.sum()
         if self.linear.intercept is None:
-            return self._direction(gradient, effective)
-        slope = gradient[:, -1]
-        label = label_of(self.linear, slope)
-        row = gradient[int(np.argmax(np.abs(slope) if label is None else slope)) if len(slope) > 1 else 0]
-        if self.use.rows:
-            row = slope @ gradient
-        x = row[:-1] / row[-1] if row[-1] else row[:-1]
+            x, direction, slope = self._without_intercept(gradient)
+        else:
+            direction = self._direction(gradient, centre)
+            row = direction @ gradient
+            multiple = self._multiple(row, centre, direction, kappa) if self.use.scale else float(row[-1])
+            x = centre + (row[:-1] - row[-1] * centre) / multiple if multiple else row[:-1]
+            slope = multiple * direction if self.use.rows and len(direction) > 1 else gradient[:, -1]
         if self.use.prior:
             x = np.clip(x, self.x.min(axis=0), self.x.max(axis=0))
-        return self._result(x, label, slope, gradient, effective)
+        shown = len(direction) > 1 or self.linear.intercept is not None
+        return self._result(x, label_of(self.linear, direction) if shown else None, slope, gradient, effective)
 
-    def _direction(self, gradient: np.ndarray, effective: float) -> Deleted:
-        """Without an intercept: the leading direction, with the sign that makes the largest slope positive."""
-        left, _, right = np.linalg.svd(gradient, full_matrices=False)
-        slope, x = left[:, 0], right[0]
-        if slope[np.argmax(np.abs(slope))] < 0:
-            slope, x = -slope, -x
-        label = label_of(self.linear, slope) if len(slope) > 1 else None
-        return self._result(x, label, slope, gradient, effective)
+    def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """The slope's direction `(K,)`, of unit length; with the intercepts' sign."""
+        slope = gradient[:, -1]
+        if self.use.rows and len(slope) > 1:
+            about = gradient[:, :-1] - np.outer(slope, centre)
+            found = np.linalg.eigh(about @ about.T)[1][:, -1]
+            return found if found @ slope >= 0 else -found
+        label = label_of(self.linear, slope) if len(slope) > 1 else 0
+        chosen = int(np.argmax(np.abs(slope))) if label is None else label
+        return np.eye(len(slope))[chosen] * (1.0 if slope[chosen] >= 0 else -1.0)
+
+    def _multiple(self, row: np.ndarray, centre: np.ndarray, direction: np.ndarray, kappa: np.ndarray) -> float:
+        """The factor alpha of `row = alpha (x, 1)`, most likely by its intercept and the lengths of public records.
+
+        The intercept is normal about alpha with variance `u' A u`, u the direction (see `error`), and
+        `log |x - centre|` normal as over the public records of the inferred label.
+        """
+        found = np.linalg.norm(row[:-1] - row[-1] * centre)
+        label = label_of(self.linear, direction)
+        alike = self.x if self.y is None or label is None else self.x[self.y == label]
+        lengths = np.linalg.norm((alike if len(alike) > 1 else self.x) - centre, axis=1)
+        logs = np.log(lengths[lengths > 0])
+        if not found > 0 or len(logs) < 2:
+            return float(row[-1])
+        spread, variance = max(float(np.var(logs)), 1e-12), float(direction @ self.error_of_slopes(kappa) @ direction)
+        typical = np.log(found) - float(np.median(logs))
+        # Both ends of what either of the two allows lie inside.
+        low, high = sorted((np.log(max(abs(row[-1]), 1e-300)), typical))
+        grid = np.linspace(low - 5 * np.sqrt(spread), high + 5 * np.sqrt(spread), 201)
+
+        def misfit(log_multiple: Any) -> Any:
+            short = np.exp(log_multiple) - row[-1]
+            return short**2 / max(variance, 1e-300) + (log_multiple - typical) ** 2 / spread
+
+        import scipy.optimize
+
+        i = int(np.clip(np.argmin(misfit(grid)), 1, len(grid) - 2))
+        refined = scipy.optimize.minimize_scalar(
+            misfit, bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-10}
+        )
+        return float(np.exp(refined.x))
+
+    def _without_intercept(self, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The leading direction: sign and length are not determined, and taken from public records."""
+        left, values, right = np.linalg.svd(gradient, full_matrices=False)
+        direction, x = left[:, 0], right[0]
+        towards = x @ self.x.mean(axis=0) if len(direction) == 1 else direction[np.argmax(np.abs(direction))]
+        if towards < 0:
+            direction, x = -direction, -x
+        length = float(np.median(np.linalg.norm(self.x, axis=1))) if self.use.scale else 1.0
+        return length * x, direction, direction * values[0] / (length or 1.0)
 
     @staticmethod
     def _result(x: np.ndarray, label: int | None, slope: np.ndarray, gradient: np.ndarray, effective: float) -> Deleted:

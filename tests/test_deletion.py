@@ -81,7 +81,7 @@ def test_with_the_private_data_as_public_the_gradient_is_exact(loss):
     for row in (3, 17):
         after = retrain_without(before.release, {"x": X, "y": y}, [row], tolerance=1e-10)[0].release
         rest = {"x": np.delete(X, row, 0), "y": np.delete(y, row)}
-        use = Improvements(shrinkage=False, prior=False)
+        use = Improvements(shrinkage=False, scale=False, prior=False)
         found = HRec(model, rest, total=299, improvements=use)(bayesrecon.deletion(before.release, after))
         with x64():
             one = {"x": X[row : row + 1], "y": np.asarray(y)[row : row + 1]}
