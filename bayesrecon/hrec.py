@@ -12,20 +12,31 @@ is `sum_i kappa_i (x_i, 1)'` over a sample: a common multiple of the mean record
 and a rest. Without the mean record's share, G shows s as its leading direction.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.inversion import Inversion, embed, invert_embedding
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.linear import bends, design, label_of, log_liks, penalty_of, predictor_of, split_gradient
+from bayesrecon.linear import (
+    bends,
+    design,
+    label_of,
+    log_liks,
+    penalty_of,
+    predictor_of,
+    slopes,
+    split_gradient,
+)
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Deletion, Model
 
 _NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)  # of Gauss' rule on [0, 1]
+_FEW, _TOO_LARGE = 20, 3.0  # public records, and excess, from which a warning is given
 _MOST = 1500  # public records that the degrees of freedom are estimated with
 
 
@@ -68,6 +79,8 @@ class Deleted:
         public_records: how many public records the estimate effectively rests on, `(sum w)^2 / sum w^2` with
             `w = |kappa|^2`.
         label_margin: difference of the two largest slopes over the largest, None without labels.
+        excess: length of the slope over the largest one of a public record; None where that is not known. Far above one
+            the parameters changed by more than one record.
     """
 
     x: np.ndarray
@@ -76,6 +89,7 @@ class Deleted:
     gradient: np.ndarray
     public_records: float
     label_margin: float | None
+    excess: float | None = None
 
 
 class HRec:
@@ -87,6 +101,8 @@ class HRec:
             temperature, and by losses whose curvature depends on them (a squared hinge).
         total: n, the number of private records; as many as public ones by default.
         improvements: all of them by default; `Improvements.none()` is the published method.
+        embedding: of the records that the model's features are, `(p0,) -> (p,)` in `jax.numpy`. Public records are then
+            given as `(m, p0)`; the attack recovers features, and `invert` what had them.
 
     Raises:
         BayesreconError: other columns than the model's, or a model without a linear predictor.
@@ -100,9 +116,13 @@ class HRec:
         *,
         total: float | None = None,
         improvements: Improvements | None = None,
+        embedding: Callable[[Any], Any] | None = None,
     ):
         self.model, self.linear = model, predictor_of(model)
-        self.use = improvements or Improvements()
+        self.use, self.embedding = improvements or Improvements(), embedding
+        if embedding is not None and self.linear.x in public:
+            self.raw = np.asarray(public[self.linear.x], float)
+            public = {**public, self.linear.x: embed(embedding, np.atleast_2d(self.raw))}
         self.x, self.y = _public(model, public)
         self.design = design(model, self.x)
         self.count = float(len(self.x) if total is None else total)
@@ -123,7 +143,7 @@ class HRec:
 
     def temperature(self, at: np.ndarray) -> float:
         """T at which `h(eta / T)` fits the public labels best, at least one."""
-        if self.y is None or self.linear.loss not in ("softmax", "logistic"):
+        if self.y is None or self.linear.loss == "squared":
             return 1.0
         import scipy.optimize
 
@@ -134,6 +154,14 @@ class HRec:
 
         found = scipy.optimize.minimize_scalar(misfit, bounds=(0.0, 3.0), method="bounded", options={"xatol": 1e-3})
         return float(np.exp(found.x))
+
+    @cached_property
+    def _range(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.x.min(axis=0), self.x.max(axis=0)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        return np.einsum("mp,mp->m", self.x, self.x)
 
     @cached_property
     def optimism(self) -> float:
@@ -153,7 +181,8 @@ class HRec:
         """The deleted record's gradient `(K, q)` and the public records' kappa `(m, K)`."""
         change = before - after
         predicted = self.design @ change.T
-        at = [after + t * change for t in _NODES] if self.use.path else [before]
+        bent = self.use.path and self.linear.loss != "squared"
+        at = [after + t * change for t in _NODES] if bent else [before]
         t = self._temperature_at(before) if self.use.shrinkage else 1.0
         kappa = np.zeros_like(predicted)
         for weights in at:
@@ -214,9 +243,17 @@ class HRec:
             x = centre + (row[:-1] - row[-1] * centre) / multiple if multiple else row[:-1]
             slope = multiple * direction if self.use.rows and len(direction) > 1 else gradient[:, -1]
         if self.use.prior:
-            x = np.clip(x, self.x.min(axis=0), self.x.max(axis=0))
+            x = np.clip(x, *self._range)
         shown = len(direction) > 1 or self.linear.intercept is not None
-        return self._result(x, label_of(self.linear, direction) if shown else None, slope, gradient, effective)
+        label = label_of(self.linear, direction) if shown else None
+        excess = self._excess(before, slope)
+        return replace(self._result(x, label, slope, gradient, effective), excess=excess)
+
+    def _excess(self, before: np.ndarray, slope: np.ndarray) -> float | None:
+        if self.y is None:
+            return None
+        largest = np.linalg.norm(np.asarray(slopes(self.linear, self.design @ before.T, self.y)), axis=1).max()
+        return float(np.linalg.norm(slope) / largest) if largest > 0 else None
 
     def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """The slope's direction `(K,)`, of unit length; with the intercepts' sign."""
@@ -237,9 +274,10 @@ class HRec:
         """
         found = np.linalg.norm(row[:-1] - row[-1] * centre)
         label = label_of(self.linear, direction)
-        alike = self.x if self.y is None or label is None else self.x[self.y == label]
-        lengths = np.linalg.norm((alike if len(alike) > 1 else self.x) - centre, axis=1)
-        logs = np.log(lengths[lengths > 0])
+        square = self._squares - 2 * self.x @ centre + centre @ centre
+        alike = square if self.y is None or label is None else square[self.y == label]
+        alike = alike if len(alike) > 1 else square
+        logs = 0.5 * np.log(alike[alike > 1e-12 * self._squares.max()])
         if not found > 0 or len(logs) < 2:
             return float(row[-1])
         spread, variance = max(float(np.var(logs)), 1e-12), float(direction @ self.error_of_slopes(kappa) @ direction)
@@ -277,6 +315,31 @@ class HRec:
             top = np.sort(slope)[::-1]
             margin = float((top[0] - top[1]) / abs(top[0])) if top[0] else 0.0
         return Deleted(x, label, slope, gradient, effective, margin)
+
+    def doubts(self, found: Deleted) -> tuple[str, ...]:
+        """What speaks against a reconstruction, one line each."""
+        lines = []
+        if found.public_records < _FEW:
+            few = f"{found.public_records:.0f}"
+            lines.append(f"the estimate rests on about {few} public records; more of them would make it better")
+        if len(self.x) < self.design.shape[1] and not self.penalty[:, : self.x.shape[1]].any():
+            lines.append(
+                f"the public Hessian is singular: {len(self.x)} records for {self.design.shape[1]} directions; what "
+                "is shown lies in the span of the public records"
+            )
+        if found.excess is not None and found.excess > _TOO_LARGE:
+            lines.append(
+                f"the parameters moved {found.excess:.0f} times as far as any public record would move them: training "
+                "stopped short of the optimum, or more than one record was deleted; retrain to a gradient of 1e-8, "
+                "else take the record for a mean of what was deleted"
+            )
+        return tuple(lines)
+
+    def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:
+        """The records behind reconstructed features; see `invert_embedding`, which takes the settings."""
+        if self.embedding is None:
+            raise BayesreconError("there is nothing to invert: HRec was given no embedding")
+        return invert_embedding(self.embedding, np.stack([f.x for f in found]), self.raw, **settings)
 
     @in_float64
     def baselines(self, pair: Deletion) -> dict[str, np.ndarray]:

@@ -99,7 +99,9 @@ def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Traine
         before = Trained(release(held["before"], "trained"), float(held["gradient"]), float(held["training"]))
         parts = zip(held["after"], held["gradients"], strict=True)
         each = float(held["seconds"])
-        return before, [Trained(release(t, f"without {r}"), float(g), each) for (t, g), r in zip(parts, rows, strict=True)]
+        return before, [
+            Trained(release(t, f"without {r}"), float(g), each) for (t, g), r in zip(parts, rows, strict=True)
+        ]
     before = train(model, data)
     again = retrain_without(before.release, data, rows)
     if keep is not None:

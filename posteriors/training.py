@@ -107,6 +107,10 @@ class Preconditioner:
         self.whole = not self.shared and outputs * width <= _FULL
         self.dtype = np.dtype(float if self.shared or self.whole else np.float32)
         x = self.x = objective.x.astype(self.dtype, copy=False)
+        # Adding one vector to all outputs of a softmax bends the penalty alone: the blocks do not know, so their
+        # solution is split into that part and the rest.
+        alike = objective.linear.loss == "softmax" and bool((penalty == penalty[:1]).all())
+        self.balanced = penalty[0].astype(self.dtype) if alike else None
         eta = objective.predictors(outer[None])
         units = np.broadcast_to(np.eye(outputs), (len(x), outputs, outputs))
         # Curvature of every record, (N, K, K): bends of unit changes.
@@ -142,8 +146,14 @@ class Preconditioner:
             return flat.T.reshape(right.shape)
         if self.shared:
             return scipy.linalg.cho_solve(self.factors[0], right.reshape(-1, width).T).T.reshape(right.shape)
-        parts = [scipy.linalg.cho_solve(self.factors[k], right[:, k].T).T for k in range(outputs)]
-        return np.stack(parts, axis=1)
+        mean = right.mean(axis=1, keepdims=True) if self.balanced is not None else 0.0
+        left = right - mean
+        parts = [scipy.linalg.cho_solve(self.factors[k], left[:, k].T, check_finite=False).T for k in range(outputs)]
+        found = np.stack(parts, axis=1)
+        if self.balanced is None:
+            return found
+        stiff = np.where(self.balanced > 0, self.balanced, np.inf)
+        return found - found.mean(axis=1, keepdims=True) + mean / stiff
 
 
 def _factor(matrix: np.ndarray) -> Any:
@@ -187,7 +197,9 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
             value, slope = objective.value_and_gradient(v.reshape(shape))
             return value, slope.ravel()
 
-        options = {"maxiter": _LBFGS, "maxfun": 2 * _LBFGS, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 30}
+        # Newton's steps are dear in a small problem and cheap in a large one, which has only blocks factorised.
+        most = _LBFGS if start.size <= _FULL else _LBFGS // 5
+        options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 30}
         found = scipy.optimize.minimize(evaluate, start.ravel(), jac=True, method="L-BFGS-B", options=options)
         start = found.x.reshape(shape)
     base = Preconditioner(objective, start)
@@ -261,8 +273,8 @@ def _newton(
     each = objective.slopes(eta)
     scale = float((np.linalg.norm(each, axis=2) * np.linalg.norm(objective.x, axis=1)[:, None]).max()) or 1.0
     going = np.arange(len(outer))  # the systems that are still solved; all arrays but `outer` and `reached` are theirs
+    gradient = objective.penalty * outer - objective.back(each * keep)
     for _ in range(_NEWTON):
-        gradient = objective.penalty * outer[going] - objective.back(each * keep)
         size = np.linalg.norm(gradient, axis=(1, 2)) / scale
         worth = (size > tolerance) & (size < 0.9 * reached[going])
         reached[going] = np.minimum(reached[going], size)
@@ -286,7 +298,7 @@ def _newton(
             if not long.any():
                 break
             length = np.where(long, length / 2, length)
-        outer[going] = trial
+        outer[going], gradient = trial, slope
     return outer, reached
 
 
