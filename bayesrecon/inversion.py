@@ -103,21 +103,30 @@ def invert_embedding(
     return Inversion(every[n, best], all_misfits[n, best], best, all_misfits)
 
 
+@in_float64
 def embed(embedding: Callable[[Any], Any], records: np.ndarray) -> np.ndarray:
     """The embeddings `(m, D)` of records `(m, p)`."""
+    one = jax.ShapeDtypeStruct(records.shape[1:], jnp.float64)
     try:
-        shape = jax.eval_shape(embedding, jax.ShapeDtypeStruct(records.shape[1:], jnp.float64)).shape
+        shape = jax.eval_shape(embedding, one).shape
     except Exception as error:
-        text = " ".join(str(error).split())[:200]
-        raise BayesreconError(f"the embedding of one record cannot be evaluated: {text}") from None
+        raise _unusable(error) from None
     if len(shape) != 1:
         raise BayesreconError(f"the embedding of one record has shape {shape}; expected (D,)")
     block = max(1, _BLOCK // shape[0])
-    parts = [_embed(embedding, records[i : i + block]) for i in range(0, len(records), block)]
-    found = np.concatenate([np.asarray(p) for p in parts])
+    try:
+        parts = [np.asarray(_embed(embedding, records[i : i + block])) for i in range(0, len(records), block)]
+    except ValueError as error:  # JAX keeps NumPy constants of a function in the precision in which it first ran
+        raise _unusable(error, "; make its constants JAX arrays (jax.numpy.asarray)") from None
+    found = np.concatenate(parts)
     if not np.isfinite(found).all():
         raise BayesreconError("the embedding of public records holds missing or infinite values")
     return found
+
+
+def _unusable(error: Exception, advice: str = "") -> BayesreconError:
+    text = " ".join(str(error).split())[:120]
+    return BayesreconError(f"the embedding of one record cannot be evaluated: {text}{advice}")
 
 
 @partial(jax.jit, static_argnames="embedding")
