@@ -100,7 +100,7 @@ def images(options):
     x, y = load_digits(return_X_y=True)
     x = x / 8 - 1
     parts = halves(len(x), options.deletions, 3)
-    many = halves(len(x), 4 * options.deletions, 3)
+    many = halves(len(x), 3 * options.deletions, 3)
     report("Digits, softmax", [prepare("", x, y, *parts, loss="softmax", outputs=10)])
     ridge = prepare("", x, np.eye(10)[y], *parts, loss="squared", outputs=10)
     report("Digits, ridge on ten indicators", [ridge])

@@ -24,6 +24,7 @@ _DOUBLES = 2**26  # of predictors of several deletions at once
 _ROUNDING = 2e-12  # of a gradient's sum over records, relative to the largest record's
 _SEPARATED = 1e-3  # largest slope of a record from which no class is doubted any more
 _LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30
+_PATIENCE = 5  # of Newton's steps without a smaller gradient
 
 
 class Trained(NamedTuple):
@@ -272,12 +273,16 @@ def _newton(
     eta = objective.predictors(outer)
     each = objective.slopes(eta)
     scale = float((np.linalg.norm(each, axis=2) * np.linalg.norm(objective.x, axis=1)[:, None]).max()) or 1.0
+    kept, stalled = np.array(outer), np.zeros(len(outer), int)
     going = np.arange(len(outer))  # the systems that are still solved; all arrays but `outer` and `reached` are theirs
     gradient = objective.penalty * outer - objective.back(each * keep)
     for _ in range(_NEWTON):
         size = np.linalg.norm(gradient, axis=(1, 2)) / scale
-        worth = (size > tolerance) & (size < 0.9 * reached[going])
-        reached[going] = np.minimum(reached[going], size)
+        # Where the loss has kinks the gradient may grow for a while; at rounding level it stays what it is.
+        stalled[going] = np.where(size < 0.9 * reached[going], 0, stalled[going] + 1)
+        better = size < reached[going]
+        kept[going[better]], reached[going[better]] = outer[going[better]], size[better]
+        worth = (size > tolerance) & (stalled[going] < _PATIENCE)
         if not worth.any():
             break
         going, gradient, size, tolerance = going[worth], gradient[worth], size[worth], tolerance[worth]
@@ -299,7 +304,7 @@ def _newton(
                 break
             length = np.where(long, length / 2, length)
         outer[going], gradient = trial, slope
-    return outer, reached
+    return kept, reached
 
 
 def _conjugate(
