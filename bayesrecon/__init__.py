@@ -20,7 +20,11 @@ _LAZY = {
     "Diagnosis": "bayesrecon.diagnosis",
     "HRec": "bayesrecon.hrec",
     "Improvements": "bayesrecon.hrec",
+<<<<<<< HEAD
     "Matched": "bayesrecon.matched",
+=======
+    "Inversion": "bayesrecon.inversion",
+>>>>>>> hrec
     "MissingRecord": "bayesrecon.informed",
     "Model": "bayesrecon.types",
     "PseudoData": "bayesrecon.types",
@@ -35,6 +39,7 @@ _LAZY = {
     "deletion": "bayesrecon.types",
     "diagnose": "bayesrecon.diagnosis",
     "infer_deletion": "bayesrecon.tilt",
+    "invert_embedding": "bayesrecon.inversion",
     "load_result": "bayesrecon.result",
     "match_gradient": "bayesrecon.stationary",
     "missing_record": "bayesrecon.informed",

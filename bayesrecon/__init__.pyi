@@ -16,6 +16,8 @@ from bayesrecon.hrec import Improvements as Improvements
 from bayesrecon.informed import MissingRecord as MissingRecord
 from bayesrecon.informed import condition as condition
 from bayesrecon.informed import missing_record as missing_record
+from bayesrecon.inversion import Inversion as Inversion
+from bayesrecon.inversion import invert_embedding as invert_embedding
 from bayesrecon.landscape import witness as witness
 from bayesrecon.matched import Matched as Matched
 from bayesrecon.planner import plan as plan

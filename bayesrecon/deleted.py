@@ -1,7 +1,7 @@
 """The deleted record itself: from two trained parameters by HRec, from two sets of draws by the tilt between them."""
 
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -91,6 +91,7 @@ def reconstruct_deleted(
     public: Mapping[str, Any] | None = None,
     total: float | None = None,
     improvements: Improvements | None = None,
+    embedding: Callable[[Any], Any] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     domain: Mapping[str, Any] | None = None,
     key: Any = 0,
@@ -105,6 +106,8 @@ def reconstruct_deleted(
         public: `{field: (m, *shape)}`, for trained parameters.
         total: number of private records, for trained parameters.
         improvements: over the published HRec; all by default.
+        embedding: of records into the model's features, for trained parameters: the record is then found by inverting
+            it (`bayesrecon.inversion`), and public records are raw ones.
         bounds, domain: of the fields, for draws.
         key: seeds the starts.
 
@@ -116,17 +119,16 @@ def reconstruct_deleted(
     if not pair.before.temperature:
         if public is None:
             raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
-        attack = HRec(model, public, total=total, improvements=improvements)
+        attack = HRec(model, public, total=total, improvements=improvements, embedding=embedding)
         found = attack(pair)
-        record: dict[str, Any] = {attack.linear.x: found.x}
+        record: dict[str, Any] = {attack.linear.x: found.x if embedding is None else attack.invert([found]).x[0]}
         if found.label is not None:
             record[attack.linear.y] = np.asarray(found.label)
-        few = found.public_records < 20
-        warned = (f"the estimate rests on about {found.public_records:.0f} public records",) if few else ()
+        warned = attack.doubts(found)
         names = pair.before.name, pair.after.name, model.name
         return DeletedRecord(record, None, "HRec", None, found.public_records, *names, (*notes, *warned))
-    if public is not None:
-        raise BayesreconError("posterior draws carry their own curvature: leave public out")
+    if public is not None or embedding is not None:
+        raise BayesreconError("posterior draws carry their own curvature: leave public and embedding out")
     problem = solve_release(pair.before, bounds=bounds, domain=domain, key=key)
     reference, rng = problem.reference, problem.rng
     theta, side, weights = pooled(pair)

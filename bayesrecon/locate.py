@@ -42,7 +42,7 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
     """
     atoms = np.linspace(0, embedding.release.size - 1, min(embedding.release.size, _ATOMS)).astype(int)
     reference = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
-    if attacker.total == 1:
+    if attacker.total == 1 and embedding.temperature:
         reference = replace(reference, most=_ONE)
         predicted = _predictive(embedding, attacker, rng)
         if predicted is not None:

@@ -254,6 +254,19 @@ def deletion(before: Release, after: Release) -> Deletion:
     Raises `BayesreconError` when they do not, or when they are identical.
     """
     if before.model is not after.model:
+        sizes = before.theta.shape[1], after.theta.shape[1]
+        if before.model.name == after.model.name and sizes[0] != sizes[1]:
+            raise BayesreconError(
+                f"before has {sizes[0]} parameters and after {sizes[1]}: they are not of one model, so no record lies "
+                "between them; retrain with the same features and classes"
+            )
+        one, two = before.model.settings, after.model.settings
+        changed = [f"{k} {one[k]} and {two[k]}" for k in one if k in two and one[k] != two[k]]
+        if before.model.name == after.model.name and changed:
+            raise BayesreconError(
+                f"before and after were trained differently ({', '.join(changed)}), which moves the parameters "
+                "more than a record does; retrain with one setting"
+            )
         raise BayesreconError(
             f"the two releases belong to different models ({before.model.name} and {after.model.name}); "
             "read both with the same model object"

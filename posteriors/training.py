@@ -24,6 +24,7 @@ _DOUBLES = 2**26  # of predictors of several deletions at once
 _ROUNDING = 2e-12  # of a gradient's sum over records, relative to the largest record's
 _SEPARATED = 1e-3  # largest slope of a record from which no class is doubted any more
 _LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30
+_PATIENCE = 5  # of Newton's steps without a smaller gradient
 
 
 class Trained(NamedTuple):
@@ -56,9 +57,10 @@ class Objective:
         if self.linear.loss == "squared":
             self.y = self.y.reshape(len(self.x), self.outputs)
 
-    def predictors(self, outer: np.ndarray) -> np.ndarray:
-        """`(N, B, K)` of parameters `(B, K, q)`."""
-        return (self.x @ outer.reshape(-1, self.width).T).reshape(len(self.x), -1, self.outputs)
+    def predictors(self, outer: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
+        """`(N, B, K)` of parameters `(B, K, q)`; x is the design in another precision."""
+        x = self.x if x is None else x
+        return (x @ outer.reshape(-1, self.width).T).reshape(len(x), -1, self.outputs)
 
     def labels(self, count: int) -> np.ndarray:
         """`y` repeated for `count` parameters, `(N count, ...)`."""
@@ -74,9 +76,10 @@ class Objective:
         flat = (eta.reshape(-1, self.outputs), self.labels(eta.shape[1]), change.reshape(-1, self.outputs))
         return np.asarray(bends(self.linear, *flat)).reshape(eta.shape)
 
-    def back(self, each: np.ndarray) -> np.ndarray:
+    def back(self, each: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
         """`sum_n each_n x_n'`, `(B, K, q)` from `(N, B, K)`."""
-        return (each.reshape(len(self.x), -1).T @ self.x).reshape(-1, self.outputs, self.width)
+        x = self.x if x is None else x
+        return (each.reshape(len(x), -1).T @ x).reshape(-1, self.outputs, self.width)
 
     def value_and_gradient(self, outer: np.ndarray) -> tuple[float, np.ndarray]:
         """The objective and its gradient `(K, q)` at one parameter."""
@@ -91,18 +94,28 @@ class Objective:
 
 
 class Preconditioner:
-    """The Hessian at one parameter, factorised: whole where it is small, else one block per output."""
+    """The Hessian at one parameter, factorised: whole where it is small, else one block per output.
+
+    Large systems are solved in single precision: Newton's gradients are in double, so that its next step mends what
+    the last one lost.
+    """
 
     def __init__(self, objective: Objective, outer: np.ndarray):
-        x, penalty = objective.x, objective.penalty
+        penalty = objective.penalty
         outputs, width = penalty.shape
         self.shape = (outputs, width)
+        self.shared = objective.linear.loss == "squared" and bool((penalty == penalty[:1]).all())
+        self.whole = not self.shared and outputs * width <= _FULL
+        self.dtype = np.dtype(float if self.shared or self.whole else np.float32)
+        x = self.x = objective.x.astype(self.dtype, copy=False)
+        # Adding one vector to all outputs of a softmax bends the penalty alone: the blocks do not know, so their
+        # solution is split into that part and the rest.
+        alike = objective.linear.loss == "softmax" and bool((penalty == penalty[:1]).all())
+        self.balanced = penalty[0].astype(self.dtype) if alike else None
         eta = objective.predictors(outer[None])
         units = np.broadcast_to(np.eye(outputs), (len(x), outputs, outputs))
         # Curvature of every record, (N, K, K): bends of unit changes.
         curvature = np.stack([objective.bends(eta, units[:, k][:, None])[:, 0] for k in range(outputs)], axis=1)
-        self.shared = objective.linear.loss == "squared" and bool((penalty == penalty[:1]).all())
-        self.whole = not self.shared and outputs * width <= _FULL
         if self.shared:
             self.factors = [_factor(x.T @ x + np.diag(penalty[0]))]
         elif self.whole:
@@ -121,8 +134,10 @@ class Preconditioner:
         else:
             self.factors = []
             for k in range(outputs):
-                weighted = x * np.sqrt(np.maximum(curvature[:, k, k], 0.0))[:, None]
-                self.factors.append(_factor(weighted.T @ weighted + np.diag(penalty[k])))
+                weighted = x * np.sqrt(np.maximum(curvature[:, k, k], 0.0))[:, None].astype(self.dtype)
+                block = weighted.T @ weighted
+                block[np.diag_indices(width)] += penalty[k].astype(self.dtype)
+                self.factors.append(_factor(block))
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """`(B, K, q)` to `(B, K, q)`."""
@@ -132,13 +147,20 @@ class Preconditioner:
             return flat.T.reshape(right.shape)
         if self.shared:
             return scipy.linalg.cho_solve(self.factors[0], right.reshape(-1, width).T).T.reshape(right.shape)
-        parts = [scipy.linalg.cho_solve(self.factors[k], right[:, k].T).T for k in range(outputs)]
-        return np.stack(parts, axis=1)
+        mean = right.mean(axis=1, keepdims=True) if self.balanced is not None else 0.0
+        left = right - mean
+        parts = [scipy.linalg.cho_solve(self.factors[k], left[:, k].T, check_finite=False).T for k in range(outputs)]
+        found = np.stack(parts, axis=1)
+        if self.balanced is None:
+            return found
+        stiff = np.where(self.balanced > 0, self.balanced, np.inf)
+        return found - found.mean(axis=1, keepdims=True) + mean / stiff
 
 
 def _factor(matrix: np.ndarray) -> Any:
     # A flat direction (no penalty, separable or collinear data) gets a curvature at rounding level.
-    matrix[np.diag_indices(len(matrix))] += 1e-13 * np.trace(matrix) / len(matrix)
+    level = 1e-13 if matrix.dtype == float else 1e-6
+    matrix[np.diag_indices(len(matrix))] += level * np.trace(matrix) / len(matrix)
     try:
         return scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError:
@@ -176,7 +198,9 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
             value, slope = objective.value_and_gradient(v.reshape(shape))
             return value, slope.ravel()
 
-        options = {"maxiter": _LBFGS, "maxfun": 2 * _LBFGS, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 30}
+        # Newton's steps are dear in a small problem and cheap in a large one, which has only blocks factorised.
+        most = _LBFGS if start.size <= _FULL else _LBFGS // 5
+        options = {"maxiter": most, "maxfun": 2 * most, "ftol": 1e-13, "gtol": 1e-7, "maxcor": 30}
         found = scipy.optimize.minimize(evaluate, start.ravel(), jac=True, method="L-BFGS-B", options=options)
         start = found.x.reshape(shape)
     base = Preconditioner(objective, start)
@@ -245,27 +269,33 @@ def _newton(
         tolerance: `(B,)`.
     """
     keep = (1 - left_out.T)[:, :, None]
-    outer = np.array(outer)
+    outer, reached = np.array(outer), np.full(len(outer), np.inf)
     eta = objective.predictors(outer)
     each = objective.slopes(eta)
     scale = float((np.linalg.norm(each, axis=2) * np.linalg.norm(objective.x, axis=1)[:, None]).max()) or 1.0
-    best = np.full(len(outer), np.inf)
+    kept, stalled = np.array(outer), np.zeros(len(outer), int)
+    going = np.arange(len(outer))  # the systems that are still solved; all arrays but `outer` and `reached` are theirs
+    gradient = objective.penalty * outer - objective.back(each * keep)
     for _ in range(_NEWTON):
-        gradient = objective.penalty * outer - objective.back(each * keep)
         size = np.linalg.norm(gradient, axis=(1, 2)) / scale
-        if (size <= tolerance).all() or not (size < 0.9 * best).any():
-            best = np.minimum(best, size)
+        # Where the loss has kinks the gradient may grow for a while; at rounding level it stays what it is.
+        stalled[going] = np.where(size < 0.9 * reached[going], 0, stalled[going] + 1)
+        better = size < reached[going]
+        kept[going[better]], reached[going[better]] = outer[going[better]], size[better]
+        worth = (size > tolerance) & (stalled[going] < _PATIENCE)
+        if not worth.any():
             break
-        best = np.minimum(best, size)
+        going, gradient, size, tolerance = going[worth], gradient[worth], size[worth], tolerance[worth]
+        eta, keep = eta[:, worth], keep[:, worth]
         # Newton converges quadratically: early systems need no more digits than the step will keep.
         aim = np.maximum(0.3 * tolerance * scale, size * scale * np.minimum(0.1, np.sqrt(size)))
         step = _conjugate(objective, base, eta, keep, gradient, aim)
-        length = np.ones(len(outer))
+        length = np.ones(len(going))
         for _ in range(_LINE):
-            trial = outer - length[:, None, None] * step
-            eta_trial = objective.predictors(trial)
-            each_trial = objective.slopes(eta_trial)
-            slope = objective.penalty * trial - objective.back(each_trial * keep)
+            trial = outer[going] - length[:, None, None] * step
+            eta = objective.predictors(trial)
+            each = objective.slopes(eta)
+            slope = objective.penalty * trial - objective.back(each * keep)
             # Convex: the step is too long while the slope along it has turned upwards by more than it was down.
             along = np.einsum("bkq,bkq->b", slope, step)
             before = np.einsum("bkq,bkq->b", gradient, step)
@@ -273,29 +303,35 @@ def _newton(
             if not long.any():
                 break
             length = np.where(long, length / 2, length)
-        outer, eta, each = trial, eta_trial, each_trial
-    return outer, best
+        outer[going], gradient = trial, slope
+    return kept, reached
 
 
 def _conjugate(
     objective: Objective, base: Preconditioner, eta: np.ndarray, keep: np.ndarray, right: np.ndarray, aim: np.ndarray
 ) -> np.ndarray:
     """Preconditioned conjugate gradients for `Hess u = right`, several systems at once, `(B, K, q)`."""
-    found, left = np.zeros_like(right), np.array(right)
-    solved = base.solve(left)
-    direction = solved
+    kind, penalty = base.dtype, objective.penalty.astype(base.dtype)
+    aim = np.maximum(aim, 100 * np.finfo(kind).eps * np.linalg.norm(right, axis=(1, 2)))
+    eta, keep, left = eta.astype(kind), keep.astype(kind), right.astype(kind)
+    found = np.zeros_like(left)
+    direction = solved = base.solve(left)
     product = np.einsum("bkq,bkq->b", left, solved)
+    going = np.arange(len(right))
     for _ in range(_CG):
         # What has converged rests: further steps would be made of rounding.
-        going = np.linalg.norm(left, axis=(1, 2)) > aim
-        if not going.any():
+        on = np.linalg.norm(left, axis=(1, 2)) > aim
+        if not on.any():
             break
-        bent = objective.bends(eta, objective.predictors(direction)) * keep
-        image = objective.penalty * direction + objective.back(bent)
+        if not on.all():
+            going, left, direction, product, aim = going[on], left[on], direction[on], product[on], aim[on]
+            eta, keep = eta[:, on], keep[:, on]
+        bent = objective.bends(eta, objective.predictors(direction, base.x)) * keep
+        image = penalty * direction + objective.back(bent, base.x)
         curvature = np.einsum("bkq,bkq->b", direction, image)
-        alpha = np.divide(product, curvature, out=np.zeros_like(product), where=going & (curvature > 0))
-        alpha = alpha[:, None, None]
-        found, left = found + alpha * direction, left - alpha * image
+        alpha = np.divide(product, curvature, out=np.zeros_like(product), where=curvature > 0)[:, None, None]
+        found[going] += alpha * direction
+        left = left - alpha * image
         solved = base.solve(left)
         new = np.einsum("bkq,bkq->b", left, solved)
         ratio = np.divide(new, product, out=np.zeros_like(new), where=product > 0)

@@ -81,7 +81,7 @@ def test_with_the_private_data_as_public_the_gradient_is_exact(loss):
     for row in (3, 17):
         after = retrain_without(before.release, {"x": X, "y": y}, [row], tolerance=1e-10)[0].release
         rest = {"x": np.delete(X, row, 0), "y": np.delete(y, row)}
-        use = Improvements(shrinkage=False, prior=False)
+        use = Improvements(shrinkage=False, scale=False, prior=False)
         found = HRec(model, rest, total=299, improvements=use)(bayesrecon.deletion(before.release, after))
         with x64():
             one = {"x": X[row : row + 1], "y": np.asarray(y)[row : row + 1]}
@@ -203,6 +203,37 @@ def test_pairs_that_cannot_be(diabetes):
     one, two = (dirac(model, {"coef": np.full((1, 10), v), "intercept": [0.0]}) for v in (0.0, 1.0))
     with pytest.raises(BayesreconError, match="does not see the change"):
         HRec(model, {"x": np.zeros((5, 10))})(bayesrecon.deletion(one, two))
+
+
+def test_the_slope_is_read_off_about_the_mean_record():
+    """An error that is a multiple of the mean record, however large, leaves the slope's direction alone."""
+    rng = np.random.default_rng(6)
+    public = {"x": rng.normal(1, 1, (500, 5)), "y": rng.integers(0, 3, 500)}
+    attack = HRec(make("softmax", 3), public)
+    centre, x, slope = public["x"].mean(axis=0), rng.normal(1, 1, 5), np.array([0.9, -0.7, -0.2])
+    gradient = np.outer(slope, np.append(x, 1)) + np.outer([0.3, -0.5, 0.2], np.append(centre, 1))
+    found = attack._direction(gradient, centre)
+    np.testing.assert_allclose(found, slope / np.linalg.norm(slope), atol=1e-12)
+
+
+def test_doubts_are_spoken(diabetes):
+    _, pairs, public = diabetes
+    before, after = pairs[0].before, pairs[0].after
+    far = bayesrecon.deletion(before, dirac(before.model, before.model.split(after.theta[0] + 1)))
+    assert any("more than one record" in w for w in bayesrecon.reconstruct(far, public=public).warnings)
+    assert not bayesrecon.reconstruct(pairs[0], public=public).warnings
+    model = make("squared", features=10, penalty=0.0)
+    one, two = (dirac(model, model.split(r.theta[0])) for r in (before, after))
+    few = {k: v[:6] for k, v in public.items()}
+    assert any(
+        "Hessian is singular: 6" in w
+        for w in bayesrecon.reconstruct(bayesrecon.deletion(one, two), public=few).warnings
+    )
+    other = make("squared", features=4)
+    with pytest.raises(BayesreconError, match="11 parameters and after 5"):
+        bayesrecon.deletion(before, dirac(other, {"coef": np.ones((1, 4)), "intercept": [0.0]}))
+    with pytest.raises(BayesreconError, match="trained differently"):
+        bayesrecon.deletion(before, two)
 
 
 # --- posteriors before and after -------------------------------------------------------------------------------

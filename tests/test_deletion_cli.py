@@ -26,7 +26,8 @@ def folder(tmp_path_factory):
     y = x @ [1.0, 0.5, -1.0, 0.0] + rng.normal(size=400)
     save_trained(from_sklearn(Ridge(1.0).fit(x[:200], y[:200])), path / "before.npz")
     save_trained(from_sklearn(Ridge(1.0).fit(x[1:200], y[1:200])), path / "after.npz")
-    for name, rows in (("public", slice(200, 400)), ("members", slice(0, 200))):
+    save_trained(from_sklearn(Ridge(1.0).fit(np.delete(x[:200], 1, 0), np.delete(y[:200], 1))), path / "second.npz")
+    for name, rows in (("deleted", slice(0, 2)), ("public", slice(200, 400)), ("members", slice(0, 200))):
         pd.DataFrame(x[rows], columns=NAMES).assign(y=y[rows]).to_csv(path / f"{name}.csv", index=False)
     return path, x[0]
 
@@ -57,6 +58,43 @@ def test_the_record_on_the_command_line(folder, tmp_path):
     assert image.exit_code == 0, image.output
     assert "x[1]" in image.stdout
     assert (tmp_path / "b.png").exists()
+
+
+def test_several_deletions_beside_the_truth(folder, tmp_path):
+    path, _ = folder
+    files = path / "before.npz", path / "after.npz", path / "second.npz", "--public", path / "public.csv"
+    more = "--truth", path / "deleted.csv", "--image", "2x2"
+    drawn = "--plot", tmp_path / "grid.png", "--cdf", tmp_path / "cdf.pdf", "-o", tmp_path / "all.csv"
+    done = run(*files, *more, *drawn, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert set(found["cosine_similarity"]) == {"HRec", "Avg", "MaxDiff"}
+    assert min(found["cosine_similarity"]["HRec"]) > 0.9
+    assert [d["after"] for d in found["deletions"]] == ["after", "second"]
+    table = pd.read_csv(tmp_path / "all.csv", index_col="after")
+    assert table.loc["second", "cosine, HRec"] == pytest.approx(found["cosine_similarity"]["HRec"][1])
+    assert table.loc["after", "x[1]"] == pytest.approx(found["deletions"][0]["record"]["x"][0])
+    assert (tmp_path / "grid.png").exists()
+    assert (tmp_path / "cdf.pdf").exists()
+    shown = run(*files, "--truth", path / "deleted.csv")
+    assert "median cosine similarity" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--cdf", "c.png"], "--cdf compares"),
+        (["--plot", "c.png"], "add --image"),
+        (["--candidates", "members.csv"], "one AFTER"),
+        (["--truth", "members.csv"], "200 records for 2 deletions"),
+    ],
+)
+def test_bad_input_of_several(folder, extra, message, monkeypatch):
+    path, _ = folder
+    monkeypatch.chdir(path)
+    done = run("before.npz", "after.npz", "second.npz", "--public", "public.csv", *extra)
+    assert isinstance(done.exception, BayesreconError)
+    assert message in str(done.exception)
 
 
 def test_candidates_on_the_command_line(folder, tmp_path):

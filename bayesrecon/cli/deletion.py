@@ -10,6 +10,7 @@ from bayesrecon.cli import options
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from bayesrecon.cli.deletions import Deletions
     from bayesrecon.deleted import DeletedRecord
     from bayesrecon.tilt import DeletionInference
     from bayesrecon.types import Model, Records
@@ -19,7 +20,7 @@ _MOST_ROWS = 30
 
 def deletion(
     before: Annotated[str, typer.Argument(help="Draws, or a trained parameter, computed with the record.")],
-    after: Annotated[str, typer.Argument(help="The same without it.")],
+    after: Annotated[list[str], typer.Argument(help="The same without it; several for several deletions.")],
     public: Annotated[
         str | None, typer.Option(help="Public records (.csv, .json, .npz); needed for trained parameters.")
     ] = None,
@@ -33,7 +34,13 @@ def deletion(
     bounds: Annotated[
         list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
     ] = None,
-    image: Annotated[str | None, typer.Option(help="HEIGHTxWIDTH: draw the record as an image.")] = None,
+    image: Annotated[str | None, typer.Option(help="HEIGHTxWIDTH: draw the records as images.")] = None,
+    truth: Annotated[
+        str | None, typer.Option(help="The deleted records, one per AFTER: only to compare with (.csv, .json, .npz).")
+    ] = None,
+    cdf: Annotated[
+        Path | None, typer.Option(help="Draw the distribution of the cosine similarity; needs --truth.")
+    ] = None,
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the result (.json or .csv).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")] = None,
@@ -48,13 +55,23 @@ def deletion(
 
     check_suffix(out, (".json", ".csv"), "--out")
     check_suffix(plot, FIGURES, "--plot")
+    check_suffix(cdf, FIGURES, "--cdf")
     shape = _shape(image)
+    if cdf is not None and (truth is None or len(after) < 2):
+        raise BayesreconError("--cdf compares: it needs --truth and more than one AFTER")
+    if candidates is not None and (len(after) > 1 or truth is not None):
+        raise BayesreconError("--candidates takes one AFTER and no --truth")
+    if plot is not None and shape is None and candidates is None and len(after) > 1:
+        raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
     within = inputs.parse_intervals(bounds or ())
     first = inputs.open_release([before], model=model, settings=settings)
-    second = inputs.open_release([after], model=model, settings=settings)
-    if model is not None and first.theta.shape[1] == second.theta.shape[1]:
-        second = replace(second, model=first.model)  # a model file that was read twice
-    pair = pair_of(first, second)
+    pairs = []
+    for source in after:
+        second = inputs.open_release([source], model=model, settings=settings)
+        if model is not None and first.theta.shape[1] == second.theta.shape[1]:
+            second = replace(second, model=first.model)  # a model file that was read twice
+        pairs.append(pair_of(first, second))
+    pair = pairs[0]
     known = None if public is None else _records(public, first.model, response)
     if candidates is not None:
         from bayesrecon.tilt import infer_deletion
@@ -66,13 +83,29 @@ def deletion(
 
     if not first.temperature and within:
         raise BayesreconError("--bounds are for draws; trained parameters take the range of --public")
-    result = reconstruct_deleted(pair, public=known, total=total, bounds=within or None, key=seed)
-    if plot is not None and shape is not None:
-        from bayesrecon.plots import plot_deleted
+    if len(after) == 1 and truth is None and shape is None:
+        result = reconstruct_deleted(pair, public=known, total=total, bounds=within or None, key=seed)
+        deliver(result, out=out, plot=plot, draw="plot_deleted", json=json, show=_show_record)
+        return
+    from bayesrecon.cli.deletions import draw_images, several
 
-        plot_deleted(result, shape=shape, path=plot)
-        plot = None
-    deliver(result, out=out, plot=plot, draw="plot_deleted", json=json, show=_show_record)
+    true = None if truth is None else _records(truth, first.model, response)
+    every = several(pairs, public=known, truth=true, total=total, bounds=within or None, seed=seed)
+    if plot is not None and shape is not None:
+        draw_images(every, shape, plot, public=known, truth=true)
+    if cdf is not None:
+        from bayesrecon.plots import plot_similarity
+
+        plot_similarity(every.cosines, path=cdf)
+    one = len(after) == 1 and truth is None
+    deliver(
+        every.found[0] if one else every,
+        out=out,
+        plot=None,
+        draw="",
+        json=json,
+        show=_show_record if one else _show_all,
+    )
 
 
 def _shape(image: str | None) -> tuple[int, int] | None:
@@ -139,3 +172,28 @@ def _show_inference(result: "DeletionInference") -> Iterable[Any]:
     for name, row in frame.head(10).iterrows():
         table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
     yield table
+
+
+def _show_all(result: "Deletions") -> Iterable[Any]:
+    import numpy as np
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli import tables
+
+    found = result.found
+    table = Table(title=f"the records deleted from {escape(found[0].before)}", title_justify="left")
+    table.add_column("after")
+    table.add_column("label", justify="right")
+    for heading in ("effective records", *(f"cosine, {k}" for k in result.cosines)):
+        table.add_column(heading, justify="right")
+    for i, one in enumerate(found[:_MOST_ROWS]):
+        label = one.record.get("y")
+        shown = str(np.asarray(label)) if label is not None and np.ndim(label) == 0 else ""
+        similar = [tables.number(float(v[i])) for v in result.cosines.values()]
+        table.add_row(escape(one.after), shown, tables.number(one.effective, 3), *similar)
+    if len(found) > _MOST_ROWS:
+        table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json or --out")
+    yield table
+    for name, values in result.cosines.items():
+        yield f"{name}: median cosine similarity {np.nanmedian(values):.4f} over {len(values)} deletions"

@@ -1,0 +1,201 @@
+"""One experiment of deletions: half of the records private, half public, one model, many records deleted one by one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bayesrecon
+from bayesrecon import HRec, Improvements
+from bayesrecon.errors import BayesreconError
+from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
+from bayesrecon.models import load
+from bayesrecon.posteriors import retrain_without, train
+from bayesrecon.posteriors.training import Trained
+
+BASELINES = {"avg": "Avg: mean public record", "maxdiff": "MaxDiff: public record"}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What the adversary holds, and what only the score sees (`private`, `rows`)."""
+
+    title: str
+    model: Any
+    private: dict[str, np.ndarray]
+    public: dict[str, np.ndarray]
+    rows: np.ndarray
+    pairs: list[Any]
+    traceless: int
+    seconds: float
+    gradient: float
+    accuracy: float | None
+
+    @property
+    def truth(self) -> np.ndarray:
+        return self.private["x"][self.rows]
+
+    @property
+    def note(self) -> str:
+        gone = f", {self.traceless} more left no trace" if self.traceless else ""
+        right = "" if self.accuracy is None else f", target's accuracy on the public half {self.accuracy:.1%}"
+        return (
+            f"{self.title}: {len(self.private['x'])} private, {len(self.public['x'])} public records, "
+            f"{len(self.rows)} deletions{gone}; retraining {self.seconds:.2g} s a deletion to a relative gradient of "
+            f"at most {self.gradient:.0e}{right}"
+        )
+
+
+def prepare(title, x, y, private, public, rows, *, loss, outputs=1, penalty=1.0, below=0.0, keep=None) -> Experiment:
+    """Train on the private records, and again without each of `rows`.
+
+    Args:
+        private, public: indices into x and y; rows: positions among the private ones.
+        keep: an .npz file that holds the trained parameters between runs.
+    """
+    model = load(
+        "linear_predictor",
+        loss=loss,
+        features=x.shape[1],
+        outputs=outputs,
+        penalty=penalty,
+        intercept_penalty=below,
+    )
+    data, known = {"x": x[private], "y": y[private]}, {"x": x[public], "y": y[public]}
+    before, again = _trained(model, data, rows, keep)
+    pairs, seen, traceless = [], [], 0
+    for row, one in zip(rows, again, strict=True):
+        try:
+            pairs.append(bayesrecon.deletion(before.release, one.release))
+            seen.append(row)
+        except BayesreconError:  # the loss is flat at this record
+            traceless += 1
+    return Experiment(
+        title,
+        model,
+        data,
+        known,
+        np.array(seen),
+        pairs,
+        traceless,
+        again[0].seconds,
+        max(t.gradient for t in again),
+        _accuracy(before.release, known),
+    )
+
+
+def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Trained]]:
+    from bayesrecon.posteriors import dirac
+
+    def release(theta, name):
+        return dirac(model, model.split(theta), name=name)
+
+    if keep is not None and keep.exists():
+        held = np.load(keep)
+        if not np.array_equal(held["rows"], rows):
+            raise SystemExit(f"{keep} holds other deletions: remove it")
+        before = Trained(release(held["before"], "trained"), float(held["gradient"]), float(held["training"]))
+        parts = zip(held["after"], held["gradients"], strict=True)
+        each = float(held["seconds"])
+        return before, [
+            Trained(release(t, f"without {r}"), float(g), each) for (t, g), r in zip(parts, rows, strict=True)
+        ]
+    before = train(model, data)
+    again = retrain_without(before.release, data, rows)
+    if keep is not None:
+        np.savez(
+            keep,
+            rows=rows,
+            before=before.release.theta[0],
+            gradient=before.gradient,
+            training=before.seconds,
+            after=np.stack([t.release.theta[0] for t in again]),
+            gradients=[t.gradient for t in again],
+            seconds=again[0].seconds,
+        )
+    return before, again
+
+
+def _accuracy(release, known) -> float | None:
+    """Of the target, on the public half."""
+    model, y = release.model, known["y"]
+    if not model.linear.labels and y.ndim == 1:
+        return None
+    theta = model.split(release.theta[0])
+    eta = known["x"] @ np.asarray(theta["coef"]).T + np.asarray(theta["intercept"])
+    guess = (eta[:, 0] > 0) if eta.shape[1] == 1 else eta.argmax(axis=1)
+    return float(np.mean(guess == (y if y.ndim == 1 else y.argmax(axis=1))))
+
+
+def _added(*names: str) -> Improvements:
+    from dataclasses import replace
+
+    return replace(Improvements.none(), **dict.fromkeys(names, True))
+
+
+_ORDER = ("regulariser", "path", "shrinkage", "rows", "scale", "prior")
+PUBLISHED, ALL = "HRec as published", "HRec improved"
+VARIANTS = (
+    {PUBLISHED: Improvements.none()}
+    | {f"published + {name}": _added(name) for name in _ORDER}
+    | {f"improved without {name}": _added(*(n for n in _ORDER if n != name)) for name in _ORDER}
+    | {ALL: Improvements()}
+)
+
+
+def attack(experiment: Experiment, variants: dict[str, Improvements] = VARIANTS) -> dict[str, list[Any]]:
+    """What each variant makes of each deletion, `{name: [Deleted]}`; the baselines' records under theirs."""
+    found: dict[str, list[Any]] = {}
+    hrec = None
+    for name, use in variants.items():
+        hrec = HRec(experiment.model, experiment.public, total=len(experiment.private["x"]), improvements=use)
+        found[name] = [hrec(pair) for pair in experiment.pairs]
+    assert hrec is not None
+    guesses = [hrec.baselines(pair) for pair in experiment.pairs]
+    return found | {title: [g[key] for g in guesses] for key, title in BASELINES.items()}
+
+
+def scores(found: dict[str, list[Any]], truth: np.ndarray) -> dict[str, np.ndarray]:
+    """Cosine similarities, `{name: (N,)}`."""
+    return {k: cosine_similarity(np.stack([getattr(f, "x", f) for f in v]), truth) for k, v in found.items()}
+
+
+def rows_of(experiments: Sequence[Experiment], found: Sequence[dict[str, list[Any]]]) -> list[dict[str, Any]]:
+    """One row of the page for every method, over the deletions of all experiments."""
+    cosines, scales, rights = [], [], []
+    for experiment, each in zip(experiments, found, strict=True):
+        truth, labels = experiment.truth, experiment.private["y"][experiment.rows]
+        guesses = {k: np.stack([getattr(f, "x", f) for f in v]) for k, v in each.items()}
+        cosines.append({k: cosine_similarity(v, truth) for k, v in guesses.items()})
+        lengths = np.linalg.norm(truth, axis=1)
+        scales.append({k: np.abs(np.log(np.linalg.norm(v, axis=1) / lengths)) for k, v in guesses.items()})
+        named = [k for k, v in each.items() if getattr(v[0], "label", None) is not None]
+        rights.append({k: np.array([f.label for f in each[k]]) == labels for k in named})
+    joined = {k: np.concatenate([c[k] for c in cosines]) for k in cosines[0]}
+    better, table = np.maximum(*(joined[title] for title in BASELINES.values())), []
+    for name, values in joined.items():
+        centre = bootstrap(values)
+        row: dict[str, Any] = {
+            "method": name,
+            "deletions": len(values),
+            "median": centre.estimate,
+            "interval": [centre.lower, centre.upper],
+            "tenth": float(np.quantile(values, 0.1)),
+            "scale": float(np.median(np.concatenate([s[name] for s in scales]))),
+        }
+        if name not in BASELINES.values():
+            row["above"] = list(clopper_pearson(int((values > better).sum()), len(values)))
+        if name in rights[0]:
+            row["label"] = list(clopper_pearson(int(sum(r[name].sum() for r in rights)), len(values)))
+        table.append(row)
+    return table
+
+
+def halves(count: int, deletions: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Private and public records, and which private ones are deleted."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(count)
+    half = count // 2
+    return order[:half], order[half:], rng.choice(half, min(deletions, half), replace=False)

@@ -1,0 +1,45 @@
+"""The page benchmarks/DELETION.md, made of the rows that the programs measured (kept in benchmarks/deletion.json)."""
+
+import json
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "deletion.json", HERE / "DELETION.md"
+
+INTRODUCTION = """# What two trained models give away of the record between them
+
+Made by `python benchmarks/hrec.py` and `python benchmarks/mnist.py`. A model is trained on half of the records and
+again, exactly, without one of them; the attack sees both parameters and the other half of the records. *Median* is that
+of the cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap interval; *scale* the
+median of `|log(|x_hat| / |x|)|`; *above both* the share of deletions in which the attack does better than the better of
+both baselines, and *label* that of labels inferred rightly, with 95 % Clopper-Pearson intervals. Improvements are
+those of `bayesrecon.Improvements`, each added to the published method alone and left out of all of them alone.
+"""
+
+HEADINGS = ("method", "deletions", "median cosine", "95 %", "10 % quantile", "scale", "above both", "label")
+
+
+def keep(title: str, notes: list[str], rows: list[dict]) -> None:
+    """Replace one section, in the order in which sections first came."""
+    held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
+    held[title] = {"notes": notes, "rows": rows}
+    ROWS.write_text(json.dumps(held, indent=1) + "\n")
+    PAGE.write_text(page(held))
+
+
+def page(held: dict[str, dict]) -> str:
+    lines = [INTRODUCTION]
+    for title, section in held.items():
+        lines += [f"## {title}", "", *section["notes"], ""]
+        lines += ["| " + " | ".join(HEADINGS) + " |", "| --- |" + " ---: |" * (len(HEADINGS) - 1)]
+        lines += ["| " + " | ".join(cells(row)) + " |" for row in section["rows"]] + [""]
+    return "\n".join(lines)
+
+
+def cells(row: dict) -> list[str]:
+    low, high = row["interval"]
+    line = [row["method"], f"{row['deletions']}", f"{row['median']:.4f}", f"{low:.4f} to {high:.4f}"]
+    line += [f"{row['tenth']:.3f}", f"{row['scale']:.3f}"]
+    for name in ("above", "label"):
+        line.append("{:.1%} ({:.1%} to {:.1%})".format(*row[name]) if name in row else "")
+    return line
