@@ -20,11 +20,8 @@ _LAZY = {
     "Diagnosis": "bayesrecon.diagnosis",
     "HRec": "bayesrecon.hrec",
     "Improvements": "bayesrecon.hrec",
-<<<<<<< HEAD
-    "Matched": "bayesrecon.matched",
-=======
     "Inversion": "bayesrecon.inversion",
->>>>>>> hrec
+    "Matched": "bayesrecon.matched",
     "MissingRecord": "bayesrecon.informed",
     "Model": "bayesrecon.types",
     "PseudoData": "bayesrecon.types",

@@ -151,7 +151,9 @@ def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndar
     for start in range(min(step, _STARTS)):
         kept = np.concatenate([np.flatnonzero(chain == c)[start::step] for c in np.unique(chain)])
         shares.append(len(kept) / effective_sample_size(series[kept], chain[kept]))
-    return np.sqrt(series.var(axis=0) * np.mean(shares, axis=0) / draws)
+    share = np.mean(shares, axis=0)
+    # Neighbours may be antithetic; draws far apart are independent at best, whatever a short series suggests.
+    return np.sqrt(series.var(axis=0) * (share if step == 1 else np.maximum(share, 1.0)) / draws)
 
 
 def _moved(problem: Problem, release: Release, directions: np.ndarray, digits: int) -> np.ndarray:

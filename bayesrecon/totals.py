@@ -65,18 +65,22 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
     visibility = library.visibility(parts, projection.fitted[:, : parts.shape[1]], solved.basis.size)
     count = parts.shape[1]
-    unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted[:, :count])
+    rest = values - projection.fitted
+    unseen = rest[:, :count]
     if exact.size:
         # Least divergence under the equality constraints. The noise covariance as the metric would be more
         # efficient if it were known, but estimated from heavy-tailed residuals it is worse and overconfident.
-        lost = ((values - projection.fitted)[:, count:] ** 2).sum(axis=0)
+        lost = (rest[:, count:] ** 2).sum(axis=0)
         usable = count + np.flatnonzero(lost <= (1 - DETERMINED) * (values[:, count:] ** 2).sum(axis=0))
         gain = _gain(projection.beta.T @ solved.moments.gram @ projection.beta, count, usable)
         totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
         series = series[:, :count] - series[:, usable] @ gain.T
         directions = directions[:, :count] - directions[:, usable] @ gain.T
+        unseen = unseen - rest[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
         floor = floor[:count, :count] - gain @ floor[usable, :count]
+    # What is not seen of one record, times the number of records.
+    unseen = unseen * (attacker.total or abs(totals[library.index(["1"])]))
     chain, trained = embedding.chain, not embedding.temperature
     return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain, trained)
 

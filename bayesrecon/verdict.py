@@ -249,8 +249,10 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     overall = {f"mean({name})": float(f(one)) for name, f in averages.items()}
     rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
     flat = entries | overall
-    seen = [row for row in rows if row.verdict == "determined"]
-    known = [row for row in wide if row.estimate is not None]
+    # Where the solution fails its own check, nothing of it is stated.
+    sound = not any("disagree" in warning for warning in result.warnings)
+    seen = [row for row in rows if row.verdict == "determined" and sound]
+    known = [row for row in wide if row.estimate is not None and sound]
     errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
     spread = np.std([flat[row.name] for row in rows])
     kind = "" if result.gap else ", decaying"
@@ -268,7 +270,8 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
         "naive": f"RMSE {spread:.3g}",
         "verdict": "entries of the series"
         if seen
-        else f"does not factorise: {'averages' if known else 'functions'} of the whole series, no entry of it",
+        else f"does not factorise: {'averages' if known else 'functions'} of the whole series, no entry of it"
+        + ("" if sound else " (the solution fails its check)"),
     }
 
 

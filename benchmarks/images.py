@@ -5,8 +5,8 @@ python benchmarks/images.py --seeds 1 --plot digits.png      # reconstructed bes
 
 A tanh network is trained on one random digit of each of ten classes, on its summed loss with weight decay, to a
 stationary point. The attack sees its parameters, its loss, and that pixels lie between 0 and 1, not how many images
-there were: it places two records of every class with free multipliers and keeps those that carry weight. All settings
-were fixed beforehand; of two restarts the smaller residual is taken.
+there were: it places two records of every class with free multipliers and keeps those that carry weight. Of two
+restarts the smaller residual is taken; weight decay and multipliers were chosen on networks of the same kind.
 """
 
 import argparse

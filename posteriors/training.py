@@ -311,7 +311,8 @@ def _conjugate(
     objective: Objective, base: Preconditioner, eta: np.ndarray, keep: np.ndarray, right: np.ndarray, aim: np.ndarray
 ) -> np.ndarray:
     """Preconditioned conjugate gradients for `Hess u = right`, several systems at once, `(B, K, q)`."""
-    kind, penalty = base.dtype, objective.penalty.astype(base.dtype)
+    kind: Any = base.dtype
+    penalty = objective.penalty.astype(kind)
     aim = np.maximum(aim, 100 * np.finfo(kind).eps * np.linalg.norm(right, axis=(1, 2)))
     eta, keep, left = eta.astype(kind), keep.astype(kind), right.astype(kind)
     found = np.zeros_like(left)

@@ -280,7 +280,7 @@ def test_bad_matching_is_refused(given, message):
 
 @pytest.mark.slow
 def test_digits_come_back():
-    """Beside digits that were not used; settings fixed beforehand, restarts chosen by the residual."""
+    """Beside digits that were not used; restarts are chosen by the residual."""
     from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)

@@ -39,7 +39,7 @@ class Deletions:
         import pandas as pd
 
         frame = pd.DataFrame([f.to_dataframe()["estimate"] for f in self.found])
-        for name, values in reversed(self.cosines.items()):
+        for name, values in reversed(list(self.cosines.items())):
             frame.insert(0, f"cosine, {name}", values)
         return frame.set_index(pd.Index([f.after for f in self.found], name="after"))
 
