@@ -1,16 +1,12 @@
 """The coordinates and the metric in which the divergence is taken."""
 
 from dataclasses import replace
-from typing import Literal
 
 import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Model, Release
-
-MetricName = Literal["covariance", "identity"]
-CoordinatesName = Literal["unconstrained", "constrained"]
 
 
 def constrained_theta(model: Model, theta: np.ndarray) -> np.ndarray:

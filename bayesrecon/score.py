@@ -84,12 +84,6 @@ def total_score(model: Model, theta: Any, records: Records, weights: Any) -> Any
     return jax.grad(_objective(model, records, weights))(theta)
 
 
-@partial(jax.jit, static_argnames="model")
-def curvature_product(model: Model, theta: Any, records: Records, weights: Any, v: Any) -> Any:
-    """`-Hess_theta [sum_m w_m l(theta, z_m) + log pi0(theta)] v`, `(d,)`, without a Hessian."""
-    return -jax.jvp(jax.grad(_objective(model, records, weights)), (theta,), (v,))[1]
-
-
 def _objective(model: Model, records: Records, weights: Any) -> Any:
     return lambda t: weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records) + model.log_prior(t)
 

@@ -1,6 +1,6 @@
 """The verdict table over posteriordb, as the page benchmarks/VERDICT.md.
 
-python benchmarks/verdict.py [--build] [NAME ...]
+python benchmarks/verdict.py [--build] [--missing] [--minutes 20] [NAME ...]
 
 Every posterior with draws at hand is attacked once and scored against its data; with --build the others are sampled
 with NUTS first. Rows of earlier runs are kept beside the page (benchmarks/verdict.json) and replaced by name, so that
@@ -9,6 +9,8 @@ the table can be made in several goes.
 
 import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from bayesrecon.errors import BayesreconError
@@ -35,30 +37,62 @@ def page(rows: dict[str, Verdict], reasons: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def read() -> tuple[dict[str, Verdict], dict[str, str]]:
+    before = json.loads(ROWS.read_text()) if ROWS.exists() else {"rows": [], "reasons": {}}
+    return {row["posterior"]: Verdict(**row) for row in before["rows"]}, before["reasons"]
+
+
+def write(rows: dict[str, Verdict], reasons: dict[str, str]) -> None:
+    ROWS.write_text(json.dumps({"rows": [r.to_dict() for r in rows.values()], "reasons": reasons}, indent=1) + "\n")
+    PAGE.write_text(page(rows, reasons))
+
+
+def run(name: str) -> None:
+    rows, reasons = read()
+    try:
+        rows[name] = verdict(name)
+        reasons.pop(name, None)
+        print(*cells(rows[name]), sep=" | ", flush=True)
+    except BayesreconError as error:
+        reasons[name] = str(error)
+        print(name, error, flush=True)
+    write(rows, reasons)
+
+
+def run_within(name: str, minutes: float) -> None:
+    """In a process of its own, which is ended when the time is over."""
+    try:
+        subprocess.run([sys.executable, __file__, name], timeout=60 * minutes, check=True)
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+        rows, reasons = read()
+        if name not in rows:
+            late = isinstance(error, subprocess.TimeoutExpired)
+            reasons[name] = f"not finished in {minutes:g} minutes" if late else "stopped with an error"
+            write(rows, reasons)
+        print(name, error, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--build", action="store_true", help="sample posteriors without draws first")
+    parser.add_argument("--missing", action="store_true", help="only those that have no row yet")
+    parser.add_argument("--minutes", type=float, help="leave a posterior that takes longer, sampling included")
     given = parser.parse_args()
-    before = json.loads(ROWS.read_text()) if ROWS.exists() else {"rows": [], "reasons": {}}
-    rows = {row["posterior"]: Verdict(**row) for row in before["rows"]}
-    reasons = before["reasons"]
     names = given.names
     if not names:
         names, rest = available(build=given.build)
+        rows, reasons = read()
         for name in rest:
             if name not in rows:
                 reasons.setdefault(name, "no draws at hand and not sampled, or no shipped model")
+        write(rows, reasons)
+        names = [name for name in names if not (given.missing and name in rows)]
     for name in names:
-        try:
-            rows[name] = verdict(name)
-            reasons.pop(name, None)
-            print(*cells(rows[name]), sep=" | ", flush=True)
-        except BayesreconError as error:
-            reasons[name] = str(error)
-            print(name, error, flush=True)
-        ROWS.write_text(json.dumps({"rows": [r.to_dict() for r in rows.values()], "reasons": reasons}, indent=1) + "\n")
-        PAGE.write_text(page(rows, reasons))
+        if given.minutes:
+            run_within(name, given.minutes)
+        else:
+            run(name)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
         bayesrecon.bound(trained, domain={"dist": (0, 250)})
 
 
-@pytest.mark.parametrize("seed", [100, 101, 102])
+@pytest.mark.parametrize("seed", [100, *(pytest.param(s, marks=pytest.mark.slow) for s in (101, 102))])
 def test_data_are_found_in_a_domain_much_wider_than_they_are(seed):
     """Most of the domain is more informative than the data: the generic records must not settle there."""
     data, release, domain = poisson(np.random.default_rng(seed))
@@ -119,7 +119,7 @@ def test_data_are_found_in_a_domain_much_wider_than_they_are(seed):
     assert abs(found["mean(y)"].estimate - data["y"].mean()) < 4 * found["mean(y)"].se
 
 
-@pytest.mark.parametrize("seed", [100, 101, 102])
+@pytest.mark.parametrize("seed", [100, *(pytest.param(s, marks=pytest.mark.slow) for s in (101, 102))])
 def test_data_are_found_without_a_domain(seed):
     """Records far away that hardly any draw can see must not stand in for the data."""
     _, release, _ = logistic(np.random.default_rng(seed))

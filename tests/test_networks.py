@@ -110,6 +110,7 @@ def test_reverse_sweeps_give_the_scores_of_forward_ones():
     np.testing.assert_allclose(both[0], both[1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_events_are_counted():
     release, data = trained("events", 25)
     found = bayesrecon.recover(release)

@@ -20,7 +20,7 @@ from bayesrecon.linear import design, join, penalty_of, slopes, split_gradient
 from bayesrecon.models import from_loss, load
 from bayesrecon.posteriors import dirac, from_draws, from_sklearn
 from bayesrecon.precision import x64
-from bayesrecon.score import curvature_product, gradients, total_score
+from bayesrecon.score import gradients, total_score
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(1, 2, (80, 3))
@@ -80,8 +80,8 @@ def test_gradients_are_outer_products(fitted):
         np.testing.assert_allclose(split_gradient(model, found[3]), outer[3], atol=1e-12)
         v = RNG.normal(size=model.dimension)
         empty = {k: np.asarray(r)[:1] for k, r in records.items()}
-        product = curvature_product(model, release.theta[0], empty, np.zeros(1), v)
-        np.testing.assert_allclose(product, v * join(model, penalty_of(model)), atol=1e-12)
+        pull = total_score(model, v, empty, np.zeros(1))
+        np.testing.assert_allclose(pull, -v * join(model, penalty_of(model)), atol=1e-12)
 
 
 def test_predictions_are_scikit_learns(fitted):
