@@ -254,14 +254,15 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     # Where the solution fails its own check, nothing of it is stated.
     sound = not any("disagree" in warning for warning in result.warnings)
     seen = [row for row in rows if row.verdict == "determined" and sound]
-    known = [row for row in wide if row.estimate is not None and sound]
-    errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
     spread = np.std([flat[row.name] for row in rows])
+    halves = {r.name: ((r.upper or 0) - (r.lower or 0)) / 2 for r in wide if r.estimate is not None and sound}
+    known = [r for r in wide if halves.get(r.name, np.inf) < max(abs(r.estimate or 0), spread)]
+    errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
     kind = "" if result.gap else ", decaying"
     kind += f", values within {half:g}" if np.isfinite(half) else ""
     said = [f"RMSE {np.sqrt(np.mean(errors**2)):.3g}"] if seen else []
     if known:
-        z = [_NORMAL * abs((r.estimate or 0) - flat[r.name]) / ((r.upper or 0) - (r.lower or 0)) * 2 for r in known]
+        z = [_NORMAL * abs((r.estimate or 0) - flat[r.name]) / halves[r.name] for r in known]
         said.append(f"averages' largest z {max(z):.1f}")
     shown = "".join(f"; {row.name[5:-1]} {row.estimate:.3g} ({flat[row.name]:.3g})" for row in known)
     return {
