@@ -48,14 +48,18 @@ def write(rows: dict[str, Verdict], reasons: dict[str, str]) -> None:
 
 
 def run(name: str) -> None:
-    rows, reasons = read()
     try:
-        rows[name] = verdict(name)
-        reasons.pop(name, None)
-        print(*cells(rows[name]), sep=" | ", flush=True)
+        row, why = verdict(name), ""
+        print(*cells(row), sep=" | ", flush=True)
     except BayesreconError as error:
-        reasons[name] = str(error)
+        row, why = None, str(error)
         print(name, error, flush=True)
+    rows, reasons = read()  # now: another process may have written meanwhile
+    if row:
+        rows[name] = row
+        reasons.pop(name, None)
+    else:
+        reasons[name] = why
     write(rows, reasons)
 
 

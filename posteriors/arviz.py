@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,13 @@ def read_arviz(source: Any, *, name: str | None = None) -> Draws:
 def _read_netcdf(path: Path, name: str) -> Draws:
     import h5py
 
-    with reading(path, "a netCDF-4 file"):
-        # A first look below netCDF: h5netcdf prints a traceback of its own where even this fails.
-        with h5py.File(path, "r") as file:
-            file.attrs.get("_nc3_strict")
-            groups = [str(key) for key in file if file.get(key, getclass=True) is h5py.Group]
-            root = {key: text_of(file.attrs[key]) for key in file.attrs if key.startswith(PREFIX)}
-            sizes = [item.size or 0 for key in READ & set(groups) for item in datasets(file[key])]
-        return _read_groups(path, name, groups, root, sizes, engine="h5netcdf")
+    from bayesrecon.posteriors.hdf5 import attributes, group_names, open_group, size_of
+
+    with reading(path, "a netCDF-4 file"), h5py.File(path, "r") as file:
+        groups = group_names(file)
+        root = {key: value for key, value in attributes(file).items() if key.startswith(PREFIX)}
+        total = sum(size_of(file[key]) for key in READ & set(groups))
+        return _read_groups(path, name, groups, root, total, lambda key: open_group(file[key]))
 
 
 def _read_zarr(path: Path, name: str) -> Draws:
@@ -72,33 +72,40 @@ def _read_zarr(path: Path, name: str) -> Draws:
     with reading(path, "a zarr directory"):
         store: Any = zarr.open_group(str(path), mode="r")
         groups, root = list(store.group_keys()), dict(store.attrs)
-        sizes = [array.size for key in READ & set(groups) for _, array in store[key].arrays()]
-        # Consolidated metadata may be absent or stale; a directory on disk is quick to walk.
-        return _read_groups(path, name, groups, root, sizes, engine="zarr", consolidated=False)
+        total = sum(array.size for key in READ & set(groups) for _, array in store[key].arrays())
+        return _read_groups(path, name, groups, root, total, lambda key: open_zarr(path, key))
+
+
+def open_zarr(path: Path, group: str) -> Any:
+    """A group of a zarr directory as a lazy dataset."""
+    import xarray as xr
+
+    # Units such as "seconds" must not turn a parameter into a time. Consolidated metadata may be absent or stale; a
+    # directory on disk is quick to walk.
+    return xr.open_dataset(
+        path, group=group, engine="zarr", consolidated=False, decode_times=False, decode_timedelta=False
+    )
 
 
 def _read_groups(
-    path: Path, name: str, groups: list[str], root: dict[str, Any], sizes: list[int], **options: Any
+    path: Path, name: str, groups: list[str], root: dict[str, Any], total: int, open_: Callable[[str], Any]
 ) -> Draws:
-    import xarray as xr
-
     if "posterior" not in groups:
         found = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
         raise BayesreconError(f"{path}: there is no group 'posterior' ({found})")
     # A compressed file declares any shape at no cost, and xarray loads coordinates as it opens.
-    if (total := 8 * sum(sizes)) > MAX_BYTES:
-        raise BayesreconError(f"{path}: declares {total / 2**30:.1f} GiB of arrays, refused")
-    # Units such as "seconds" must not turn a parameter into a time.
-    options |= {"decode_times": False, "decode_timedelta": False}
-    with xr.open_dataset(path, group="posterior", **options) as posterior:
+    if 8 * total > MAX_BYTES:
+        raise BayesreconError(f"{path}: declares {8 * total / 2**30:.1f} GiB of arrays, refused")
+    with open_("posterior") as posterior:
         if "sample_stats" not in groups:
             return convert(posterior, None, root, name)
-        with xr.open_dataset(path, group="sample_stats", **options) as stats:
+        with open_("sample_stats") as stats:
             return convert(posterior, stats, root, name)
 
 
-def datasets(group: Any) -> list[Any]:
-    return [item for item in group.values() if hasattr(item, "size")]
+def variables_of(dataset: Any) -> dict[Any, Any]:
+    """Data variables without their coordinates, which xarray gathers one by one at a cost of all the others."""
+    return {key: dataset.variables[key] for key in dataset.data_vars}
 
 
 def text_of(value: Any) -> Any:
@@ -116,7 +123,7 @@ def _group(source: Any, key: str) -> Any:
 
 
 def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
-    variables = {str(key): value for key, value in posterior.data_vars.items() if is_numeric(value.dtype)}
+    variables = {str(key): value for key, value in variables_of(posterior).items() if is_numeric(value.dtype)}
     if not variables:
         raise BayesreconError(f"{name}: the group 'posterior' has no numeric variables")
     for key, variable in variables.items():

@@ -1,7 +1,7 @@
 """All groups of an ArviZ file or object, read lazily."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.posteriors.arviz import convert, datasets, text_of
+from bayesrecon.posteriors.arviz import convert, open_zarr, text_of, variables_of
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Progress, Variable, stamp, stride, wide_rows
 from bayesrecon.posteriors.draws import MAX_BYTES, is_numeric, reading
 
@@ -43,9 +43,6 @@ def read_arviz_contents(source: Any, *, name: str | None = None, progress: Progr
 
 
 def _open(path: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, Any]]:
-    import xarray as xr
-
-    options: dict[str, Any] = {"decode_times": False, "decode_timedelta": False}
     if path.is_dir():
         try:
             import zarr
@@ -54,21 +51,20 @@ def _open(path: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, Any]]
         store: Any = zarr.open_group(str(path), mode="r")
         names, root = list(store.group_keys()), dict(store.attrs)
         sizes = {g: sum(a.size for _, a in store[g].arrays()) for g in names}
-        options |= {"engine": "zarr", "consolidated": False}
+        opened: Callable[[str], Any] = lambda g: open_zarr(path, g)  # noqa: E731
     else:
         import h5py
 
-        with h5py.File(path, "r") as file:
-            file.attrs.get("_nc3_strict")
-            names = [str(key) for key in file if file.get(key, getclass=True) is h5py.Group]
-            root = {key: text_of(file.attrs[key]) for key in file.attrs if not key.startswith("_")}
-            sizes = {g: sum(item.size or 0 for item in datasets(file[g])) for g in names}
-        options["engine"] = "h5netcdf"
+        from bayesrecon.posteriors.hdf5 import attributes, group_names, open_group, size_of
+
+        file = stack.enter_context(h5py.File(path, "r"))
+        names, root = group_names(file), attributes(file)
+        sizes = {g: size_of(file[g]) for g in names}
+        opened = lambda g: open_group(file[g])  # noqa: E731
     small = sum(size for g, size in sizes.items() if g not in WIDE)
     if 8 * small > MAX_BYTES:
         raise BayesreconError(f"{path}: declares {8 * small / 2**30:.1f} GiB of arrays, refused")
-    groups = {g: stack.enter_context(xr.open_dataset(path, group=g, **options)) for g in names}
-    # Once into memory what is not wide: thousands of variables are slow to open one by one, and twice that otherwise.
+    groups = {g: stack.enter_context(opened(g)) for g in names}
     return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root
 
 
@@ -80,14 +76,14 @@ def _contents(groups: dict[str, Any], root: Any, name: str, form: str, path: Pat
         chains, length = draws.chains, draws.length
     variables, coordinates = [], {}
     attributes: dict[str, Any] = {f"/{k}": text_of(v) for k, v in dict(root).items()}
-    wide = sum(_per_draw_size(v) for g in WIDE if g in groups for v in groups[g].data_vars.values())
+    wide = sum(_per_draw_size(v) for g in WIDE if g in groups for v in variables_of(groups[g]).values())
     step = stride(chains * length, wide)
     for group, dataset in groups.items():
         attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
         for key, coordinate in dataset.coords.items():
             if key not in ("chain", "draw"):
                 coordinates[f"{group}/{key}"] = np.asarray(coordinate.values)
-        for key, variable in dataset.data_vars.items():
+        for key, variable in variables_of(dataset).items():
             attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in variable.attrs.items()}
             variables.append(_variable(group, str(key), variable, (chains, length), step))
     rows = wide_rows(chains, length, step)

@@ -5,6 +5,7 @@ import zipfile
 from types import SimpleNamespace
 
 import fits
+import h5py
 import numpy as np
 import pytest
 import xarray as xr
@@ -15,6 +16,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import stream
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.contents import group_of, read_contents, stride, wide_rows
+from bayesrecon.posteriors.hdf5 import open_group
 
 RNG = np.random.default_rng(0)
 MU, LOGLIK = RNG.normal(size=(2, 30)), RNG.normal(size=(2, 30, 5))
@@ -55,6 +57,68 @@ def write_with_netcdf4(folder):
     pytest.importorskip("netCDF4")
     tree().to_netcdf(folder / "fit.nc", engine="netcdf4")
     return folder / "fit.nc"
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+def test_netcdf_groups_are_what_xarray_reads(engine, tmp_path):
+    if engine == "netcdf4":
+        pytest.importorskip("netCDF4")
+    draws = ("chain", "draw")
+    values = MU.copy()
+    values[0, 0] = np.nan
+    whole = xr.Dataset(
+        {
+            "mu": (draws, values, {"units": "seconds", "sizes": [1, 2], "one": 3}),
+            "packed": (draws, np.round(MU, 3)),
+            "diverging": (draws, MU > 1),
+            "single": ((*draws, "school"), LOGLIK[..., :2].astype("f4")),
+            "names": ("school", np.array(["ä", "bb"])),
+            "bytes": ("school", np.array([b"ab", b"cd"])),
+            "scalar": ((), 3.5),
+            "empty": (("chain", "nothing"), np.zeros((2, 0))),
+        },
+        {"chain": [0, 1], "draw": np.arange(30), "school": ["Å", "B"], "district": ("school", [7, 8])},
+        {"note": "hello", "numbers": [1.5, 2.5]},
+    )
+    path = tmp_path / "fit.nc"
+    packing = {"packed": {"dtype": "i2", "scale_factor": 0.001, "_FillValue": -999}}
+    whole.to_netcdf(path, group="posterior", engine=engine, encoding=packing, unlimited_dims=["draw"])
+    whole[["mu"]].to_netcdf(path, group="posterior/inner", engine=engine, mode="a")
+    times = {"decode_times": False, "decode_timedelta": False}
+    with h5py.File(path) as file:
+        for group in ("posterior", "posterior/inner"):
+            with xr.open_dataset(path, group=group, engine="h5netcdf", **times) as expected:
+                found = open_group(file[group])
+                xr.testing.assert_identical(found.load(), expected.load())
+        steps = {"draw": slice(None, None, 7), "chain": [1]}
+        xr.testing.assert_identical(open_group(file["posterior"])["single"][steps].load(), whole["single"][steps])
+
+
+def test_hdf5_without_netcdf_dimensions(tmp_path):
+    with h5py.File(tmp_path / "plain.h5", "w") as file:
+        file["posterior/mu"] = MU
+        file["posterior/mu"].attrs["DIMENSION_LIST"] = "nothing of the kind"
+    with pytest.raises(BayesreconError, match="cannot be read as"):
+        read_contents(tmp_path / "plain.h5")
+    with h5py.File(tmp_path / "plain.h5", "w") as file:
+        file["posterior/mu"] = MU
+    with pytest.raises(BayesreconError, match=r"dimensions \(dim_0, dim_1\); chain and draw are needed"):
+        read_contents(tmp_path / "plain.h5")
+
+
+def test_thousands_of_netcdf_variables(tmp_path):
+    with h5py.File(tmp_path / "many.nc", "w") as file:
+        posterior = file.create_group("posterior")
+        for key, size in (("chain", 2), ("draw", 30)):
+            posterior[key] = np.arange(size)
+            posterior[key].make_scale(key)
+        for i in range(1500):
+            posterior[f"v{i}"] = MU + i
+            posterior[f"v{i}"].dims[0].attach_scale(posterior["chain"])
+            posterior[f"v{i}"].dims[1].attach_scale(posterior["draw"])
+    found = read_contents(tmp_path / "many.nc")
+    assert len(found.variables) == len(found.draws.values) == 1500
+    np.testing.assert_allclose(found.draws.values["v1499"], MU + 1499)
 
 
 def write_zarr(folder):
