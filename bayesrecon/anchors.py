@@ -1,5 +1,6 @@
 """Generic records to evaluate the embedding at, drawn from what the attacker knows and nothing else."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -68,10 +69,13 @@ class Reference:
             count = _count(self.known)
             rows = np.concatenate([rng.permutation(count) for _ in range(-(-size // count))])[:size]
         far = rng.random(size) < self.broad if self.broad else np.zeros(size, bool)
+        together = self._combinations(rng, size)
         for name, spec in self.fields.items():
             shape = (size, *spec.shape)
             if name in self.known:
                 records[name] = self.known[name][rows]
+            elif name in together:
+                records[name] = together[name]
             elif name in self.centre:
                 records[name] = spec.domain.draw(rng, shape, self.centre[name], self.scale[name])
                 if far.any():
@@ -79,6 +83,24 @@ class Reference:
             else:
                 records[name] = spec.domain.draw_broad(rng, shape)
         return records
+
+    def _combinations(self, rng: np.random.Generator, size: int) -> Records:
+        """Fields with finitely many values, every combination equally often: none is left out by chance."""
+        finite = {
+            k: f.domain
+            for k, f in self.fields.items()
+            if f.domain.kind == "levels" and not f.shape and k not in self.known
+        }
+        counts = [len(domain.levels) for domain in finite.values()]
+        cells = math.prod(counts)
+        if len(counts) < 2 or cells > size:
+            return {}
+        drawn = np.concatenate([rng.permutation(cells) for _ in range(-(-size // cells))])[:size]
+        indices = np.unravel_index(rng.permutation(drawn), counts)
+        return {
+            k: np.asarray(domain.levels, domain.dtype)[i]
+            for (k, domain), i in zip(finite.items(), indices, strict=True)
+        }
 
     def recentred(self, mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]) -> "Reference":
         """The same law around other moments."""

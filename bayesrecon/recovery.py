@@ -43,7 +43,8 @@ def recover(
     errors by the sandwich `K^+ Cov(r) K^+ / T_eff`, their Cramer-Rao floor from the value kernel
     `V^+ / T`, means and variances by the delta method. `visibility` is
     `1 - |f - P f|^2 / |f - P_low f|^2` over probe records that were not anchors, P the projection on what the
-    release determines and P_low the one on simpler functions; a ratio has the smallest of its parts'.
+    release determines and P_low the one on simpler functions; a ratio has the smallest of its parts'. Where the
+    spectrum decays, more draws always show more, and the variance of `P f` counts as not seen too.
 
     Args:
         release: from `bayesrecon.posteriors`; several releases of one data set are pooled: targets add where

@@ -25,7 +25,8 @@ class Row:
         lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
             alone at temperature 0, where nothing was sampled.
         floor: Cramer-Rao floor of the standard error for this many independent draws.
-        visibility: share of the statistic that the release determines, in [0, 1].
+        visibility: share of the statistic that the release determines, in [0, 1]; without a gap in the spectrum, that
+            stands out of the noise of these draws.
         verdict: "determined", "partly" (the unseen rest may bias it) or "undetermined".
         ess: effective number of draws behind it.
     """
@@ -107,7 +108,8 @@ class Recovery:
 
     def units(self) -> Any:
         """One line per unit or group of `recover(..., unit=...)`: its statistics with their errors (`_se`), and the
-        whole number of its records with the probability that the rounding is right.
+        whole number of its records with the probability that the rounding is right. Where only part of a group is seen,
+        the column says which (`n[floor=1]`).
 
         Raises `BayesreconError` when the recovery had no unit.
         """
@@ -120,12 +122,18 @@ class Recovery:
             found = _OF_A_UNIT.match(row.name)
             if found:
                 statistic, name, level = found.groups()
+                level, _, part = level.partition(",")
+                count = statistic == "n"
+                statistic += f"[{part}]" if part else ""
                 line = lines.setdefault(float(level), {})
                 line[statistic], line[f"{statistic}_se"] = row.estimate, row.se
-                if statistic == "n" and row.estimate is not None:
+                if count and row.estimate is not None:
                     whole, se = max(0.0, float(np.round(row.estimate))), row.se or 1e-300
                     low, high = (whole - 0.5 - row.estimate) / se, (whole + 0.5 - row.estimate) / se
-                    line |= {"n_rounded": whole, "n_probability": float(ndtr(high) - ndtr(low))}
+                    line[f"{statistic}_rounded"], line[f"{statistic}_probability"] = (
+                        whole,
+                        float(ndtr(high) - ndtr(low)),
+                    )
         if not lines:
             raise BayesreconError('there are no units in this result; recover with unit="field"')
         return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)

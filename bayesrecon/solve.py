@@ -15,6 +15,8 @@ from bayesrecon.types import PseudoData, Records
 _SMALLEST_POOL, _PROBES = 64, 512
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
+_ALIKE = 1e-12  # basis functions that the probes do not tell apart
+_MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,11 @@ class Fit:
         e = self.cross
         if self.ridge is None or limit:
             q, r = np.linalg.qr(e)
-            beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
+            size = np.abs(np.diag(r))
+            if size.min(initial=1.0) > _ALIKE * size.max(initial=1.0):
+                beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
+            else:
+                beta = np.linalg.lstsq(e, values, rcond=_ALIKE)[0]
         else:
             weight = self.size / np.sqrt(len(e))
             values_, vectors = np.linalg.eigh(self.ridge)
@@ -93,7 +99,8 @@ def find_basis(
     """
     available = embedding.equations
     trained = not embedding.temperature
-    levels = [len(f.domain.levels) for name, f in reference.fields.items() if name not in reference.known]
+    sorted_ = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
+    levels = [len(np.unique(reference.known.get(k, values))) for k, values in sorted_.items()]
     # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
     groups = _PER_LEVEL * max(levels, default=0)
     pool, largest = max(_SMALLEST_POOL, expected + expected // 4 + 16, groups), max(reference.most, groups)
@@ -102,7 +109,8 @@ def find_basis(
     while True:
         records = reference.draw(rng, pool)
         few = embedding.thinned(pool)
-        spectrum, pivots, coefficients = decompose(embedding.scores(records, few), finite, trained)
+        columns = embedding.scores(records, few)
+        spectrum, pivots, coefficients = decompose(columns, finite, trained)
         if not trained and available < _EQUATIONS * spectrum.rank:
             raise BayesreconError(
                 f"too few draws: {embedding.size} draws give {available} equations for at least {spectrum.rank} "
@@ -111,10 +119,20 @@ def find_basis(
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
         unclear = unclear or (trained and pool <= spectrum.rank + spectrum.rank // 4)
-        if not unclear or pool >= largest:
+        if pool >= largest:
             break
+        if not unclear:
+            fresh = reference.draw(rng, pool) if spectrum.gap and not trained else {}
+            if not fresh or _holds(columns[:, pivots] @ coefficients, embedding.scores(fresh, few)):
+                break
         pool *= 2
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few
+
+
+def _holds(basis: np.ndarray, scores: np.ndarray) -> bool:
+    """Whether the scores of records, in columns, lie in the span of an orthonormal basis: no feature was missed."""
+    rest = scores - basis @ (basis.T @ scores)
+    return bool((np.linalg.norm(rest, axis=0) <= _MISSED * np.linalg.norm(scores, axis=0)).all())
 
 
 def fit(

@@ -7,7 +7,7 @@ standardised by their recovered moments, so that no part is large because a fiel
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.types import Field, Records
 
 _PAIRED = 40  # components up to which every pair has its covariance
+_FEW_LEVELS = 4  # values of a field up to which groups are split by it
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,18 @@ class Library:
         """All parts at the records, `(M, P)`."""
         return np.stack([p.values(records) for p in self.parts.values()], axis=1)
 
-    def visibility(self, values: np.ndarray, fitted: np.ndarray, rank: int) -> np.ndarray:
-        """`1 - |f - P f|^2 / |f - P_low f|^2` for every part, `(P,)`.
+    def visibility(
+        self, values: np.ndarray, fitted: np.ndarray, rank: int, variance: np.ndarray | None = None
+    ) -> np.ndarray:
+        """`1 - (|f - P f|^2 + variance) / |f - P_low f|^2` for every part, `(P,)`.
 
         Both norms are per degree of freedom left at the probes: a basis of `rank` functions explains a share
         `rank / Q` of anything.
 
         Args:
             values, fitted: `(Q, P)` the parts and their projections at probe records.
+            variance: `(P,)` of the projections' totals, per squared number of records: where the spectrum decays,
+                infinitely many draws would show nearly everything, and these draws show what stands out of their noise.
         """
         lost, whole = ((values - fitted) ** 2).sum(axis=0), (values**2).sum(axis=0)
         rest = values.copy()
@@ -100,6 +105,8 @@ class Library:
         size = (rest**2).sum(axis=0)
         freedom = np.array([len(values) - len(part.lower) for part in self.parts.values()], float)
         lost = lost * freedom / (len(values) - rank)
+        if variance is not None:
+            lost = lost + len(values) * variance
         # A part that simpler ones explain entirely is seen through them.
         explained = size <= 1e-16 * whole
         return np.where(explained, 1.0, np.clip(1 - lost / np.where(explained, 1.0, size), 0, 1))
@@ -241,10 +248,20 @@ def add_functions(library: Library, functions: Mapping[str, Callable[[Records], 
 
 
 def add_units(
-    library: Library, unit: str, levels: Sequence[float], found: Sequence[Component], *, group: bool = False
+    library: Library,
+    unit: str,
+    levels: Sequence[float],
+    found: Sequence[Component],
+    *,
+    group: bool = False,
+    within: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
     """Per value of the unit field: its number of records and the unknown fields' values; of a group their sums and
-    means."""
+    means.
+
+    Args:
+        within: fields with few values; where a group's count is not seen, those inside it may be.
+    """
     for level in levels:
         label = f"{unit}={level:g}"
         indicator = f"[{label}]"
@@ -265,6 +282,39 @@ def add_units(
                 library.statistics.append(_sum(f"sum({c.name})[{label}]", part, indicator, c.centre, c.scale))
             name = f"mean({c.name})[{label}]" if group else part
             library.statistics.append(_ratio(name, part, indicator, c.centre, c.scale))
+        for name, values_ in (within or {}).items():
+            for value in values_:
+                _add_subgroup(library, inside, label, name, value, found)
+
+
+def _add_subgroup(
+    library: Library,
+    group: Callable[[Records], np.ndarray],
+    label: str,
+    name: str,
+    value: float,
+    found: Sequence[Component],
+) -> None:
+    """Count and sums of the records of a group that have one value of a field, in place of the whole group's."""
+
+    def inside(records: Records) -> np.ndarray:
+        return group(records) * (np.asarray(records[name]) == value)
+
+    both = f"{label},{name}={value:g}"
+    indicator = f"[{both}]"
+    library.parts[indicator] = Part(indicator, inside)
+    library.statistics.append(replace(_count(f"n[{both}]", indicator), substitute_for=f"n[{label}]"))
+    for c in found:
+        if c.field == name:
+            continue
+
+        def values(records: Records, c: Component = c) -> np.ndarray:
+            return inside(records) * c.values(records)
+
+        part = f"{c.name}[{both}]"
+        library.parts[part] = Part(part, values, (indicator,))
+        total = _sum(f"sum({c.name})[{both}]", part, indicator, c.centre, c.scale)
+        library.statistics.append(replace(total, substitute_for=f"sum({c.name})[{label}]"))
 
 
 def library_of(
@@ -281,7 +331,9 @@ def library_of(
     # With one record a unit, the units' own values say more than their moments.
     library = moments(found, order=1 if unit is not None and not group else 2)
     if unit is not None:
-        add_units(library, str(unit), attacker.levels, found, group=group)
+        few = {c.field: attacker.fields[c.field].domain.levels for c in found if not attacker.fields[c.field].shape}
+        within = {k: v for k, v in few.items() if group and 0 < len(v) <= _FEW_LEVELS}
+        add_units(library, str(unit), attacker.levels, found, group=group, within=within)
     if functions:
         add_functions(library, functions, example)
     return library

@@ -1,5 +1,6 @@
 """What each posterior of posteriordb gives away: one attack a posterior, scored against the data it was made from."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from bayesrecon.types import Records, Release
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
 _NORMAL = 1.959964
+_DIVERGED = re.compile("NUTS did not converge")
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
 _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "mean": lambda k, z: z[k].mean(),
@@ -82,16 +84,20 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     data = entry.records(read_data(database, posterior.rsplit("-", 1)[0]))
     truth = {k: np.asarray(v) for k, v in data.items()}
     count = len(next(iter(truth.values())))
-    if count == 1:
+    series = count == 1 and any(v.ndim > 1 for v in truth.values())
+    if series:
         release = release.take(np.arange(0, release.size, max(1, release.size // _SERIES_DRAWS)))
     began = time.perf_counter()
-    attack, found = _attack(release, truth, entry.design, count, progress)
+    if series:
+        attack, found = "series", _series(release, truth, progress)
+    else:
+        attack, found = _attack(release, truth, entry.design, count, progress)
     return Verdict(
         posterior=posterior,
         records=count,
         parameters=release.model.dimension,
         draws=release.size,
-        source="reference" if present else "own NUTS",
+        source="reference" if present else "own NUTS" + ", not converged" * any(map(_DIVERGED.match, release.notes)),
         attack=attack,
         seconds=time.perf_counter() - began,
         **found,
@@ -101,16 +107,14 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
 def _attack(
     release: Release, truth: Records, design: Sequence[str], count: int, progress: Any
 ) -> tuple[str, dict[str, str]]:
-    if count == 1:
-        return "series", _series(release, truth, progress)
     unknown = [k for k in truth if k not in design]
     scalar = all(truth[k].ndim == 1 for k in truth)
     unit = _unit(truth, design)
     if design and unit and scalar and unknown and count <= _MOST_ROWS:
         return "records", _records(release, truth, design, unit, progress)
     fields = release.model.fields
-    groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS and k not in design]
-    if not design and groups:
+    groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS]
+    if groups and set(design) <= set(groups):
         return "groups", _groups(release, truth, max(groups, key=lambda k: len(fields[k].domain.levels)), progress)
     return "statistics", _statistics(release, truth, design, progress)
 
@@ -149,15 +153,19 @@ def _records(
             expected.append(f"{np.sqrt(np.nanmean(column.se**2)):.3g}")
     exact = min((s.get("exact", s["determined"]) for s in scores.values()), default=0.0)
     guessed = max((s.get("naive_exact", 0.0) for s in scores.values()), default=0.0)
-    exact = exact if exact > guessed else 0.0  # anyone could have had as much
-    word = "every record" if exact == 1 else "most records" if exact > 0.5 else "some records" if exact > 0 else ""
+    word = "every record" if exact == 1 else "most records" if exact > 0.5 else "some records"
+    meaning = f"{word} given away one by one"
+    if exact <= guessed:  # anyone could have had as much
+        meaning = "single records are not determined, sums over them are"
+    if exact == guessed == 1:
+        meaning = "the posterior mean shows every record to anyone"
     return {
         "recovered": "; ".join(said),
         "error": "; ".join(error),
         "expected": "; ".join(expected),
         "floor": "",
         "naive": "; ".join(filter(None, naive)),
-        "verdict": f"{word} given away one by one" if word else "single records are not determined, sums over them are",
+        "verdict": meaning,
     }
 
 
@@ -165,27 +173,38 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict
     from bayesrecon.recovery import recover
 
     result = recover(release, unit=group, progress=progress)
-    try:
-        table = result.units()
-        true = np.array([np.sum(truth[group] == level) for level in table.index], float)
-        seen = table["n"].notna().to_numpy()
-    except BayesreconError:
-        seen = np.zeros(1, bool)
-    if not seen.any():
+    table = result.units()
+    # The whole group's count, or that of the part of it that is seen in most groups.
+    counts = [k for k in table if re.fullmatch(r"n(\[[^\]]*\])?", k) and table[k].notna().any()]
+    if not counts:
         return _statistics(release, truth, (), progress)
-    error = table["n"].to_numpy()[seen] - true[seen]
-    exact = (table["n_rounded"].to_numpy()[seen] == true[seen]).mean()
+    column = max(counts, key=lambda k: (k == "n", table[k].notna().sum()))
+    part, _, value = column[2:-1].partition("=")
+    inside = truth[part] == float(value) if part else np.ones(len(truth[group]), bool)
+    true = np.array([np.sum(inside & (truth[group] == level)) for level in table.index], float)
+    seen = table[column].notna().to_numpy()
+    error = table[column].to_numpy()[seen] - true[seen]
+    exact = (table[f"{column}_rounded"].to_numpy()[seen] == true[seen]).mean()
     n = result["n"]
-    floors = [row.floor for row in result if row.name.startswith("n[") and row.floor is not None]
+    label = f",{part}={value}]" if part else ""
+    floors = [
+        row.floor
+        for row in result
+        if row.name.startswith("n[") and row.floor is not None and ("," in row.name) == bool(part) and label in row.name
+    ]
+    what = f"{group}" + f" with {part} {value}" * bool(part)
     return {
-        "recovered": f"{seen.sum()} of {len(true)} counts per {group}, {exact:.0%} exact; n {n.estimate or np.nan:.4g}",
+        "recovered": f"{seen.sum()} of {len(true)} counts per {what}, {exact:.0%} exact; n {n.estimate or np.nan:.4g}",
         "error": f"RMSE {np.sqrt(np.mean(error**2)):.3g}",
-        "expected": f"{np.sqrt(np.mean(table['n_se'].to_numpy()[seen] ** 2)):.3g}",
+        "expected": f"{np.sqrt(np.mean(table[f'{column}_se'].to_numpy()[seen] ** 2)):.3g}",
         "floor": f"{np.sqrt(np.mean(np.square(floors))):.3g}" if floors else "",
         "naive": "",
-        "verdict": f"count and sums of every {group}"
-        if seen.all()
-        else f"count and sums of {seen.sum()} of the {group}s",
+        "verdict": (
+            f"count and sums of every {what}"
+            if seen.all()
+            else f"count and sums, {what}, in {seen.sum()} of {len(seen)}"
+        )
+        + _doubt(result),
     }
 
 
@@ -215,8 +234,13 @@ def _statistics(release: Release, truth: Records, design: Sequence[str], progres
         "expected": expected,
         "floor": floor,
         "naive": "",
-        "verdict": f"{determined} statistics determined ({result.rank} {kind})",
+        "verdict": f"{determined} statistics determined ({result.rank} {kind})" + _doubt(result),
     }
+
+
+def _doubt(result: Any) -> str:
+    """Added to a verdict whose result contradicts the draws it was solved from."""
+    return " (the solution fails its check)" if any("disagree" in warning for warning in result.warnings) else ""
 
 
 def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
@@ -252,7 +276,7 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
     flat = entries | overall
     # Where the solution fails its own check, nothing of it is stated.
-    sound = not any("disagree" in warning for warning in result.warnings)
+    sound = not _doubt(result)
     seen = [row for row in rows if row.verdict == "determined" and sound]
     spread = np.std([flat[row.name] for row in rows])
     halves = {r.name: ((r.upper or 0) - (r.lower or 0)) / 2 for r in wide if r.estimate is not None and sound}
@@ -274,7 +298,7 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
         "verdict": "entries of the series"
         if seen
         else f"does not factorise: {'averages' if known else 'functions'} of the whole series, no entry of it"
-        + ("" if sound else " (the solution fails its check)"),
+        + _doubt(result),
     }
 
 

@@ -437,5 +437,8 @@ def test_logistic_regression_is_regularised_and_says_so():
             assert half >= 1.9599 * row.se
             assert abs(row.estimate - truth[row.name]) < 2 * half, row.name
     assert abs(result["n"].estimate / truth["n"] - 1) < 0.15
-    assert result["n"].verdict == "determined"
+    # Noise counts as not seen: of the count, at least its own relative variance.
+    n = result["n"]
+    assert n.visibility <= 1 - 0.5 * (n.se / n.estimate) ** 2
+    assert n.verdict == "determined"
     assert result.warnings == ()
