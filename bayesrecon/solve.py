@@ -123,14 +123,15 @@ def find_basis(
             break
         if not unclear:
             fresh = reference.draw(rng, pool) if spectrum.gap and not trained else {}
-            if not fresh or _holds(columns[:, pivots] @ coefficients, embedding.scores(fresh, few)):
+            if not fresh or _span(columns[:, pivots], embedding.scores(fresh, few)):
                 break
         pool *= 2
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few
 
 
-def _holds(basis: np.ndarray, scores: np.ndarray) -> bool:
-    """Whether the scores of records, in columns, lie in the span of an orthonormal basis: no feature was missed."""
+def _span(columns: np.ndarray, scores: np.ndarray) -> bool:
+    """Whether the columns span the scores of other records as well: no feature was missed."""
+    basis = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[0]
     rest = scores - basis @ (basis.T @ scores)
     return bool((np.linalg.norm(rest, axis=0) <= _MISSED * np.linalg.norm(scores, axis=0)).all())
 
