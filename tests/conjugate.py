@@ -49,3 +49,19 @@ def sample_regression(x, y, draws, rng):
     root = np.linalg.inv(np.linalg.cholesky(precision))
     beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, len(mean))) @ root)
     return {"variance": variance[None], "beta": beta[None]}
+
+
+def slopes_model(groups):
+    """`y ~ Normal(b[group] x, 1)`, `b ~ Normal(0, PRIOR_SCALE)`, x 0 or 1: nothing is said of records with x = 0."""
+
+    def slopes(group, x, y):
+        b = numpyro.sample("b", dist.Normal(0, PRIOR_SCALE).expand((groups,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(b[group] * x, 1.0), obs=y)
+
+    return from_numpyro(slopes, {"group": (), "x": (), "y": ()}, domain={"group": list(range(groups)), "x": "binary"})
+
+
+def sample_slopes(group, x, y, groups, draws, rng):
+    precision = np.bincount(group, x, groups) + PRIOR_SCALE**-2
+    return {"b": rng.normal(np.bincount(group, x * y, groups) / precision, precision**-0.5, (1, draws, groups))}

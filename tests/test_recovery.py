@@ -6,7 +6,14 @@ import arviz as az
 import jax
 import numpy as np
 import pytest
-from conjugate import normal_mean_model, regression_model, sample_normal_mean, sample_regression
+from conjugate import (
+    normal_mean_model,
+    regression_model,
+    sample_normal_mean,
+    sample_regression,
+    sample_slopes,
+    slopes_model,
+)
 
 import bayesrecon
 from bayesrecon.coordinates import metric_factor
@@ -423,6 +430,28 @@ def logistic_release(rng, records=1500, draws=4000):
     second = b[cells % 400] + jitter[1] * (b[1] - b[0])
     release = from_draws({"beta": np.stack([first, second], axis=-1)[None]}, load("wells_dist"))
     return {"dist": dose, "switched": answer.astype(int)}, release
+
+
+def test_parts_of_groups_where_groups_are_not_seen():
+    """A slope of each group shows the group's records with x = 1 and no others; of 40 groups none is missed."""
+    rng, groups = np.random.default_rng(5), 40
+    group, x = rng.integers(0, groups, 600), rng.integers(0, 2, 600)
+    y = x * rng.normal(size=groups)[group] + rng.normal(size=600)
+    release = from_draws(sample_slopes(group, x, y, groups, 4000, rng), slopes_model(groups))
+    result = bayesrecon.recover(release, unit="group")
+    assert (result.rank, result.gap, result.warnings) == (2 * groups, True, ())
+    table = result.units()
+    assert table["n"].isna().all()
+    assert table["sum(y)"].isna().all()
+    for column, true in (
+        ("n[x=1]", np.bincount(group, x, groups)),
+        ("sum(y)[x=1]", np.bincount(group, x * y, groups)),
+    ):
+        z = (table[column] - true) / table[f"{column}_se"]
+        assert np.abs(z).max() < 4.5
+        assert 0.7 < z.std() < 1.3
+    assert (table["n[x=1]_rounded"] == np.bincount(group, x, groups)).mean() > 0.9
+    assert "n[x=0]" not in table or table["n[x=0]"].isna().all()
 
 
 def test_logistic_regression_is_regularised_and_says_so():
