@@ -38,6 +38,7 @@ from bayesrecon.types import Model, Release
 
 _POINTS = 512  # parameter vectors on which the basis is built
 _PROBES = 512
+_DECAYING = 200  # features of a decaying spectrum to be ready for: exact values show more of them than draws do
 _FEW = 64  # draws below which a decaying spectrum is not attacked
 _TRIALS, _EQUATIONS = 200, 400_000  # of a remedy, predicted and measured: at most, and as the draws allow
 _FEWEST = 80
@@ -296,7 +297,7 @@ def _solve(
     bounded: bool,
 ) -> tuple[Fit, np.ndarray, Regression]:
     """The basis on generic records, and the regression on it: totals in `target`, their covariance in `gram`."""
-    spectrum, basis, few = find_basis(embedding, reference, rng, finite)
+    spectrum, basis, few = find_basis(embedding, reference, rng, finite, 0 if finite else _DECAYING)
     if not spectrum.gap:
         # Half of the equations at most go into coefficients: the pivots come in order of what they add.
         size = min(basis.size, max(1, (len(values) - 2) // 2))

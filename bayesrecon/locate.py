@@ -199,8 +199,9 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
 
     embedding = solved.embedding
     ridge = embedding.normal_noise(solved.basis) / embedding.effective_size
-    values, vectors = np.linalg.eigh(ridge)
-    root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+    size = np.sqrt(np.diag(ridge))
+    values, vectors = np.linalg.eigh(ridge / size / size[:, None])
+    root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / size[:, None]
     matrix = np.concatenate([root.T @ solved.cross.T, information[None] / _TOTAL_ERROR])
     target = np.append(root.T @ solved.moments.target, 1 / _TOTAL_ERROR)
     rows, count = matrix.shape

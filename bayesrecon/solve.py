@@ -75,8 +75,10 @@ class Fit:
                 beta = np.linalg.lstsq(e, values, rcond=_ALIKE)[0]
         else:
             weight = self.size / np.sqrt(len(e))
-            values_, vectors = np.linalg.eigh(self.ridge)
-            root = np.sqrt(np.maximum(values_, 0.0))[:, None] * vectors.T
+            # Equilibrated: far records make some functions noisier than others by many orders of magnitude.
+            noise = np.sqrt(np.maximum(np.diag(self.ridge), 1e-300))
+            values_, vectors = np.linalg.eigh(self.ridge / noise / noise[:, None])
+            root = np.sqrt(np.maximum(values_, 0.0))[:, None] * vectors.T * noise
             stacked = np.concatenate([weight * e, root])
             target = np.concatenate([weight * values, np.zeros((len(root), values.shape[1]))])
             beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
