@@ -12,6 +12,7 @@ thinned set of atoms, so that the accumulated Gram matrix is well conditioned ho
 last eigenvalues are. Memory is bounded by `CHUNK` doubles per block whatever the number of atoms.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -28,6 +29,9 @@ CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB)."""
 
 _SAMPLE = 64
+_ENTRIES = (
+    32  # of a record, from which a block counts as larger: a long series is kept whole while it is differentiated
+)
 
 Progress = Callable[[str, float], None]
 
@@ -286,6 +290,8 @@ class Embedding:
     def _chunk(self, *records: Records) -> int:
         """Atoms per block: a power of two, so that few shapes are ever compiled."""
         width = sum(len(next(iter(r.values()))) for r in records) * self.metric.shape[1]
+        entries = sum(math.prod(f.shape) for f in self.release.model.fields.values())
+        width *= max(1, entries // _ENTRIES)
         return 2 ** int(np.clip(np.log2(CHUNK / width), 0, 11))
 
     def _atoms(
