@@ -269,7 +269,7 @@ def _rows(solved: Fit, library: Library, parts: np.ndarray) -> tuple[tuple[Row, 
     projection = solved.project(parts)
     beta = projection.beta
     totals = solved.moments.target @ beta
-    visibility = library.visibility(parts, projection.fitted, solved.basis.size)
+    visibility = library.visibility(parts, projection.fitted, solved.basis.size, solved.variance(beta))
     unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted)
     none = np.zeros((0, len(totals)))
     found, slopes = slopes_of(library, Totals(totals, beta, none, none, unseen, none, visibility, none, none[:, 0]))

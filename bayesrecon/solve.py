@@ -84,6 +84,12 @@ class Fit:
             beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
         return Projection(beta, e @ beta)
 
+    def variance(self, beta: np.ndarray) -> np.ndarray | None:
+        """Of the totals of `beta (r, P)`, per squared number of records; None where what is seen is seen exactly."""
+        if self.ridge is None:
+            return None
+        return np.einsum("rp,rs,sp->p", beta, self.ridge, beta, optimize=True) / self.size**2
+
 
 def find_basis(
     embedding: Embedding | JointEmbedding,

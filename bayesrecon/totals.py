@@ -64,9 +64,8 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
     spread = series.std(axis=0)[: parts.shape[1]]
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
     count = parts.shape[1]
-    visibility = library.visibility(
-        parts, projection.fitted[:, :count], solved.basis.size, _variance(solved, projection.beta[:, :count])
-    )
+    variance = solved.variance(projection.beta[:, :count])
+    visibility = library.visibility(parts, projection.fitted[:, :count], solved.basis.size, variance)
     rest = values - projection.fitted
     unseen = rest[:, :count]
     if exact.size:
@@ -85,13 +84,6 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
     unseen = unseen * (attacker.total or abs(totals[library.index(["1"])]))
     chain, trained = embedding.chain, not embedding.temperature
     return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain, trained)
-
-
-def _variance(solved: Fit, beta: np.ndarray) -> np.ndarray | None:
-    """Of the totals of `beta`, per squared number of records; None where the features seen are seen exactly."""
-    if solved.ridge is None:
-        return None
-    return np.einsum("rp,rs,sp->p", beta, solved.ridge, beta, optimize=True) / solved.size**2
 
 
 def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
