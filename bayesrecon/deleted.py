@@ -17,7 +17,7 @@ from bayesrecon.hrec import HRec, Improvements
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import solve_release
 from bayesrecon.tilt import log_liks, pooled, profile
-from bayesrecon.types import Deletion, Model, Records
+from bayesrecon.types import Deletion, Model, Records, entry
 
 _POOL, _STARTS = 512, 4
 
@@ -68,8 +68,9 @@ class DeletedRecord:
             value = np.asarray(value)
             errors = None if self.se is None or name not in self.se else np.asarray(self.se[name])
             for index in np.ndindex(value.shape):
-                label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
-                rows.append((label, float(value[index]), np.nan if errors is None else float(errors[index])))
+                rows.append(
+                    (entry(name, index), float(value[index]), np.nan if errors is None else float(errors[index]))
+                )
         return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:

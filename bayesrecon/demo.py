@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.cli import console, tables
+from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import compare, true_statistics
 from bayesrecon.files import write_whole
@@ -59,7 +60,7 @@ def run_demo(folder: Path, *, seed: int = 0, json: bool = False) -> None:
         console.emit_json(content)
     else:
         console.out.print(tables.recovery_table(result, truth))
-    inside = int((z.abs() < 1.959964).sum())
+    inside = int((z.abs() < Z95).sum())
     console.say(
         f"{inside} of {len(z)} true values lie in their 95 % interval; the largest deviation is "
         f"{z.abs().max():.1f} standard errors"

@@ -22,6 +22,7 @@ import scipy.linalg
 
 from bayesrecon.anchors import Reference
 from bayesrecon.coordinates import metric_factor
+from bayesrecon.diagnostics import Z95
 from bayesrecon.embedding import Basis, Embedding, Moments, Progress, log_likelihoods
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
@@ -46,7 +47,6 @@ _DITHER = 2.0  # how far the totals are moved for a new trial, as seen in the lo
 _MOST = 20_000  # draws at even distances that are used
 _STORED = 1.0  # the same of the last of them, which storing the value takes
 _ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
-_Z95 = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class DensityRecovery:
         rows = [row for row in self.rows if row.estimate is not None]
         ends = np.array([(row.upper or 0.0) - (row.lower or 0.0) for row in rows])
         se = np.array([row.se or 0.0 for row in rows])
-        return np.hypot(se, np.maximum(0.5 * ends - _Z95 * se, 0.0))
+        return np.hypot(se, np.maximum(0.5 * ends - Z95 * se, 0.0))
 
     def tried(self, count: int | None, digits: int | None, rng: np.random.Generator) -> Tried:
         """What would be left if draws were thinned, or values rounded.
@@ -279,7 +279,7 @@ def _rows(solved: Fit, library: Library, parts: np.ndarray) -> tuple[tuple[Row, 
     rows: dict[str, Row] = {}
     for row, se, gone in zip(found, errors, hidden, strict=True):
         assert row.estimate is not None
-        half = _Z95 * se + gone
+        half = Z95 * se + gone
         bounds = {"lower": float(row.estimate - half), "upper": float(row.estimate + half)}
         rows[row.name] = replace(row, se=float(se), **bounds)
     listed = [s.name for s in library.statistics if s.name in rows or s.substitute_for is None]

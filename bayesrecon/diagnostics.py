@@ -5,6 +5,9 @@ A NumPy core for hundreds of influence series; importing a full diagnostics pack
 
 import numpy as np
 
+Z95 = 1.959964
+"""Standard errors on either side in a 95 % interval."""
+
 
 def by_chain(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     """`(chains, draws, S)` from a flat `(T, S)` series, chains cut to the shortest one."""

@@ -21,7 +21,7 @@ from bayesrecon.knowledge import check_knowledge
 from bayesrecon.linear import label_of, slope_at, split_gradient
 from bayesrecon.precision import in_float64
 from bayesrecon.score import total_score
-from bayesrecon.types import LinearPredictor, Model, Params, Records, Release
+from bayesrecon.types import LinearPredictor, Model, Params, Records, Release, entry
 
 _OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
 
@@ -64,7 +64,7 @@ class MissingRecord:
         for name, value in self.record.items():
             value = np.asarray(value)
             for index in np.ndindex(value.shape):
-                row[f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name] = value[index]
+                row[entry(name, index)] = value[index]
         return pd.DataFrame([row])
 
     def _repr_html_(self) -> str:

@@ -61,15 +61,7 @@ class Matched:
 
     def to_dataframe(self) -> Any:
         """One row per record: its multiplier, whether it is determined, and its fields."""
-        import pandas as pd
-
-        columns: dict[str, Any] = {"weight": np.asarray(self.pseudo.weights), "determined": self.determined}
-        for name, values in self.pseudo.records.items():
-            values = np.asarray(values)
-            for index in np.ndindex(values.shape[1:]):
-                label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
-                columns[label] = values[(slice(None), *index)]
-        return pd.DataFrame(columns).rename_axis("record")
+        return self.pseudo.to_dataframe(determined=self.determined)
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
         """Records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""

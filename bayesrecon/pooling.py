@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.result import Recovery, Row
-
-_NORMAL = 1.959964
 
 
 def pool(results: Sequence[Recovery]) -> Recovery:
@@ -61,8 +60,8 @@ def _combine(rows: Sequence[Row]) -> Row:
             f"the releases contradict each other on {rows[0].name}: {estimate[i]:.5g} ± {se[i]:.2g} and "
             f"{estimate[j]:.5g} ± {se[j]:.2g}; are they of one data set, each with its own model?"
         )
-    unseen = float(weights @ (half - estimate - _NORMAL * se))  # biases do not average out
-    width = _NORMAL * error + max(unseen, 0.0)
+    unseen = float(weights @ (half - estimate - Z95 * se))  # biases do not average out
+    width = Z95 * error + max(unseen, 0.0)
     return Row(
         usable[0].name,
         pooled,

@@ -78,15 +78,7 @@ class Reconstruction:
 
     def to_dataframe(self) -> Any:
         """One row per pseudo-record: its weight and its fields."""
-        import pandas as pd
-
-        columns: dict[str, Any] = {"weight": np.asarray(self.pseudo.weights)}
-        for name, values in self.pseudo.records.items():
-            values = np.asarray(values)
-            for index in np.ndindex(values.shape[1:]):
-                label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
-                columns[label] = values[(slice(None), *index)]
-        return pd.DataFrame(columns).rename_axis("record")
+        return self.pseudo.to_dataframe()
 
     def trace_dataframe(self) -> Any:
         """The trace as a table."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge
-from bayesrecon.types import Field, Records
+from bayesrecon.types import Field, Records, entry
 
 _PAIRED = 40  # components up to which every pair has its covariance
 _FEW_LEVELS = 4  # values of a field up to which groups are split by it
@@ -33,7 +33,7 @@ class Component:
 
     @property
     def name(self) -> str:
-        return self.field if not self.index else f"{self.field}[{','.join(str(i + 1) for i in self.index)}]"
+        return entry(self.field, self.index)
 
     def values(self, records: Records) -> np.ndarray:
         """Standardised values `(M,)`."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.embedding import Embedding
 from bayesrecon.joint import JointEmbedding
 from bayesrecon.knowledge import Knowledge
@@ -19,7 +19,6 @@ TRAINED = 0.99
 """The same at a trained parameter, both at once: its records shape the network that should see them, and what it does
 not see of them can be anything."""
 
-_NORMAL = 1.959964
 _BLOCK = 128  # statistics whose series are analysed at once
 
 
@@ -142,7 +141,7 @@ def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedd
                 estimate = rows[name].estimate
                 assert estimate is not None
                 # What is not seen can bias the estimate by about its size on the generic records.
-                half = _NORMAL * se + unseen if se else 0.0
+                half = Z95 * se + unseen if se else 0.0
                 bounds = {"lower": estimate - half, "upper": estimate + half}
                 rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
     return tuple(rows.values())

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
-from bayesrecon.types import PseudoData, Records
+from bayesrecon.types import PseudoData, Records, entry
 
 COLUMNS = ("iteration", "seconds", "objective", "gap")
 
@@ -31,11 +31,7 @@ class Trace:
 
     @property
     def columns(self) -> list[str]:
-        names = [
-            f"{name}[{','.join(str(i + 1) for i in ix)}]" if ix else name
-            for name, shape in self.fields.items()
-            for ix in np.ndindex(shape)
-        ]
+        names = [entry(name, index) for name, shape in self.fields.items() for index in np.ndindex(shape)]
         return [*COLUMNS, "n", *(f"mean({n})" for n in names), *(f"var({n})" for n in names)]
 
     @property

@@ -140,13 +140,7 @@ class Model:
     @functools.cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the d coordinates, `name` or `name[i,j]` counted from one."""
-        names = []
-        for p in self.parameters:
-            if p.free_shape == ():
-                names.append(p.name)
-            else:
-                names += [f"{p.name}[{','.join(str(i + 1) for i in ix)}]" for ix in np.ndindex(p.free_shape)]
-        return tuple(names)
+        return tuple(entry(p.name, index) for p in self.parameters for index in np.ndindex(p.free_shape))
 
     def split(self, theta: Any) -> Params:
         """Unconstrained values by parameter name; `theta` is `(d,)`."""
@@ -285,6 +279,22 @@ class PseudoData:
 
     weights: Any
     records: Records
+
+    def to_dataframe(self, **more: Any) -> Any:
+        """One row per record: its weight, `more` columns, and its fields."""
+        import pandas as pd
+
+        columns = {"weight": np.asarray(self.weights), **more}
+        for name, values in self.records.items():
+            values = np.asarray(values)
+            for index in np.ndindex(values.shape[1:]):
+                columns[entry(name, index)] = values[(slice(None), *index)]
+        return pd.DataFrame(columns).rename_axis("record")
+
+
+def entry(name: str, index: tuple[int, ...]) -> str:
+    """Name of an entry of an array, counted from one: `name[i,j]`, or `name` without an index."""
+    return f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
 
 
 @functools.partial(jax.jit, static_argnames="model")

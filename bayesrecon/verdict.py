@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Records, Release
+from bayesrecon.types import Records, Release, entry
 
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
-_NORMAL = 1.959964
 _DIVERGED = re.compile("NUTS did not converge")
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
 _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
@@ -270,8 +270,7 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     entries = {}
     for name, value in one.items():
         for index in np.ndindex(value.shape):
-            label = f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
-            entries[f"mean({label})"] = float(value[index])
+            entries[f"mean({entry(name, index)})"] = float(value[index])
     overall = {f"mean({name})": float(f(one)) for name, f in averages.items()}
     rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
     flat = entries | overall
@@ -286,7 +285,7 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     kind += f", values within {half:g}" if np.isfinite(half) else ""
     said = [f"RMSE {np.sqrt(np.mean(errors**2)):.3g}"] if seen else []
     if known:
-        z = [_NORMAL * abs((r.estimate or 0) - flat[r.name]) / halves[r.name] for r in known]
+        z = [Z95 * abs((r.estimate or 0) - flat[r.name]) / halves[r.name] for r in known]
         said.append(f"averages' largest z {max(z):.1f}")
     shown = "".join(f"; {row.name[5:-1]} {row.estimate:.3g} ({flat[row.name]:.3g})" for row in known)
     return {

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.plots.columns import write_columns
 from bayesrecon.plots.frame import BLUE, GREY, RED, TITLE_PAD, draw_marks, finish, fit, new_figure, set_ticks
-from bayesrecon.plots.table import Z95, tabulate
+from bayesrecon.plots.table import tabulate
 from bayesrecon.plots.text import label, minus, power
 from bayesrecon.result import Recovery
 

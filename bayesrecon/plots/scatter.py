@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesrecon.diagnostics import Z95
 from bayesrecon.plots.frame import BLUE, GREY, RED, draw_marks, finish, fit, new_figure, set_ticks
-from bayesrecon.plots.table import Z95, tabulate
+from bayesrecon.plots.table import tabulate
 from bayesrecon.plots.text import label
 from bayesrecon.result import Recovery
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.diagnostics import Z95
 from bayesrecon.result import Recovery
-
-Z95 = 1.959964
 
 
 def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Any:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesrecon.diagnostics import Z95
 from bayesrecon.plots.frame import BLUE, finish, new_figure
 from bayesrecon.plots.text import label
 
@@ -32,7 +33,7 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     share = f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
     if len(names) == 1:
         (grid,) = witness.grids
-        half = 1.959964 * witness.se
+        half = Z95 * witness.se
         if len(grid) < 12:
             ax.errorbar(grid, witness.values, yerr=half, color=BLUE, marker="o", linestyle="none", capsize=3)
             ax.set_ylabel("share of the records")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.coordinates import in_coordinates, metric_factor
-from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge
@@ -19,7 +19,6 @@ from bayesrecon.records.table import Column, RecordTable
 from bayesrecon.totals import PARTLY, verdict_of
 from bayesrecon.types import Release
 
-_NORMAL = 1.959964
 _SCATTERED = 2048  # records whose errors are the scatter of their own series; more are predicted with their help
 _SERIES = 512  # series whose autocorrelation is looked at
 _AT_ONCE = 1024
@@ -148,7 +147,7 @@ def _column(
     naive: np.ndarray | None,
 ) -> Column:
     seen = visibility[:, j] >= PARTLY
-    low, high = estimate[:, j] - _NORMAL * se[:, j], estimate[:, j] + _NORMAL * se[:, j]
+    low, high = estimate[:, j] - Z95 * se[:, j], estimate[:, j] + Z95 * se[:, j]
     value, stated, prior = None, None, None
     if options is not None and probability is not None:
         value, stated, prior = options.most_probable(name, probability)
