@@ -116,18 +116,10 @@ def reconstruct_deleted(
         BayesreconError: for input that cannot be used, saying what to change.
     """
     model = pair.before.model
-    notes = tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes)))
     if not pair.before.temperature:
         if public is None:
             raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
-        attack = HRec(model, public, total=total, improvements=improvements, embedding=embedding)
-        found = attack(pair)
-        record: dict[str, Any] = {attack.linear.x: found.x if embedding is None else attack.invert([found]).x[0]}
-        if found.label is not None:
-            record[attack.linear.y] = np.asarray(found.label)
-        warned = attack.doubts(found)
-        names = pair.before.name, pair.after.name, model.name
-        return DeletedRecord(record, None, "HRec", None, found.public_records, *names, (*notes, *warned))
+        return deleted_by(HRec(model, public, total=total, improvements=improvements, embedding=embedding), pair)
     if public is not None or embedding is not None:
         raise BayesreconError("posterior draws carry their own curvature: leave public and embedding out")
     problem = solve_release(pair.before, bounds=bounds, domain=domain, key=key)
@@ -145,8 +137,31 @@ def reconstruct_deleted(
     record, se, gain = best
     none = float(np.asarray(_none(side, weights)))
     return DeletedRecord(
-        record, se, "tilt", gain - none, float(weights.sum()), pair.before.name, pair.after.name, model.name, notes
+        record,
+        se,
+        "tilt",
+        gain - none,
+        float(weights.sum()),
+        pair.before.name,
+        pair.after.name,
+        model.name,
+        _notes(pair),
     )
+
+
+def deleted_by(attack: HRec, pair: Deletion) -> DeletedRecord:
+    """The record that an attack on trained parameters finds; for many deletions from one model."""
+    found = attack(pair)
+    record: dict[str, Any] = {attack.linear.x: found.x if attack.embedding is None else attack.invert([found]).x[0]}
+    if found.label is not None:
+        record[attack.linear.y] = np.asarray(found.label)
+    names = pair.before.name, pair.after.name, attack.model.name
+    warnings = (*_notes(pair), *attack.doubts(found))
+    return DeletedRecord(record, None, "HRec", None, found.public_records, *names, warnings)
+
+
+def _notes(pair: Deletion) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes)))
 
 
 def _gain(found: tuple[Any, Any, float]) -> float:

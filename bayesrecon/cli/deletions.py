@@ -54,10 +54,15 @@ def several(
     seed: int,
 ) -> Deletions:
     """Reconstruct the record of every pair; the truth is only compared with, in the pairs' order."""
-    from bayesrecon.deleted import reconstruct_deleted
+    from bayesrecon.deleted import deleted_by, reconstruct_deleted
     from bayesrecon.hrec import HRec
 
-    found = tuple(reconstruct_deleted(p, public=public, total=total, bounds=bounds, key=seed) for p in pairs)
+    first = pairs[0].before
+    attack = HRec(first.model, public, total=total) if public is not None and not first.temperature else None
+    if attack is None:
+        found = tuple(reconstruct_deleted(p, public=public, total=total, bounds=bounds, key=seed) for p in pairs)
+    else:
+        found = tuple(deleted_by(attack, p) for p in pairs)
     warnings = tuple(dict.fromkeys(w for f in found for w in f.warnings))
     if truth is None:
         return Deletions(found, {}, warnings)
@@ -68,8 +73,7 @@ def several(
     if len(true) != len(found):
         raise BayesreconError(f"--truth holds {len(true)} records for {len(found)} deletions; give one row per AFTER")
     guesses = {found[0].method: np.stack([np.ravel(f.record[field]) for f in found])}
-    if public is not None:
-        attack = HRec(pairs[0].before.model, public, total=total)
+    if attack is not None:
         each = [attack.baselines(p) for p in pairs]
         guesses |= {"Avg": np.stack([g["avg"] for g in each]), "MaxDiff": np.stack([g["maxdiff"] for g in each])}
     return Deletions(found, {k: cosine_similarity(v, true) for k, v in guesses.items()}, warnings)
