@@ -107,9 +107,10 @@ class Library:
         lost = lost * freedom / (len(values) - rank)
         if variance is not None:
             lost = lost + len(values) * variance
-        # A part that simpler ones explain entirely is seen through them.
-        explained = size <= 1e-16 * whole
-        return np.where(explained, 1.0, np.clip(1 - lost / np.where(explained, 1.0, size), 0, 1))
+        # A part that simpler ones explain entirely (the square of a field that is 0 or 1) is seen as far as they are.
+        for left in (((values - values.mean(axis=0)) ** 2).sum(axis=0), whole):
+            size = np.where(size <= 1e-16 * whole, left, size)
+        return np.clip(1 - lost / np.maximum(size, 1e-300), 0, 1)
 
     def index(self, names: Sequence[str]) -> list[int]:
         order = {name: i for i, name in enumerate(self.parts)}

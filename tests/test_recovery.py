@@ -24,6 +24,7 @@ from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
 from bayesrecon.posteriors.database import read_data
 from bayesrecon.precision import x64
+from bayesrecon.statistics import Component, moments
 
 
 @pytest.fixture(scope="module")
@@ -471,3 +472,20 @@ def test_logistic_regression_is_regularised_and_says_so():
     assert n.visibility <= 1 - 0.5 * (n.se / n.estimate) ** 2
     assert n.verdict == "determined"
     assert result.warnings == ()
+
+
+def test_the_square_of_a_binary_field_is_seen_as_far_as_the_field():
+    rng = np.random.default_rng(0)
+    records = {"y": rng.integers(0, 2, 400), "z": rng.normal(size=400)}
+    library = moments([Component("y"), Component("z")])
+    values = library.evaluate(records)
+    shown = np.stack([np.ones(400), records["z"]], axis=1)
+    fitted = shown @ np.linalg.lstsq(shown, values, rcond=None)[0]
+    seen = dict(zip(library.parts, library.visibility(values, fitted, 2), strict=True))
+    assert seen["1"] == pytest.approx(1)
+    assert seen["z"] == pytest.approx(1)
+    assert seen["y*y"] == pytest.approx(seen["y"], abs=0.01)
+    assert seen["y"] < 0.02
+    # Noise counts where there is any: as much as its share of the function.
+    noisy = library.visibility(values, values, 2, np.full(len(library.parts), 0.01))
+    assert noisy[list(library.parts).index("1")] == pytest.approx(0.99)
