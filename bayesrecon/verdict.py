@@ -16,6 +16,7 @@ from bayesrecon.types import Records, Release, entry
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
 _DIVERGED = re.compile("NUTS did not converge")
+_SHOWN = 0.9  # visibility from which an average of a series is stated
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
 _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "mean": lambda k, z: z[k].mean(),
@@ -279,7 +280,8 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     seen = [row for row in rows if row.verdict == "determined" and sound]
     spread = np.std([flat[row.name] for row in rows])
     halves = {r.name: ((r.upper or 0) - (r.lower or 0)) / 2 for r in wide if r.estimate is not None and sound}
-    known = [r for r in wide if halves.get(r.name, np.inf) < max(abs(r.estimate or 0), spread)]
+    narrow = [r for r in wide if halves.get(r.name, np.inf) < max(abs(r.estimate or 0), spread)]
+    known = [r for r in narrow if r.visibility >= _SHOWN]
     errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
     kind = "" if result.gap else ", decaying"
     kind += f", values within {half:g}" if np.isfinite(half) else ""
