@@ -85,11 +85,13 @@ def main() -> None:
     given = parser.parse_args()
     names = given.names
     if not names:
-        names, rest = available(build=given.build)
+        names = available(build=given.build)[0]
+        shipped, others = available(build=True)
         rows, reasons = read()
-        for name in rest:
+        reasons |= dict.fromkeys(others, "no shipped model")
+        for name in shipped:
             if name not in rows:
-                reasons.setdefault(name, "no draws at hand and not sampled, or no shipped model")
+                reasons.setdefault(name, "not sampled here")
         write(rows, reasons)
         names = [name for name in names if not (given.missing and name in rows)]
     for name in names:
