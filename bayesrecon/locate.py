@@ -199,7 +199,7 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
 
     embedding = solved.embedding
     ridge = embedding.normal_noise(solved.basis) / embedding.effective_size
-    size = np.sqrt(np.diag(ridge))
+    size = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
     values, vectors = np.linalg.eigh(ridge / size / size[:, None])
     root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / size[:, None]
     matrix = np.concatenate([root.T @ solved.cross.T, information[None] / _TOTAL_ERROR])

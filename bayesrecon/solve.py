@@ -107,8 +107,8 @@ def find_basis(
     """
     available = embedding.equations
     trained = not embedding.temperature
-    sorted_ = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
-    levels = [len(np.unique(reference.known.get(k, values))) for k, values in sorted_.items()]
+    choices = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
+    levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
     # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
     groups = _PER_LEVEL * max(levels, default=0)
     pool, largest = max(_SMALLEST_POOL, expected + expected // 4 + 16, groups), max(reference.most, groups)

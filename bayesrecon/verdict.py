@@ -73,16 +73,16 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     from bayesrecon.posteriors import from_posteriordb
     from bayesrecon.posteriors.database import has_reference_draws, open_database, read_data
 
-    entries = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
-    if posterior not in entries:
+    programs = {name: program.name for program in shipped().values() for name in program.posteriors}
+    if posterior not in programs:
         raise BayesreconError(f"{posterior}: no shipped model serves this posterior")
-    entry = find(entries[posterior])
+    program = find(programs[posterior])
     database = open_database()
     present = has_reference_draws(database, posterior)
     release = from_posteriordb(posterior, build=build)
-    if entry.records is None:
-        raise BayesreconError(f"{posterior}: its model {entry.name} has no records of posteriordb")
-    data = entry.records(read_data(database, posterior.rsplit("-", 1)[0]))
+    if program.records is None:
+        raise BayesreconError(f"{posterior}: its model {program.name} has no records of posteriordb")
+    data = program.records(read_data(database, posterior.rsplit("-", 1)[0]))
     truth = {k: np.asarray(v) for k, v in data.items()}
     count = len(next(iter(truth.values())))
     series = count == 1 and any(v.ndim > 1 for v in truth.values())
@@ -92,7 +92,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     if series:
         attack, found = "series", _series(release, truth, progress)
     else:
-        attack, found = _attack(release, truth, entry.design, count, progress)
+        attack, found = _attack(release, truth, program.design, count, progress)
     return Verdict(
         posterior=posterior,
         records=count,
