@@ -16,6 +16,7 @@ from bayesrecon.types import Records, Release, entry
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
 _DIVERGED = re.compile("NUTS did not converge")
+_OFF = 4.0  # stated errors from which a number is off
 _SHOWN = 0.9  # visibility from which an average of a series is stated
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
 _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
@@ -286,9 +287,11 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     kind = "" if result.gap else ", decaying"
     kind += f", values within {half:g}" if np.isfinite(half) else ""
     said = [f"RMSE {np.sqrt(np.mean(errors**2)):.3g}"] if seen else []
+    off = 0.0
     if known:
-        z = [Z95 * abs((r.estimate or 0) - flat[r.name]) / halves[r.name] for r in known]
-        said.append(f"averages' largest z {max(z):.1f}")
+        off = max(Z95 * abs((r.estimate or 0) - flat[r.name]) / halves[r.name] for r in known)
+        said.append(f"averages' largest z {off:.1f}")
+    far = ", further from the truth than stated" if off > _OFF else ""
     shown = "".join(f"; {row.name[5:-1]} {row.estimate:.3g} ({flat[row.name]:.3g})" for row in known)
     return {
         "recovered": f"{len(seen)} of {len(rows)} entries{shown}; rank {result.rank}{kind}",
@@ -298,7 +301,7 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
         "naive": f"RMSE {spread:.3g}",
         "verdict": "entries of the series"
         if seen
-        else f"does not factorise: {'averages' if known else 'functions'} of the whole series, no entry of it"
+        else f"does not factorise: {'averages' if known else 'functions'} of the whole series, no entry of it{far}"
         + _doubt(result),
     }
 
