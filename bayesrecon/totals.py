@@ -79,6 +79,12 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
         unseen = unseen - rest[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
         floor = floor[:count, :count] - gain @ floor[usable, :count]
+        # What is known is known, whether the release shows it or not.
+        for i, name in enumerate(library.parts):
+            if name in constraints.parts:
+                totals[i], visibility[i] = exact[constraints.index([name])[0]], 1.0
+                for array in (series, directions, unseen, floor, floor.T):
+                    array[:, i] = 0.0
     # What is not seen of one record, times the number of records.
     unseen = unseen * (attacker.total or abs(totals[library.index(["1"])]))
     chain, trained = embedding.chain, not embedding.temperature

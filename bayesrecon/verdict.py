@@ -218,7 +218,9 @@ def _statistics(release: Release, truth: Records, design: Sequence[str], progres
     result = recover(release, known=known, progress=progress)
     table = compare(result, true_statistics(release.model, truth, known=tuple(design)))
     seen = table[table["estimate"].notna()]
-    z = seen["z"].dropna().to_numpy()
+    # In units of the whole interval, which allows for what is not seen.
+    half = ((seen["upper"] - seen["lower"]) / 2).where(seen["se"] > 0)
+    z = (Z95 * (seen["estimate"] - seen["truth"]) / half).dropna().to_numpy()
     said = [f"{len(seen)} of {len(table)} statistics"]
     error = expected = floor = ""
     if known is None and result["n"].estimate is not None:
