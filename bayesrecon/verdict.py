@@ -116,7 +116,7 @@ def _attack(
         return "records", _records(release, truth, design, unit, progress)
     fields = release.model.fields
     groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS]
-    if groups and set(design) <= set(groups):
+    if groups and not unit and set(design) <= set(groups):
         return "groups", _groups(release, truth, max(groups, key=lambda k: len(fields[k].domain.levels)), progress)
     return "statistics", _statistics(release, truth, design, progress)
 
