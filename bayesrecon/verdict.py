@@ -177,14 +177,20 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict
     result = recover(release, unit=group, progress=progress)
     table = result.units()
     # The whole group's count, or that of the part of it that is seen in most groups.
-    counts = [k for k in table if re.fullmatch(r"n(\[[^\]]*\])?", k) and table[k].notna().any()]
+    determined = {row.name for row in result if row.verdict == "determined"}
+
+    def shown(column: str) -> np.ndarray:
+        part = "," + column[2:-1] if "[" in column else ""
+        return np.array([f"n[{group}={level:g}{part}]" in determined for level in table.index])
+
+    counts = [k for k in table if re.fullmatch(r"n(\[[^\]]*\])?", k) and shown(k).any()]
     if not counts:
         return _statistics(release, truth, (), progress)
-    column = max(counts, key=lambda k: (k == "n", table[k].notna().sum()))
+    column = max(counts, key=lambda k: (k == "n", shown(k).sum()))
     part, _, value = column[2:-1].partition("=")
     inside = truth[part] == float(value) if part else np.ones(len(truth[group]), bool)
     true = np.array([np.sum(inside & (truth[group] == level)) for level in table.index], float)
-    seen = table[column].notna().to_numpy()
+    seen = shown(column)
     error = table[column].to_numpy()[seen] - true[seen]
     exact = (table[f"{column}_rounded"].to_numpy()[seen] == true[seen]).mean()
     n = result["n"]
