@@ -68,9 +68,8 @@ class DeletedRecord:
             value = np.asarray(value)
             errors = None if self.se is None or name not in self.se else np.asarray(self.se[name])
             for index in np.ndindex(value.shape):
-                rows.append(
-                    (entry(name, index), float(value[index]), np.nan if errors is None else float(errors[index]))
-                )
+                error = np.nan if errors is None else float(errors[index])
+                rows.append((entry(name, index), float(value[index]), error))
         return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:

@@ -29,9 +29,7 @@ CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB)."""
 
 _SAMPLE = 64
-_ENTRIES = (
-    32  # of a record, from which a block counts as larger: a long series is kept whole while it is differentiated
-)
+_ENTRIES = 32  # of a record, from which a block counts as larger: series are kept whole while they are differentiated
 
 Progress = Callable[[str, float], None]
 
