@@ -130,10 +130,8 @@ class Recovery:
                 if count and row.estimate is not None:
                     whole, se = max(0.0, float(np.round(row.estimate))), row.se or 1e-300
                     low, high = (whole - 0.5 - row.estimate) / se, (whole + 0.5 - row.estimate) / se
-                    line[f"{statistic}_rounded"], line[f"{statistic}_probability"] = (
-                        whole,
-                        float(ndtr(high) - ndtr(low)),
-                    )
+                    line[f"{statistic}_rounded"] = whole
+                    line[f"{statistic}_probability"] = float(ndtr(high) - ndtr(low))
         if not lines:
             raise BayesreconError('there are no units in this result; recover with unit="field"')
         return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)
