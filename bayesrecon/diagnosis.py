@@ -174,14 +174,14 @@ def diagnose(
         add_units(library, unit, attacker.levels, found)
     if statistics:
         add_functions(library, statistics, solved.probes)
-    library.statistics[:] = [_average(name) for name in library.parts]
     totals = part_totals(solved, library, attacker)
+    count = abs(totals.totals[library.index(["1"])[0]])
+    library.statistics[:] = [_average(name, count) for name in library.parts]
     rows = {row.name: row for row in rows_of(library, totals, solved.embedding)}
     values = library.evaluate(solved.probes)
     in_the_limit = values - solved.project(values, limit=True).fitted
     limit = library.visibility(values, values - in_the_limit, solved.basis.size)
     residual = np.sqrt(np.mean(in_the_limit**2, axis=0))
-    count = abs(totals.totals[library.index(["1"])[0]])
     eigenvalues, noise, functions = mercer(solved, max(count, 1.0))
     features = []
     for i, name in enumerate(library.parts):
@@ -253,10 +253,10 @@ def _monomial_name(term: Sequence[Component]) -> str:
     return "*".join(name if p == 1 else f"{name}^{p}" for name, p in powers) or "1"
 
 
-def _average(part: str) -> Statistic:
-    """The average of a part over the records; for the constant, the relative count."""
+def _average(part: str, count: float) -> Statistic:
+    """The average of a part over the records; for the constant, the count relative to `count`."""
     if part == "1":
-        return Statistic("1", ("1",), lambda t: 1.0, lambda t: {"1": 1 / t["1"]})
+        return Statistic("1", ("1",), lambda t: t["1"] / count, lambda t: {"1": 1 / count})
     return Statistic(
         part,
         ("1", part),

@@ -34,6 +34,11 @@ class Domain:
         whole = self.kind == "integer" or (self.kind == "levels" and all(v == int(v) for v in self.levels))
         return np.int64 if whole else np.float64
 
+    @property
+    def width(self) -> float:
+        """From the smallest legal value to the largest; infinite where one end is open."""
+        return max(self.levels) - min(self.levels) if self.kind == "levels" else self.high - self.low
+
     def contains(self, values: np.ndarray) -> np.ndarray:
         """Elementwise membership, same shape as `values`."""
         values = np.asarray(values, float)

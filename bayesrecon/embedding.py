@@ -29,6 +29,7 @@ CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB)."""
 
 _SAMPLE = 64
+_NORMAL = 2**14  # atoms of a normal law at which noise is simulated
 _ENTRIES = 32  # of a record, from which a block counts as larger: series are kept whole while they are differentiated
 
 Progress = Callable[[str, float], None]
@@ -249,19 +250,36 @@ class Embedding:
         )
         return square - np.outer(mean, mean)
 
-    def normal_noise(self, basis: Basis) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
         """`Cov(r_t)` `(r, r)` with the score of the normal law that has the atoms' mean and covariance in place
-        of the fitted one: what noise is before anything is solved."""
-        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
-        centre = weights @ theta
-        precision = np.linalg.pinv((theta - centre).T @ ((theta - centre) * weights[:, None]), hermitian=True)
+        of the fitted one: what noise is before anything is solved.
+
+        Args:
+            simulated: at many atoms of that law instead of the release's own. An estimator tuned with the noise of its
+                own draws favours the functions on which these happen to err, and is biased by it.
+        """
+        theta, centre, precision = self._normal
+        weights = np.full(len(theta), 1 / len(theta))
+        if not simulated:
+            theta, weights = np.asarray(self.release.theta), self.weights
         mean, square = self._sum(
             lambda t, a: _normal_noise(
                 *self._static, self.metric, t, a, basis.records, basis.coefficients, centre, precision
             ),
-            self._atoms(self._chunk(basis.records), "noise"),
+            self._in_blocks(theta, weights, self._chunk(basis.records), "noise"),
         )
         return square - np.outer(mean, mean)
+
+    @cached_property
+    def _normal(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Atoms of the normal law that has the mean and covariance of the release's, its centre and precision."""
+        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
+        centre = weights @ theta
+        values, vectors = np.linalg.eigh((theta - centre).T @ ((theta - centre) * weights[:, None]))
+        kept = values > 1e-15 * len(values) * values[-1]
+        root = vectors[:, kept] * np.sqrt(values[kept])
+        drawn = np.random.default_rng(0).normal(size=(_NORMAL, kept.sum())) @ root.T
+        return centre + drawn, centre, (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, k)`."""
@@ -298,14 +316,16 @@ class Embedding:
         theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
         if atoms is not None:
             theta, weights = theta[atoms], weights[atoms] / weights[atoms].sum()
-        chunk = min(chunk, _power_of_two(len(theta)))
-        return self._progress(_blocks(theta, weights, chunk), len(theta), chunk, label)
+        return self._in_blocks(theta, weights, chunk, label)
 
-    def _progress(self, blocks: Iterator[Any], size: int, chunk: int, label: str) -> Iterator[Any]:
-        for i, block in enumerate(blocks):
+    def _in_blocks(
+        self, theta: np.ndarray, weights: np.ndarray, chunk: int, label: str
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+        chunk = min(chunk, _power_of_two(len(theta)))
+        for i, block in enumerate(_blocks(theta, weights, chunk)):
             yield block
             if self.progress is not None:
-                self.progress(label, min(1.0, (i + 1) * chunk / size))
+                self.progress(label, min(1.0, (i + 1) * chunk / len(theta)))
 
 
 def _power_of_two(count: int) -> int:

@@ -62,9 +62,9 @@ class JointEmbedding:
         """Covariance of the joint target times the joint effective size, `(r, r)`."""
         return self._sum([p.noise(basis, y) for p in self.parts])
 
-    def normal_noise(self, basis: Basis) -> np.ndarray:
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
         """As `noise`, before anything is solved."""
-        return self._sum([p.normal_noise(basis) for p in self.parts])
+        return self._sum([p.normal_noise(basis, simulated=simulated) for p in self.parts])
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom residuals along `b`, each release's about their mean; fitted scores are not kept."""

@@ -150,7 +150,7 @@ def _follow_measure(
     sd: dict[str, np.ndarray] = {}
     reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
     for _ in range(2 * _PASSES):
-        solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating")
+        solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating", shrink=False)
         information = judge.information(solved.probes)
         weights = _nonnegative_weights(solved, information)
         if not weights.sum() > 0:

@@ -153,6 +153,7 @@ def fit(
     atoms: np.ndarray | None = None,
     label: str = "kernel",
     expected: int = 0,
+    shrink: bool = True,
 ) -> Fit:
     """Solve for the measure that the release determines, on generic records of the reference law.
 
@@ -160,6 +161,7 @@ def fit(
         finite: False when the kernel is known not to have finite rank, whatever these records show.
         atoms: indices of the atoms to use; all by default.
         expected: the rank found before, if any.
+        shrink: False leaves the measure as it is where the spectrum decays, for a search that regularises itself.
     """
     spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
     sample = reference.draw(rng, max(_PROBES, 4 * basis.size))
@@ -170,19 +172,19 @@ def fit(
         cross = embedding.cross(basis, sample, few) @ moments.gram
         return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)
     cross = embedding.cross(basis, sample, atoms)
+    if not shrink:
+        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)
     spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(moments.target) / np.linalg.norm(cross.mean(axis=0))))
-    # Unregularised, the first fit would blow up in the tails and drown everything in its own noise.
-    ridge = embedding.normal_noise(basis) / embedding.effective_size
+    ridge = embedding.normal_noise(basis, simulated=True) / embedding.effective_size
     for _ in range(2):
-        shrunk = Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size)
-        # The scale from a regularised count, then the measure shrunk towards what noise leaves standing.
-        ones = shrunk.project(np.ones((len(cross), 1)))
+        # The scale from a regularised count: unregularised, it would drown in noise.
+        ones = Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size).project(np.ones((len(cross), 1)))
         size = max(1.0, float(abs(moments.target @ ones.beta[:, 0])))
-        kept = size**2 * spread @ np.linalg.lstsq(size**2 * spread + ridge, moments.target, rcond=1e-14)[0]
-        y = _solve(moments.gram, kept)
-        ridge = embedding.noise(basis, y) / embedding.effective_size
-    return Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size)
+    # The measure shrunk towards what noise leaves standing, or it would blow up in the tails.
+    signal = size**2 * spread
+    kept = signal @ np.linalg.lstsq(signal + ridge, moments.target, rcond=1e-14)[0]
+    return Fit(embedding, spectrum, basis, moments, sample, cross, _solve(moments.gram, kept), ridge, size)
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:

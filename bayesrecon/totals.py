@@ -130,9 +130,13 @@ def _constraints(attacker: Knowledge) -> tuple[Library, np.ndarray]:
 
 
 def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedding) -> tuple[Row, ...]:
-    """One row per statistic; a substitute is shown only where the statistic it stands for is not seen."""
+    """One row per statistic; a substitute is shown only where the statistic it stands for is not seen.
+
+    Standard errors are of second order: a variance that is at its largest has no slope in the mean.
+    """
     rows, slopes = _seen(library, totals)
     seen = list(slopes.items())
+    statistics = {statistic.name: statistic for statistic in library.statistics}
     # One atom: nothing was sampled, so there is no sampling error to state.
     if totals.trained:
         for name, slope in seen:
@@ -146,11 +150,33 @@ def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedd
             for (name, _), (se, floor, unseen, ess) in zip(block, errors, strict=True):
                 estimate = rows[name].estimate
                 assert estimate is not None
+                if se:
+                    se = float(np.hypot(se, _bent(statistics[name], library, totals, embedding.weights, ess)))
                 # What is not seen can bias the estimate by about its size on the generic records.
                 half = Z95 * se + unseen if se else 0.0
                 bounds = {"lower": estimate - half, "upper": estimate + half}
                 rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
     return tuple(rows.values())
+
+
+def _bent(statistic: Statistic, library: Library, totals: Totals, weights: np.ndarray, ess: float) -> float:
+    """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
+    `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
+    at = library.index(statistic.parts)
+    series = totals.influence[:, at]
+    series = series - weights @ series
+    covariance = (series * weights[:, None]).T @ series / ess
+    step, here = np.sqrt(np.diag(covariance)), totals.totals[at]
+    hessian = np.zeros((len(at), len(at)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for k in np.flatnonzero(step):
+            for sign in (1, -1):
+                moved = here + sign * step[k] * np.eye(len(at))[k]
+                slope = statistic.gradient(dict(zip(statistic.parts, moved, strict=True)))
+                hessian[k] += [sign * slope.get(name, 0.0) / (2 * step[k]) for name in statistic.parts]
+    product = hessian @ covariance
+    added = np.sum(product * product.T) / 2 + np.trace(product) ** 2 / 4
+    return float(np.sqrt(added)) if np.isfinite(added) and added > 0 else 0.0
 
 
 def slopes_of(library: Library, totals: Totals) -> tuple[tuple[Row, ...], np.ndarray]:

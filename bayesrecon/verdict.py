@@ -117,7 +117,9 @@ def _attack(
     fields = release.model.fields
     groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS]
     if groups and not unit and set(design) <= set(groups):
-        return "groups", _groups(release, truth, max(groups, key=lambda k: len(fields[k].domain.levels)), progress)
+        counts = _groups(release, truth, max(groups, key=lambda k: len(fields[k].domain.levels)), progress)
+        if counts is not None:
+            return "groups", counts
     return "statistics", _statistics(release, truth, design, progress)
 
 
@@ -155,10 +157,10 @@ def _records(
             expected.append(f"{np.sqrt(np.nanmean(column.se**2)):.3g}")
     exact = min((s.get("exact", s["determined"]) for s in scores.values()), default=0.0)
     guessed = max((s.get("naive_exact", 0.0) for s in scores.values()), default=0.0)
-    word = "every record" if exact == 1 else "most records" if exact > 0.5 else "some records"
-    meaning = f"{word} given away one by one"
-    if exact <= guessed:  # anyone could have had as much
-        meaning = "single records are not determined, sums over them are"
+    # Of the records that the posterior mean does not show to anyone.
+    gained = (exact - guessed) / (1 - guessed) if guessed < 1 else 0.0
+    word = "every record" if exact == 1 else "most records" if gained > 0.5 else "some records"
+    meaning = f"{word} given away one by one" if gained > 0 else "single records are not determined, sums over them are"
     if exact == guessed == 1:
         meaning = "the posterior mean shows every record to anyone"
     return {
@@ -171,7 +173,8 @@ def _records(
     }
 
 
-def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict[str, str]:
+def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict[str, str] | None:
+    """Counts per group; None where no count is determined."""
     from bayesrecon.recovery import recover
 
     result = recover(release, unit=group, progress=progress)
@@ -185,7 +188,7 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict
 
     counts = [k for k in table if re.fullmatch(r"n(\[[^\]]*\])?", k) and shown(k).any()]
     if not counts:
-        return _statistics(release, truth, (), progress)
+        return None
     column = max(counts, key=lambda k: (k == "n", shown(k).sum()))
     part, _, value = column[2:-1].partition("=")
     inside = truth[part] == float(value) if part else np.ones(len(truth[group]), bool)

@@ -14,7 +14,7 @@ from bayesrecon.records.candidates import Candidates, candidates_of, naive_guess
 from bayesrecon.records.decode import decode, inverse_root
 from bayesrecon.records.rows import make_rows
 from bayesrecon.records.slots import make_slots
-from bayesrecon.records.system import System, make_system
+from bayesrecon.records.system import System, make_system, units_of
 from bayesrecon.records.table import Column, RecordTable
 from bayesrecon.totals import PARTLY, verdict_of
 from bayesrecon.types import Release
@@ -116,7 +116,7 @@ def _visibility(system: System, columns: Any) -> np.ndarray:
     """Share of each functional that the draws determine, `(S,)`."""
     if system.visible is None:
         return np.ones(columns.shape[1])
-    a = columns / np.sqrt(np.maximum(np.diag(system.gram), 1e-300))[:, None]
+    a = columns / units_of(system.gram)[:, None]
     whole = np.maximum((a**2).sum(axis=0), 1e-300)
     return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / whole, 0, 1)
 
@@ -146,7 +146,8 @@ def _column(
     name: str,
     naive: np.ndarray | None,
 ) -> Column:
-    seen = visibility[:, j] >= PARTLY
+    # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it.
+    seen = (visibility[:, j] >= PARTLY) & (se[:, j] <= domain.width)
     low, high = estimate[:, j] - Z95 * se[:, j], estimate[:, j] + Z95 * se[:, j]
     value, stated, prior = None, None, None
     if options is not None and probability is not None:
@@ -157,7 +158,9 @@ def _column(
         lower=np.where(seen, np.clip(low, domain.low, domain.high), np.nan),
         upper=np.where(seen, np.clip(high, domain.low, domain.high), np.nan),
         visibility=visibility[:, j],
-        verdict=np.array([verdict_of(float(v)) for v in visibility[:, j]]),
+        verdict=np.array(
+            [verdict_of(float(v)) if s else "undetermined" for v, s in zip(visibility[:, j], seen, strict=True)]
+        ),
         value=value,
         probability=stated,
         prior=prior,

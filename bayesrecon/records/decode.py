@@ -15,6 +15,7 @@ lapack: Any = scipy.linalg.lapack
 
 _STEPS, _DAMPING = 15, 0.2
 _FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
+_SAME = 1e-6  # of the range of a row's values: closer ones are the same but for rounding
 _CERTAIN = 1e-7  # rows closer to certainty than this are settled
 _SETTLING = 4  # steps between looks for such rows; with more than _LARGE unknowns also after the first
 _LARGE = 3000
@@ -127,7 +128,8 @@ def _floor(candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
         values = np.where(np.isfinite(log_prior), candidates[:, :, j], np.nan)
         ordered = np.sort(values, axis=1)
         gaps = np.diff(ordered, axis=1)
-        gaps = np.where(gaps > 1e-9, gaps, np.inf)
+        range_ = np.nanmax(ordered, axis=1, keepdims=True) - ordered[:, :1]
+        gaps = np.where(gaps > np.maximum(_SAME * range_, 1e-9), gaps, np.inf)
         least = gaps.min(axis=1)
         found[:, j, j] = _FLOOR * np.where(np.isfinite(least), least, 1.0) ** 2
     return found

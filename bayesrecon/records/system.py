@@ -33,6 +33,7 @@ _KEPT = 10**8  # doubles of derivatives that are kept for the errors instead of 
 _FEWEST, _MOST = 128, 1024  # draws in a block: enough for a product to pay, few enough to fit
 _AHEAD = 2  # blocks that are computed ahead
 _SINGULAR = 1e-11  # eigenvalues of K below this share of the largest are rounding
+_STILL = 1e-20  # diagonal entries of K below this share of the largest: the feature does not move with the parameters
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class System:
         target: `(M,)` b.
         mean: `(q, M)` mean derivatives by slot.
         solution: `(M,)` s, of least norm where K is singular.
-        visible: `(M, M)` projection on what K determines; None when that is everything.
+        visible: `(M, M)` projection on what K determines, in the units of `units_of`; None when that is everything.
         solve: K^+ applied to further right-hand sides.
         kept: the blocks of derivatives, where they are few enough to keep.
     """
@@ -168,11 +169,17 @@ def _blocks(
                 progress(label, (i + 1) / len(starts))
 
 
+def units_of(gram: np.ndarray) -> np.ndarray:
+    """Scales `(M,)` in which K has a diagonal of ones, less where a feature moves by rounding alone."""
+    diagonal = np.diag(gram)
+    return np.sqrt(np.maximum(diagonal, max(_STILL * diagonal.max(), 1e-300)))
+
+
 def _solve(
     gram: np.ndarray, target: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, Callable[[np.ndarray], np.ndarray]]:
     """Least-norm solution in units that give K a diagonal of ones, and a solver for further right-hand sides."""
-    unit = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    unit = units_of(gram)
     scaled = gram / unit[:, None] / unit
 
     def in_units(solve: Callable[[np.ndarray], np.ndarray], right: np.ndarray) -> np.ndarray:
