@@ -11,7 +11,6 @@ means are linear-fractional and become linear by the Charnes-Cooper transformati
 second moment about any centre, which bounds it from both sides by linear programs on a grid of centres.
 """
 
-import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import Problem, solve_release
+from bayesrecon.shown import Shown
 from bayesrecon.statistics import Component, components
 from bayesrecon.types import Records, Release
 
@@ -50,8 +50,8 @@ class Interval:
         return None if self.lower is None or self.upper is None else self.upper - self.lower
 
 
-@dataclass(frozen=True)
-class Bounds:
+@dataclass(frozen=True, repr=False)
+class Bounds(Shown):
     """Intervals with the domain they hold on; `level` is their joint coverage."""
 
     release: str
@@ -76,9 +76,9 @@ class Bounds:
         rows = [{**asdict(i), "width": i.width} for i in self.intervals]
         return pd.DataFrame(rows).set_index("name").astype(float)
 
-    def _repr_html_(self) -> str:
-        title = html.escape(f"{self.release}: {self.level:.0%} bounds on {self.domain}")
-        return f"<p>{title}</p>{self.to_dataframe().to_html(escape=True)}"
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: {self.level:.0%} bounds on {self.domain}"
 
 
 @in_float64

@@ -1,6 +1,5 @@
 """The deleted record itself: from two trained parameters by HRec, from two sets of draws by the tilt between them."""
 
-import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,14 +15,15 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.hrec import HRec, Improvements
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import solve_release
+from bayesrecon.shown import Shown
 from bayesrecon.tilt import log_liks, pooled, profile
 from bayesrecon.types import Deletion, Model, Records, entry
 
 _POOL, _STARTS = 512, 4
 
 
-@dataclass(frozen=True, eq=False)
-class DeletedRecord:
+@dataclass(frozen=True, eq=False, repr=False)
+class DeletedRecord(Shown):
     """A reconstruction of the deleted record.
 
     Attributes:
@@ -78,10 +78,9 @@ class DeletedRecord:
 
         return plot_deleted(self, ax=ax, shape=shape)
 
-    def _repr_html_(self) -> str:
-        head = html.escape(f"{self.before} and {self.after}: the deleted record ({self.method})")
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
-        return f"<p>{head}</p>{self.to_dataframe().head(50).to_html(escape=True)}<ul>{notes}</ul>"
+    @property
+    def headline(self) -> str:
+        return f"{self.before} and {self.after}: the deleted record ({self.method})"
 
 
 @in_float64

@@ -1,6 +1,5 @@
 """What a release can and cannot give away: the verb `diagnose`."""
 
-import html
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from bayesrecon._version import __version__
 from bayesrecon.embedding import Progress
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import solve_release
+from bayesrecon.shown import Shown
 from bayesrecon.solve import Fit
 from bayesrecon.statistics import Component, Library, Part, Statistic, add_functions, add_units, components
 from bayesrecon.totals import part_totals, rows_of, verdict_of
@@ -55,8 +55,8 @@ class Eigenfunction:
     loads: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Shown):
     """What a release determines about its data.
 
     Attributes:
@@ -115,9 +115,9 @@ class Diagnosis:
 
         return plot_visibility(self, ax=ax)
 
-    def _repr_html_(self) -> str:
-        head = f"<p>{html.escape(self.release)}: rank {self.rank}, {self.resolved} resolved by {self.draws} draws</p>"
-        return head + self.to_dataframe().to_html(escape=True)
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: rank {self.rank}, {self.resolved} resolved by {self.draws} draws"
 
 
 @in_float64

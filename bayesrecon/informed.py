@@ -21,13 +21,14 @@ from bayesrecon.knowledge import check_knowledge
 from bayesrecon.linear import label_of, slope_at, split_gradient
 from bayesrecon.precision import in_float64
 from bayesrecon.score import total_score
+from bayesrecon.shown import Shown
 from bayesrecon.types import LinearPredictor, Model, Params, Records, Release, entry
 
 _OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
 
 
-@dataclass(frozen=True)
-class MissingRecord:
+@dataclass(frozen=True, repr=False)
+class MissingRecord(Shown):
     """The one record that was not known.
 
     Attributes:
@@ -67,12 +68,9 @@ class MissingRecord:
                 row[entry(name, index)] = value[index]
         return pd.DataFrame([row])
 
-    def _repr_html_(self) -> str:
-        import html
-
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
-        head = f"<p>{html.escape(self.release)}: the missing record, error at most {self.error:.2g}</p>"
-        return head + self.to_dataframe().to_html(escape=True) + f"<ul>{notes}</ul>"
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: the missing record, error at most {self.error:.2g}"
 
 
 @in_float64

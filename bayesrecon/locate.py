@@ -24,6 +24,8 @@ _SETTLED = 0.15  # change of centre and scale, in units of the scale, that ends 
 _ONE = 128  # pool for a release of a single record: what so many others do not span of it is below the noise
 _PREDICTED = 256  # records simulated to see where they lie
 _ATOMS = 2048
+_WORK = 2**37  # multiplications in a pass, from which fewer atoms have to do
+_FEWEST_ATOMS = 256
 _MOST, _LEAST = 3.0, 1e-9  # information of a plausible record, in units of the whole data's
 _BLIND = 1e-3  # a record with this little of a typical record's information cannot help to find the data
 _FARTHEST = 1e6  # largest move of a field's centre in one pass, in units of its present scale
@@ -40,7 +42,6 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
     Finite rank is judged on records spread over many orders of magnitude: over a narrow range every smooth
     kernel looks finite.
     """
-    atoms = np.linspace(0, embedding.release.size - 1, min(embedding.release.size, _ATOMS)).astype(int)
     reference = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
     if attacker.total == 1 and embedding.temperature:
         reference = replace(reference, most=_ONE)
@@ -55,6 +56,9 @@ def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) 
     rank = spectrum.rank if spectrum.gap else None
     if all(f in attacker.known for f in attacker.fields):
         return reference, rank
+    work = max(1, embedding.metric.shape[1] * spectrum.rank**2)
+    number = min(embedding.release.size, int(np.clip(_WORK // work, _FEWEST_ATOMS, _ATOMS)))
+    atoms = np.linspace(0, embedding.release.size - 1, number).astype(int)
     if rank is not None:
 
         def solve(law: Reference) -> Fit:

@@ -1,20 +1,19 @@
 """The result of gradient-norm matching."""
 
-import html
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from bayesrecon._version import __version__
+from bayesrecon.shown import Shown
 from bayesrecon.types import PseudoData
 
-_SHOWN = 20
 _LEFT_OUT = ("pseudo", "error")
 
 
-@dataclass(frozen=True, eq=False)
-class Matched:
+@dataclass(frozen=True, eq=False, repr=False)
+class Matched(Shown):
     """Records and multipliers whose gradients cancel the regulariser's.
 
     Attributes:
@@ -69,11 +68,12 @@ class Matched:
 
         return plot_matched(self, ax=ax, shape=shape)
 
-    def _repr_html_(self) -> str:
-        head = html.escape(
+    @property
+    def headline(self) -> str:
+        return (
             f"{self.release}: {len(self.pseudo.weights)} records, residual {self.residual:.2g} of the regulariser's "
             f"gradient, {int(self.determined.sum())} records determined"
         )
-        table = self.to_dataframe().sort_values("weight", ascending=False).head(_SHOWN)
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
-        return f"<p>{head}</p>{table.to_html(escape=True)}<ul>{notes}</ul>"
+
+    def _excerpt(self) -> Any:
+        return self.to_dataframe().sort_values("weight", ascending=False)

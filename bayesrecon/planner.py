@@ -5,7 +5,6 @@ that autocorrelation is accounted for. Rounding: with the measure solved on the 
 at the rounded draws no longer average to zero, and their average along a statistic is how far it would move.
 """
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from bayesrecon.embedding import Embedding, Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import Problem, solve_release
+from bayesrecon.shown import Shown
 from bayesrecon.statistics import library_of
 from bayesrecon.totals import part_totals, slopes_of
 from bayesrecon.types import Model, Release
@@ -45,8 +45,8 @@ class Outlook:
         return float(np.hypot(self.se[draws], self.shift[digits] if digits is not None else 0.0))
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """What thinning and rounding would leave, per statistic; index it by name."""
 
     release: str
@@ -88,8 +88,9 @@ class Plan:
         }
         return pd.DataFrame.from_dict(rows, orient="index")
 
-    def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.release)}</p>{self.to_dataframe().to_html(escape=True)}"
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: what thinning and rounding {self.draws} draws would leave"
 
 
 @in_float64

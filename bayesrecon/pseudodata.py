@@ -1,6 +1,5 @@
 """The result of `reconstruct`: weighted records, how they were found, and how good they are."""
 
-import html
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,15 +9,15 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.files import write_whole
+from bayesrecon.shown import Shown
 from bayesrecon.trace import moments_of
 from bayesrecon.types import PseudoData
 
 _LEFT_OUT = ("pseudo", "trace", "columns")
-_SHOWN = 20
 
 
-@dataclass(frozen=True, eq=False)
-class Reconstruction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconstruction(Shown):
     """Weighted pseudo-data whose score matches the release's.
 
     Attributes:
@@ -110,12 +109,13 @@ class Reconstruction:
 
         return plot_reconstruction(self, path=path)
 
-    def _repr_html_(self) -> str:
+    @property
+    def headline(self) -> str:
         gap = "" if self.relative_gap is None else f", relative gap {self.relative_gap:.2g}"
-        title = html.escape(f"{self.release}: {self.n} weighted records, {self.method}, {self.objective}{gap}")
-        table = self.to_dataframe().sort_values("weight", ascending=False).head(_SHOWN)
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
-        return f"<p>{title}</p>{table.to_html(escape=True)}<ul>{notes}</ul>"
+        return f"{self.release}: {self.n} weighted records, {self.method}, {self.objective}{gap}"
+
+    def _excerpt(self) -> Any:
+        return self.to_dataframe().sort_values("weight", ascending=False)
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,5 @@
 """The result of `recover`: a table with errors, and its ways out (dict, DataFrame, netCDF, HTML, plots)."""
 
-import html
 import json
 import re
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.files import write_whole
+from bayesrecon.shown import Shown
 from bayesrecon.types import PseudoData
 
 
@@ -48,8 +48,8 @@ _OF_A_UNIT = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
 _META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
 
 
-@dataclass(frozen=True, eq=False)
-class Recovery:
+@dataclass(frozen=True, eq=False, repr=False)
+class Recovery(Shown):
     """Recovered statistics of the private data; index it by name: `result["n"].estimate`.
 
     Attributes:
@@ -174,15 +174,9 @@ class Recovery:
 
         return plot_spectrum(self, ax=ax)
 
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{c}</th>" for c in _COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_show(getattr(r, c)))}</td>" for c in _COLUMNS) + "</tr>"
-            for r in self.rows
-        )
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
-        title = html.escape(f"{self.release}: rank {self.rank}, {self.draws} draws")
-        return f"<p>{title}</p><table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: rank {self.rank}, {self.draws} draws"
 
 
 def load_result(path: str | Path) -> Recovery:
@@ -229,7 +223,3 @@ def _nan(value: float | None) -> float:
 
 def _none(value: Any) -> Any:
     return None if not np.isfinite(value) else float(value)
-
-
-def _show(value: Any) -> str:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -111,7 +111,9 @@ def find_basis(
     levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
     # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
     groups = _PER_LEVEL * max(levels, default=0)
-    pool, largest = max(_SMALLEST_POOL, expected + expected // 4 + 16, groups), max(reference.most, groups)
+    # Once the rank is known, fewer will do as long as they show all of it.
+    pool = max(_SMALLEST_POOL, expected + expected // 4 + 16 if expected else groups)
+    largest = max(reference.most, groups)
     if trained:  # never more features than equations
         largest = max(largest, available + available // 4 + 16)
     while True:
@@ -127,6 +129,7 @@ def find_basis(
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
         unclear = unclear or (trained and pool <= spectrum.rank + spectrum.rank // 4)
+        unclear = unclear or (pool < groups and spectrum.rank < expected)
         if pool >= largest:
             break
         if not unclear:

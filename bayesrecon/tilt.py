@@ -10,7 +10,6 @@ with s_t one for draws made with the record. No public data, no curvature and no
 first order in the tilt it is the mean shift, `Sigma^-1 (mean+ - mean-) = grad l(theta, x)`.
 """
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,14 +28,15 @@ from bayesrecon.knowledge import check_knowledge
 from bayesrecon.linear import design, slopes
 from bayesrecon.precision import in_float64
 from bayesrecon.score import gradients
+from bayesrecon.shown import Shown
 from bayesrecon.types import Deletion, Model, Records
 
 _STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
 _BLOCK = 2**22
 
 
-@dataclass(frozen=True, eq=False)
-class DeletionInference:
+@dataclass(frozen=True, eq=False, repr=False)
+class DeletionInference(Shown):
     """How likely each candidate is to be the deleted record.
 
     Attributes:
@@ -82,10 +82,9 @@ class DeletionInference:
         frame = pd.DataFrame({"probability": self.probability, "log_likelihood": self.log_likelihood})
         return frame.iloc[self.ranking].rename_axis("candidate")
 
-    def _repr_html_(self) -> str:
-        head = html.escape(f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted")
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
-        return f"<p>{head}</p>{self.to_dataframe().head(20).to_html(escape=True)}<ul>{notes}</ul>"
+    @property
+    def headline(self) -> str:
+        return f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted"
 
 
 @in_float64

@@ -25,7 +25,8 @@ Made by `python benchmarks/verdict.py`; every row is one run of the attack that 
 data of posteriordb. *Records*: the design is known, one record a unit, the response private; *groups*: a count per
 group, nothing known; *statistics*: nothing known; *series*: one record that is the whole series. *Error* is against the
 truth, *stated error* what the attack says of itself, *floor* the Cramer-Rao floor of the same number, *naive guess* the
-posterior-mean guess scored alike. Draws: "reference" are posteriordb's, "own NUTS" 10,000 draws sampled here.
+posterior-mean guess scored alike. Draws: "reference" are posteriordb's, "own NUTS" 10,000 draws sampled here;
+T is how many were used.
 """
 
 

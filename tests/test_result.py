@@ -1,5 +1,6 @@
 """Results: they come back from a file as they were, and never show more than they hold."""
 
+import dataclasses
 import html
 import json
 import math
@@ -266,6 +267,20 @@ def test_html_escapes_what_others_named():
         assert text in shown
     assert "nan" not in shown.lower().replace("some", "")
     assert "None" not in shown
+
+
+def test_text_is_a_table_that_a_terminal_can_be_given():
+    shown = str(recovery())
+    assert shown.startswith("some-release")
+    for text in ("438.25", "undetermined", "mean(y)", "warning: "):
+        assert text in shown
+    assert "nan" not in shown.lower()
+    rows = tuple(dataclasses.replace(ROWS[0], name=f"n\x1b[31m{i}") for i in range(30))
+    shown = repr(recovery(rows=rows))
+    assert "\x1b" not in shown
+    assert "n\\x1b[31m0" in shown
+    assert "... and 10 more rows" in shown
+    assert "10 more rows" in recovery(rows=rows)._repr_html_()
 
 
 def test_rows_by_name_and_in_order():

@@ -1,12 +1,12 @@
 """What an audit finds: findings with evidence and remedies, and the whole as one result."""
 
-import html
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayesrecon._version import __version__
+from bayesrecon.shown import Shown
 
 if TYPE_CHECKING:
     from bayesrecon.types import Model
@@ -142,8 +142,8 @@ def _plain(values: Any) -> list[Any]:
     return values[:_SHOWN].tolist()
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Shown):
     """The findings, most severe first.
 
     Attributes:
@@ -235,12 +235,12 @@ class Audit:
 
         return plot_audit(self, ax=ax)
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{f.severity}</td><td>{html.escape(f.title)}</td><td>{html.escape(f.summary)}</td></tr>"
-            for f in self.findings
-        )
-        return f"<p>{html.escape(self.name)}: {self.severity}</p><table>{rows}</table>"
+    @property
+    def headline(self) -> str:
+        return f"{self.name}: {self.severity}"
+
+    def _excerpt(self) -> Any:
+        return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
 
 
 def ordered(findings: list[Finding]) -> tuple[Finding, ...]:

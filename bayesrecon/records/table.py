@@ -1,6 +1,5 @@
 """The result for individual records: one line a record, with errors, probabilities and the naive guess."""
 
-import html
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.files import write_whole
+from bayesrecon.shown import Shown
 from bayesrecon.types import Records
 
-_SHOWN = 20
 _META = ("release", "model", "draws", "effective_draws", "unknowns", "touched", "left_out", "seconds")
 
 
@@ -58,8 +57,8 @@ class Column:
         return np.where(np.isfinite(gained), np.maximum(gained, 0.0), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class RecordTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordTable(Shown):
     """Recovered records; `table["y"]` is a `Column`.
 
     Attributes:
@@ -145,7 +144,6 @@ class RecordTable:
 
         return plot_records(self, truth=truth, path=path)
 
-    def _repr_html_(self) -> str:
-        title = html.escape(f"{self.release}: {len(self)} records, {', '.join(self.columns)} recovered")
-        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.warnings)
-        return f"<p>{title}</p>{self.to_dataframe().head(_SHOWN).to_html(escape=True)}<ul>{notes}</ul>"
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: {len(self)} records, {', '.join(self.columns)} recovered"
