@@ -167,7 +167,8 @@ def fit(
         shrink: False leaves the measure as it is where the spectrum decays, for a search that regularises itself.
     """
     spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
-    sample = reference.draw(rng, max(_PROBES, 4 * basis.size))
+    # A search needs no more records than stand out of the noise, which are far fewer than the features.
+    sample = reference.draw(rng, max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES)
     moments = embedding.moments(basis, atoms, label)
     y = _solve(moments.gram, moments.target)
     if spectrum.gap:
