@@ -165,6 +165,21 @@ def test_two_coordinates_a_row_and_padding():
     assert found[2, 3] == 0
 
 
+def test_values_that_differ_by_rounding_are_the_same():
+    """A direction in which the candidates move by rounding alone must not be taken for one of their distances."""
+    rng, n = np.random.default_rng(0), 40
+    candidates = np.zeros((n, 3, 2))
+    candidates[:, 1, 0] = 1
+    candidates[:, 2] = 1 / 3
+    candidates += 2e-9 * rng.normal(size=candidates.shape)
+    truth = rng.integers(0, 2, n)
+    solution = candidates[np.arange(n), truth].ravel()
+    root = rng.normal(size=(2 * n, 2 * n))
+    root[1::2] = 0  # nothing is seen of the second coordinate
+    found = decode(50 * root @ root.T, solution, candidates, np.tile(np.log([0.6, 0.39, 0.01]), (n, 1)))
+    assert (found.argmax(axis=1) == truth).all()
+
+
 def test_calibration_counts_every_bin():
     stated, right = np.array([0.55, 0.95, 0.95, 1.0]), np.array([True, True, False, True])
     assert [n for _, _, n in calibration_table(stated, right)] == [1, 3]
