@@ -202,6 +202,7 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
     import scipy.optimize  # costs a third of a second
 
     embedding = solved.embedding
+    # At the draws themselves: with the simulated noise weights can stand in the tails, and the data are lost.
     ridge = embedding.normal_noise(solved.basis) / embedding.effective_size
     size = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
     values, vectors = np.linalg.eigh(ridge / size / size[:, None])
