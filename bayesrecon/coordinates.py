@@ -8,6 +8,9 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Model, Release
 
+_FOLDS = 5  # parts of the draws, each summed in a metric made without it
+_FELT = 0.25  # standard errors of bias from which that is done
+
 
 def constrained_theta(model: Model, theta: np.ndarray) -> np.ndarray:
     """Constrained values of every parameter stacked, `(T, d')`."""
@@ -39,6 +42,23 @@ def in_coordinates(release: Release, coordinates: str) -> Release:
                 f"at its {side} bound (about {density[j]:.2g} of its peak); use coordinates='unconstrained'"
             )
     return replace(release, model=model, theta=theta)
+
+
+def fold_factors(release: Release, metric: str | None) -> np.ndarray | None:
+    """`(F, d, d)` factors of the covariance of all atoms but those of each of F successive parts (cross-fitting).
+
+    Summed in their own covariance, T draws of d parameters give totals too small by a factor `1 + d / T`. No total has
+    a relative error below `sqrt(2 / (d T))`; None where the bias is small next to that, where Sigma is not estimated,
+    or where too few atoms would be left to estimate it from.
+    """
+    count, d = np.shape(release.theta)
+    if not release.temperature or metric == "identity" or d**1.5 < _FELT * np.sqrt(2 * count):
+        return None
+    fold = np.arange(count) * _FOLDS // count
+    try:
+        return np.stack([metric_factor(release.take(np.flatnonzero(fold != f)), metric) for f in range(_FOLDS)])
+    except BayesreconError:  # too few, or a chain that stands still
+        return None
 
 
 def metric_factor(release: Release, metric: str | None) -> np.ndarray:

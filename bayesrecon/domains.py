@@ -78,7 +78,12 @@ class Domain:
             near = np.where(rng.random(shape) < 0.5, low + near, high - near)
             values = np.where(rng.random(shape) < 0.5, rng.uniform(low, high, size=shape), near)
         else:
-            size = 10.0 ** rng.uniform(-2.0, 5.0, size=shape)
+            exponent = rng.uniform(-2.0, 5.0, size=shape)
+            if len(shape) > 1:
+                # Half with entries of one size: products of entries that differ too much are lost in rounding.
+                entries = exponent.reshape(shape[0], math.prod(shape[1:]))
+                exponent = np.where(rng.random((shape[0], 1)) < 0.5, entries[:, :1], entries).reshape(shape)
+            size = 10.0**exponent
             if math.isinf(low) and math.isinf(high):
                 values = size * rng.choice([-1.0, 1.0], size=shape)
             else:

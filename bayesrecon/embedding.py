@@ -163,11 +163,14 @@ class Embedding:
         release: atoms in the coordinates to be used.
         metric: `(d, k)` factor with `metric @ metric.T = Sigma`.
         progress: called with a label and the fraction done.
+        folds: `(F, d, k)` factors in place of `metric`, each for one of F successive parts of the atoms and made
+            without them (`fold_factors`).
     """
 
     release: Release
     metric: np.ndarray
     progress: Progress | None = None
+    folds: np.ndarray | None = None
 
     @property
     def temperature(self) -> float:
@@ -203,14 +206,13 @@ class Embedding:
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
-        theta, weights = np.asarray(self.release.theta)[atoms], np.asarray(self.release.weights)[atoms]
-        scale = np.repeat(np.sqrt(weights / weights.sum()), self.metric.shape[1])
         model, width = self.release.model, self.metric.shape[1]
         blocks = [
-            np.asarray(scores(model, self.metric, t, records, self.temperature))[: n * width]
-            for t, _, n in _blocks(theta, weights, min(self._chunk(records), _power_of_two(len(theta))))
+            np.asarray(scores(model, metric, t, records, self.temperature))[: n * width]
+            * np.repeat(np.sqrt(weights[:n]), width)[:, None]
+            for metric, t, weights, n in self._atoms(self._chunk(records), None, atoms)
         ]
-        return np.concatenate(blocks) * scale[:, None]
+        return np.concatenate(blocks)
 
     def information(self, records: Records) -> np.ndarray:
         """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
@@ -228,7 +230,7 @@ class Embedding:
         first = np.asarray(self.release.theta)[:1]
         shift = _values(self.release.model, first, basis.records, basis.coefficients)[0]
         gram, target, mean, square = self._sum(
-            lambda t, a: _moments(*self._static, self.metric, t, a, basis.records, basis.coefficients, shift),
+            lambda metric, t, a: _moments(*self._static, metric, t, a, basis.records, basis.coefficients, shift),
             self._atoms(self._chunk(basis.records), label, atoms),
         )
         return Moments(gram, target, square - np.outer(mean, mean))
@@ -236,7 +238,7 @@ class Embedding:
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         """The basis functions at probe records, `e_k(z) = sum_m A_mk k(z_m, z)`, `(Q, r)`."""
         (total,) = self._sum(
-            lambda t, a: (_cross(*self._static, self.metric, t, a, basis.records, basis.coefficients, probes),),
+            lambda metric, t, a: (_cross(*self._static, metric, t, a, basis.records, basis.coefficients, probes),),
             self._atoms(self._chunk(basis.records, probes), "probes", atoms),
         )
         return total
@@ -245,7 +247,7 @@ class Embedding:
         """`Cov(r_t)` `(r, r)` of the residuals at the solution `y (r,)`."""
         weights = basis.coefficients @ y
         mean, square = self._sum(
-            lambda t, a: _noise(*self._static, self.metric, t, a, basis.records, weights, basis.coefficients),
+            lambda metric, t, a: _noise(*self._static, metric, t, a, basis.records, weights, basis.coefficients),
             self._atoms(self._chunk(basis.records), "noise"),
         )
         return square - np.outer(mean, mean)
@@ -263,10 +265,10 @@ class Embedding:
         if not simulated:
             theta, weights = np.asarray(self.release.theta), self.weights
         mean, square = self._sum(
-            lambda t, a: _normal_noise(
-                *self._static, self.metric, t, a, basis.records, basis.coefficients, centre, precision
+            lambda metric, t, a: _normal_noise(
+                *self._static, metric, t, a, basis.records, basis.coefficients, centre, precision
             ),
-            self._in_blocks(theta, weights, self._chunk(basis.records), "noise"),
+            self._in_blocks(theta, weights, self._chunk(basis.records), "noise", np.arange(len(theta)) / len(theta)),
         )
         return square - np.outer(mean, mean)
 
@@ -282,20 +284,22 @@ class Embedding:
         return centre + drawn, centre, (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, k)`."""
+        """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, d)`, none at
+        temperature 0."""
         weights, directions = basis.coefficients @ y, basis.coefficients @ b
-        rows, fitted = [], []
-        for block, _, n in self._atoms(self._chunk(basis.records), "errors"):
-            r, s = _residuals(*self._static, self.metric, block, basis.records, weights, directions)
+        rows, fitted = [], [np.zeros((0, len(self.metric)))]
+        for metric, block, _, n in self._atoms(self._chunk(basis.records), "errors"):
+            r, s = _residuals(*self._static, metric, block, basis.records, weights, directions)
             rows.append(np.asarray(r)[:n])
-            fitted.append(np.asarray(s)[:n])
+            if self.temperature:
+                fitted.append(np.linalg.solve(metric.T, np.asarray(s)[:n].T).T)
         return np.concatenate(rows), np.concatenate(fitted)
 
     @staticmethod
-    def _sum(part: Callable[[Any, Any], tuple[Any, ...]], blocks: Iterator[Any]) -> tuple[np.ndarray, ...]:
+    def _sum(part: Callable[[Any, Any, Any], tuple[Any, ...]], blocks: Iterator[Any]) -> tuple[np.ndarray, ...]:
         total: list[np.ndarray] = []
-        for theta, weights, _ in blocks:
-            terms = [np.asarray(x) for x in part(theta, weights)]
+        for metric, theta, weights, _ in blocks:
+            terms = [np.asarray(x) for x in part(metric, theta, weights)]
             total = terms if not total else [s + x for s, x in zip(total, terms, strict=True)]
         return tuple(total)
 
@@ -311,21 +315,28 @@ class Embedding:
         return 2 ** int(np.clip(np.log2(CHUNK / width), 0, 11))
 
     def _atoms(
-        self, chunk: int, label: str, atoms: np.ndarray | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+        self, chunk: int, label: str | None, atoms: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
         theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
+        place = np.arange(len(theta)) / len(theta)
         if atoms is not None:
-            theta, weights = theta[atoms], weights[atoms] / weights[atoms].sum()
-        return self._in_blocks(theta, weights, chunk, label)
+            theta, weights, place = theta[atoms], weights[atoms] / weights[atoms].sum(), place[atoms]
+        return self._in_blocks(theta, weights, chunk, label, place)
 
     def _in_blocks(
-        self, theta: np.ndarray, weights: np.ndarray, chunk: int, label: str
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-        chunk = min(chunk, _power_of_two(len(theta)))
-        for i, block in enumerate(_blocks(theta, weights, chunk)):
-            yield block
-            if self.progress is not None:
-                self.progress(label, min(1.0, (i + 1) * chunk / len(theta)))
+        self, theta: np.ndarray, weights: np.ndarray, chunk: int, label: str | None, place: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
+        """Metric, atoms, weights and their number, block by block; `place` in [0, 1), increasing, tells the fold."""
+        factors = self.metric[None] if self.folds is None else self.folds
+        edges = np.searchsorted(place, np.arange(len(factors) + 1) / len(factors))
+        chunk = min(chunk, _power_of_two(int(np.diff(edges).max())))
+        done = 0
+        for metric, start, end in zip(factors, edges[:-1], edges[1:], strict=True):
+            for block in _blocks(theta[start:end], weights[start:end], chunk):
+                yield metric, *block
+                done += block[2]
+                if self.progress is not None and label is not None:
+                    self.progress(label, done / len(theta))
 
 
 def _power_of_two(count: int) -> int:

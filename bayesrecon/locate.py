@@ -121,8 +121,10 @@ def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, atta
         seen = dict(
             zip(library.parts, library.visibility(values, projection.fitted, solved.basis.size) >= _SEEN, strict=True)
         )
-        if not (seen["1"] and totals["1"] > 0):
+        if not seen["1"]:
             break
+        if totals["1"] <= 0:  # far from the data a feature can drown in rounding: look again with other records
+            continue
         moved = 0.0
         for c in found:
             square = f"{c.name}*{c.name}"
@@ -176,7 +178,7 @@ def _follow_measure(
 
 def _judge(embedding: Embedding) -> Embedding:
     """In the metric in which the private records' information adds up to about one, whatever the solve uses."""
-    return replace(embedding, metric=metric_factor(embedding.release, "covariance"), progress=None)
+    return replace(embedding, metric=metric_factor(embedding.release, "covariance"), folds=None, progress=None)
 
 
 def _plausible(judge: Embedding, least: float) -> Callable[[Records], np.ndarray]:

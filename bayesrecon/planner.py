@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
-from bayesrecon.embedding import Embedding, Progress
+from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 from bayesrecon.problem import Problem, solve_release
@@ -161,7 +161,8 @@ def _moved(problem: Problem, release: Release, directions: np.ndarray, digits: i
     """Change of totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
     embedding = problem.embedding
     rounded = replace(embedding.release, theta=_rounded(release.model, np.asarray(release.theta), digits))
-    residual, _ = Embedding(rounded, embedding.metric).influence(problem.solved.basis, problem.solved.y, directions)
+    moved = replace(embedding, release=rounded, progress=None)
+    residual, _ = moved.influence(problem.solved.basis, problem.solved.y, directions)
     return -(np.asarray(release.weights) @ residual)
 
 

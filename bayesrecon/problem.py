@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.anchors import Reference
 from bayesrecon.checks import check_draws, check_trained
-from bayesrecon.coordinates import in_coordinates, metric_factor
+from bayesrecon.coordinates import fold_factors, in_coordinates, metric_factor
 from bayesrecon.embedding import Embedding, Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge, check_knowledge
@@ -43,7 +43,7 @@ class Problem:
         """What was noticed while reading, and whether draws and model belong together.
 
         Args:
-            scores: `(T, k)` fitted posterior scores in the metric's directions.
+            scores: `(T, d)` fitted posterior scores.
         """
         release = self.release
         if not release.temperature:
@@ -54,9 +54,8 @@ class Problem:
             base = prior_score(release.model, embedding.metric, np.asarray(release.theta), 0.0)
             gradients = embedding.scores(probes, np.array([0]))
             return (*release.notes, *check_trained(gradients, np.asarray(base)[0]))
-        plain = np.linalg.solve(self.embedding.metric.T, scores.T).T
         theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
-        return (*release.notes, *check_draws(release.model.coordinates, theta, weights, chain, plain).warnings)
+        return (*release.notes, *check_draws(release.model.coordinates, theta, weights, chain, scores).warnings)
 
 
 def solve_release(
@@ -79,7 +78,7 @@ def solve_release(
             f"unit={attacker.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
     view = in_coordinates(release, coordinates)
-    embedding = Embedding(view, metric_factor(view, metric), progress)
+    embedding = Embedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
     rng = generator(key)
     reference, rank = locate(embedding, attacker, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
