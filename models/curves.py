@@ -41,7 +41,7 @@ def forward_substitution(factor: Any, right: Any) -> Any:
     return jnp.stack(found)
 
 
-def _smooth_covariance(x: Any, alpha: Any, rho: Any, nugget: Any, xp: Any = jnp) -> Any:
+def smooth_covariance(x: Any, alpha: Any, rho: Any, nugget: Any, xp: Any = jnp) -> Any:
     """Squared exponential covariance with amplitude alpha and length scale rho."""
     apart = x[:, None] - x[None, :]
     return alpha**2 * xp.exp(-0.5 * (apart / rho) ** 2) + nugget * np.eye(len(x))
@@ -57,14 +57,14 @@ def gp_pois_regr(x: Sequence[float] = _PLACES) -> Model:
 
     def program(place: Any, k: Any = None) -> None:
         rho, alpha = _scales()
-        f = cholesky(_smooth_covariance(places, alpha, rho, _NUGGET)) @ standard("f_tilde", len(places))
+        f = cholesky(smooth_covariance(places, alpha, rho, _NUGGET)) @ standard("f_tilde", len(places))
         observe("k", dist.Poisson(jnp.exp(f[place - 1])), k, place.shape[0])
 
     def prepare(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if "f_tilde" in draws or not {"f", "rho", "alpha"} <= draws.keys():
             return draws
         alpha, rho = (draws[k][..., None, None] for k in ("alpha", "rho"))
-        factor = np.linalg.cholesky(_smooth_covariance(places, alpha, rho, _NUGGET, np))
+        factor = np.linalg.cholesky(smooth_covariance(places, alpha, rho, _NUGGET, np))
         rest = {k: v for k, v in draws.items() if k != "f"}
         return {**rest, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
 
@@ -88,7 +88,7 @@ def gp_regr(x: Sequence[float] = _PLACES) -> Model:
     def program(y: Any) -> None:
         rho, alpha = _scales()
         sigma: Any = numpyro.sample("sigma", dist.HalfNormal(1))
-        factor = cholesky(_smooth_covariance(places, alpha, rho, sigma))
+        factor = cholesky(smooth_covariance(places, alpha, rho, sigma))
 
         def log_density(values: Any) -> Any:
             white = forward_substitution(factor, values)

@@ -128,3 +128,9 @@ class Law(dist.Distribution):
 def index(data: Mapping[str, Any], name: str) -> np.ndarray:
     """A whole-number column of posteriordb's data."""
     return np.asarray(data[name], np.int64)
+
+
+def floats(values: Any) -> Any:
+    """An array as nested tuples of numbers: settings of a model are compared and kept as JSON."""
+    array = np.asarray(values, float)
+    return tuple(map(floats, array)) if array.ndim > 1 else tuple(map(float, array))

@@ -1,7 +1,7 @@
 """Mixtures: a record does not say which component it came from, and no finite sufficient statistic exists."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.models.adapter import from_numpyro
-from bayesrecon.models.latent import Law, observe
+from bayesrecon.models.latent import Law, floats, levels, observe
 from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
@@ -90,6 +90,22 @@ def normal_mixture() -> Model:
     return from_numpyro(program, {"y": ()}, name="normal_mixture")
 
 
+def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Law:
+    """Law of `count` values, each of one of K normal laws; weights and means for all, `(K,)`, or each, `(count, K)`."""
+
+    def log_density(values: Any) -> Any:
+        z = (values[..., None] - mean) / sigma
+        return jax.scipy.special.logsumexp(log_weights - 0.5 * z**2 - jnp.log(sigma), axis=-1) - _HALF_LOG_2PI
+
+    def draw(key: Any) -> Any:
+        which, noise = jax.random.split(key)
+        k = jax.random.categorical(which, log_weights, shape=(count,))
+        at = jnp.broadcast_to(mean, (count, len(sigma)))[jnp.arange(count), k]
+        return at + sigma[k] * jax.random.normal(noise, (count,))
+
+    return Law(log_density, constraints.real, (count,), draw=draw)
+
+
 def normal_mixture_k(components: int = 5) -> Model:
     """`components` normal components; flat weights, `mu ~ Normal(0, 10)`, `sigma ~ Uniform(0, 10)`."""
 
@@ -98,18 +114,40 @@ def normal_mixture_k(components: int = 5) -> Model:
         mu: Any = numpyro.sample("mu", dist.Normal(0, 10).expand((components,)).to_event(1))
         sigma: Any = numpyro.sample("sigma", dist.Uniform(0, 10).expand((components,)).to_event(1))
 
-        def log_density(values: Any) -> Any:
-            z = (values[..., None] - mu) / sigma
-            return jax.scipy.special.logsumexp(jnp.log(theta) - 0.5 * z**2 - jnp.log(sigma), axis=-1) - _HALF_LOG_2PI
-
-        def draw(key: Any) -> Any:
-            which, noise = jax.random.split(key)
-            k = jax.random.categorical(which, jnp.log(theta), shape=y.shape)
-            return mu[k] + sigma[k] * jax.random.normal(noise, y.shape)
-
-        observe("y", Law(log_density, constraints.real, y.shape, draw=draw), y, y.shape[0])
+        observe("y", _normals(jnp.log(theta), mu, sigma, y.shape[0]), y, y.shape[0])
 
     return from_numpyro(program, {"y": ()}, name="normal_mixture_k", settings={"components": components})
+
+
+def iohmm_reg(u: Sequence[Sequence[float]] = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)), states: int = 2) -> Model:
+    """Regressions on public inputs `u (T, M)`, one per hidden state, whose chain follows the inputs.
+
+    In posteriordb's program a state's weight after step t depends on the inputs of step t + 1 alone, not on the state
+    that follows: the forward sum is a product over steps. `y_t ~ sum_k v_k Normal(u_t b_k, sigma_k)` with weights
+    `v = softmax(w u_(t+1))`, times `pi1` at the first step and one at the last.
+    """
+    inputs = np.asarray(u, float)
+    steps, width = inputs.shape
+
+    def program(step: Any, y: Any = None) -> None:
+        first: Any = numpyro.sample("pi1", dist.Dirichlet(jnp.ones(states)))
+        slopes = dist.Normal(0, 5).expand((states, width)).to_event(2)
+        w: Any = numpyro.sample("w", slopes)
+        b: Any = numpyro.sample("b", slopes)
+        sigma: Any = numpyro.sample("sigma", dist.HalfNormal(3).expand((states,)).to_event(1))
+        after = jax.nn.log_softmax(jnp.asarray(inputs[1:]) @ w.T, axis=1)
+        weights = jnp.concatenate([after, jnp.zeros((1, states))]).at[0].add(jnp.log(first))[step - 1]
+        mean = (jnp.asarray(inputs) @ b.T)[step - 1]
+
+        observe("y", _normals(weights, mean, sigma, step.shape[0]), y, step.shape[0])
+
+    return from_numpyro(
+        program,
+        {"step": (), "y": ()},
+        domain={"step": levels(steps)},
+        name="iohmm_reg",
+        settings={"u": floats(inputs), "states": states},
+    )
 
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -133,5 +171,15 @@ MODELS: tuple[Shipped, ...] = (
                 lambda data: {"components": int(data["K"])},
             ),
         )
+    ),
+    Shipped(
+        "iohmm_reg",
+        iohmm_reg,
+        "regressions on public inputs, mixed by hidden states that follow them",
+        lambda data: {"step": np.arange(1, int(data["T"]) + 1), **_records(data)},
+        ("iohmm_reg_simulated-iohmm_reg",),
+        constants=lambda data: {"u": floats(data["u"]), "states": int(data["K"])},
+        design=("step",),
+        response="y",
     ),
 )

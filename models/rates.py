@@ -37,6 +37,39 @@ def _rate(name: str, latents: tuple[str, ...], separate: bool = False) -> Any:
     return build
 
 
+def survey(nmax: int = 500, surveys: int = 5) -> Model:
+    """Returns `k_i ~ Binomial(n, theta)` of several surveys of one size, `n` uniform on 1 to `nmax` and summed out.
+
+    They share n, so that one record is all counts.
+    """
+    sizes = np.arange(1.0, nmax + 1)
+
+    def program(k: Any) -> None:
+        theta: Any = numpyro.sample("theta", dist.Beta(1, 1))
+        logit = jnp.log(theta) - jnp.log1p(-theta)
+
+        def log_density(counts: Any) -> Any:
+            terms = BinomialLogit(logit, sizes).log_prob(counts[..., None]).sum(axis=-2)
+            large = sizes >= counts.max(axis=-1)[..., None]
+            return jax.scipy.special.logsumexp(jnp.where(large, terms, -jnp.inf), axis=-1) - jnp.log(nmax)
+
+        def draw(key: Any) -> Any:
+            size, returns = jax.random.split(key)
+            n = jax.random.randint(size, (k.shape[0], 1), 1, nmax + 1)
+            return jax.random.binomial(returns, n, theta, (k.shape[0], surveys)).astype(int)
+
+        support = constraints.independent(constraints.integer_interval(0, nmax), 1)
+        observe("k", Law(log_density, support, (k.shape[0],), (surveys,), draw), k, k.shape[0])
+
+    return from_numpyro(
+        program,
+        {"k": (surveys,)},
+        domain={"k": Domain("integer", 0, nmax)},
+        name="Survey_model",
+        settings={"nmax": nmax, "surveys": surveys},
+    )
+
+
 def _one(data: Mapping[str, Any]) -> Records:
     return {"n": np.array([data["n"]]), "k": np.array([data["k"]])}
 
@@ -169,6 +202,15 @@ MODELS: tuple[Shipped, ...] = (
             (4, ("theta", "thetaprior"), False, "one sample, and a draw from the prior", _one),
             (5, ("theta",), False, "two unlike samples, one rate", _two),
         )
+    ),
+    Shipped(
+        "Survey_model",
+        survey,
+        "returns of several surveys of one unknown size; one record is all of them",
+        lambda data: {"k": index(data, "k")[None]},
+        ("Survey_data-Survey_model",),
+        constants=lambda data: {"nmax": int(data["nmax"]), "surveys": int(data["m"])},
+        response="k",
     ),
     Shipped(
         "dogs",

@@ -53,6 +53,7 @@ def shipped() -> Mapping[str, Shipped]:
         series,
         smooth,
         trained,
+        trends,
     )
 
     families = (
@@ -68,6 +69,7 @@ def shipped() -> Mapping[str, Shipped]:
         series,
         curves,
         smooth,
+        trends,
         trained,
     )
     entries = [entry for family in families for entry in family.MODELS]

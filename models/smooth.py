@@ -13,7 +13,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.models.adapter import from_numpyro
-from bayesrecon.models.latent import index, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.latent import floats, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import array
 from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
@@ -23,11 +23,6 @@ Table = Sequence[Sequence[float]]
 
 def _half_t() -> Any:
     return dist.FoldedDistribution(dist.StudentT(3, 0, 36))
-
-
-def _tuple(values: Any) -> Any:
-    array = np.asarray(values, float)
-    return tuple(map(_tuple, array)) if array.ndim > 1 else tuple(map(float, array))
 
 
 def _motorcycle(name: str, rows: int, mean: Any, settings: Mapping[str, Any]) -> Model:
@@ -61,7 +56,7 @@ def accel_gp(
         return jnp.asarray(basis) @ (spread * standard(f"zgp{part}_1", basis.shape[1]))
 
     settings = {"X": X, "slambda": slambda, "X_sigma": X_sigma, "slambda_sigma": slambda_sigma}
-    return _motorcycle("accel_gp", len(bases[""][0]), mean, {k: _tuple(v) for k, v in settings.items()})
+    return _motorcycle("accel_gp", len(bases[""][0]), mean, {k: floats(v) for k, v in settings.items()})
 
 
 def accel_splines(Xs: Table = _LINE, Zs: Table = _LINE, Xs_sigma: Table = _LINE, Zs_sigma: Table = _LINE) -> Model:
@@ -76,7 +71,7 @@ def accel_splines(Xs: Table = _LINE, Zs: Table = _LINE, Xs_sigma: Table = _LINE,
         return jnp.asarray(fixed) @ weights + jnp.asarray(smooth) @ (scale * standard(f"zs{part}_1_1", smooth.shape[1]))
 
     settings = {"Xs": Xs, "Zs": Zs, "Xs_sigma": Xs_sigma, "Zs_sigma": Zs_sigma}
-    return _motorcycle("accel_splines", len(bases[""][0]), mean, {k: _tuple(v) for k, v in settings.items()})
+    return _motorcycle("accel_splines", len(bases[""][0]), mean, {k: floats(v) for k, v in settings.items()})
 
 
 def dugongs_model() -> Model:
@@ -147,10 +142,10 @@ def prophet(
         domain={"row": levels(len(at))},
         name="prophet",
         settings={
-            "t": _tuple(at),
-            "t_change": _tuple(change),
-            "X": _tuple(design),
-            "scales": _tuple(scales),
+            "t": floats(at),
+            "t_change": floats(change),
+            "X": floats(design),
+            "scales": floats(scales),
             "tau": tau,
         },
     )
@@ -183,7 +178,7 @@ def bym2_offset_only(
         domain={"area": levels(areas)},
         name="bym2_offset_only",
         settings={
-            "exposure": _tuple(exposure),
+            "exposure": floats(exposure),
             "edges": tuple(tuple(map(int, edge)) for edge in edges),
             "scaling_factor": scaling_factor,
         },
@@ -209,7 +204,7 @@ MODELS: tuple[Shipped, ...] = (
         _rows("Y", "N"),
         ("mcycle_gp-accel_gp",),
         constants=lambda data: {
-            f"{k}{part}": _tuple(data[name.format(part)])
+            f"{k}{part}": floats(data[name.format(part)])
             for k, name in (("X", "Xgp{}_1"), ("slambda", "slambda{}_1"))
             for part in ("", "_sigma")
         },
@@ -223,10 +218,10 @@ MODELS: tuple[Shipped, ...] = (
         _rows("Y", "N"),
         ("mcycle_splines-accel_splines",),
         constants=lambda data: {
-            "Xs": _tuple(data["Xs"]),
-            "Zs": _tuple(data["Zs_1_1"]),
-            "Xs_sigma": _tuple(data["Xs_sigma"]),
-            "Zs_sigma": _tuple(data["Zs_sigma_1_1"]),
+            "Xs": floats(data["Xs"]),
+            "Zs": floats(data["Zs_1_1"]),
+            "Xs_sigma": floats(data["Xs_sigma"]),
+            "Zs_sigma": floats(data["Zs_sigma_1_1"]),
         },
         design=("row",),
         response="Y",
@@ -246,7 +241,7 @@ MODELS: tuple[Shipped, ...] = (
         "insurance losses by cohort and development time",
         lambda data: {"cohort": index(data, "cohort_id"), "time": index(data, "t_idx"), "loss": array(data, "loss")},
         ("loss_curves-losscurve_sislob",),
-        constants=lambda data: {"premium": _tuple(data["premium"]), "times": _tuple(data["t_value"])},
+        constants=lambda data: {"premium": floats(data["premium"]), "times": floats(data["t_value"])},
         design=("cohort", "time"),
         response="loss",
     ),
@@ -257,10 +252,10 @@ MODELS: tuple[Shipped, ...] = (
         _rows("y", "T"),
         ("rstan_downloads-prophet",),
         constants=lambda data: {
-            "t": _tuple(data["t"]),
-            "t_change": _tuple(data["t_change"]),
-            "X": _tuple(data["X"]),
-            "scales": _tuple(data["sigmas"]),
+            "t": floats(data["t"]),
+            "t_change": floats(data["t_change"]),
+            "X": floats(data["X"]),
+            "scales": floats(data["sigmas"]),
             "tau": float(data["tau"]),
         },
         design=("row",),
@@ -273,7 +268,7 @@ MODELS: tuple[Shipped, ...] = (
         _areas,
         ("traffic_accident_nyc-bym2_offset_only",),
         constants=lambda data: {
-            "exposure": _tuple(data["E"]),
+            "exposure": floats(data["E"]),
             "edges": tuple(zip(map(int, data["node1"]), map(int, data["node2"]), strict=True)),
             "scaling_factor": float(data["scaling_factor"]),
         },

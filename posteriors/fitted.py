@@ -144,19 +144,20 @@ def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None
     return fitted(name, model, records, run, **options)
 
 
-def is_built(database: Any, name: str) -> bool:
-    """Whether the cache holds the default run of a posterior of posteriordb."""
+def built_file(database: Any, name: str) -> Path | None:
+    """The cache's file of the default run of a posterior of posteriordb, None where it holds none."""
     from bayesrecon.posteriors.cache import cache_folder, cache_path
     from bayesrecon.posteriors.database import posterior_info
     from bayesrecon.posteriors.nuts import check_records
 
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
-        return False  # without a look at the program, which takes a second
+        return None  # without a look at the program, which takes a second
     try:
         name, model, records = _inputs(database, posterior_info(database, name))
     except BayesreconError:  # no data in this copy
-        return False
-    return cache_path(name, model, check_records(model, records), asdict(run_for(model))).is_file()
+        return None
+    path = cache_path(name, model, check_records(model, records), asdict(run_for(model)))
+    return path if path.is_file() else None
 
 
 def _inputs(database: Any, info: dict[str, Any]) -> tuple[str, Model, Records]:

@@ -1,11 +1,11 @@
-"""Mixtures and regressions on public bases: the published programs' densities by SciPy."""
+"""Mixtures, regressions on public bases and paths in time: the published programs' densities by SciPy."""
 
 import numpy as np
 import pytest
 from densities import check_density
-from scipy import stats
+from scipy import special, stats
 
-from bayesrecon.models import load, mixtures, smooth
+from bayesrecon.models import load, mixtures, smooth, trends
 
 N = stats.norm.logpdf
 RNG = np.random.default_rng(5)
@@ -118,7 +118,69 @@ def bym2(p, z):
     return {}, density + stats.poisson.logpmf(z["y"], rate[z["area"] - 1]).sum(), 0.0
 
 
+INPUTS = {"u": table(8, 2), "states": 3}
+
+
+def iohmm(p, z):
+    """The forward algorithm of the published program, state by state and step by step."""
+    order = np.argsort(z["step"])
+    u, y, states = np.array(INPUTS["u"]), z["y"][order], 3
+    emission = N(y[:, None], u @ p["b"].T, p["sigma"])
+    moves = np.exp(u @ p["w"].T)
+    moves = np.log(moves / moves.sum(axis=1, keepdims=True))
+    alpha = np.log(p["pi1"]) + emission[0]
+    for t in range(1, len(y)):
+        alpha = np.array([special.logsumexp(alpha + moves[t]) + emission[t, j] for j in range(states)])
+    prior = N(p["w"], 0, 5).sum() + N(p["b"], 0, 5).sum() + N(p["sigma"], 0, 3).sum()
+    return {}, prior + special.logsumexp(alpha), 0.0
+
+
+VOTES = {"regions": (1, 2, 2, 3), "years": 5, "observed": 4}
+
+
+def votes(p, z):
+    region, t = np.array(VOTES["regions"]) - 1, np.arange(5.0)
+    variance = 17 * p["prop_var"] * p["tot_var"]
+
+    def process(unit, long, short):
+        covariance = 1e-6 * np.eye(5)
+        for kind, v in (("long", long), ("short", short)):
+            length = p[f"length_GP_{unit}_{kind}"]
+            covariance += v * np.exp(-((t[:, None] - t) ** 2) / (2 * length**2))
+        return np.linalg.cholesky(covariance) @ p[f"GP_{unit}_std"]
+
+    by_region, by_state = process("region", *variance[[12, 14]]), process("state", *variance[[13, 15]])
+    s, year = z["state"] - 1, z["year"] - 1
+    r = region[s]
+    mean = p["mu"] + np.sqrt(variance[0]) * p["year_std"][year] + np.sqrt(variance[2 + r]) * p["state_std"][s]
+    mean += np.sqrt(variance[1]) * p["region_std"][r] + by_region[year, r] + by_state[year, s]
+    density = N(z["y"], mean, np.sqrt(variance[16])).sum() + N(p["mu"], 0.5, 0.5)
+    density += stats.gamma.logpdf(p["tot_var"], 3, scale=1 / 3) + np.log(p["prop_var"]).sum()
+    density += sum(N(p[k]).sum() for k in ("GP_region_std", "GP_state_std", "year_std", "state_std", "region_std"))
+    for kind, scale in (("long", 8), ("short", 3)):
+        density += stats.weibull_min.logpdf(
+            [p[f"length_GP_{u}_{kind}"] for u in ("region", "state")], 30, 0, scale
+        ).sum()
+    return {}, density, 0.0
+
+
+MONTHS = {"x": tuple(RNG.normal(size=24)), "w": (0.0,) * 14 + (1.0,) * 10, "low": 5.0, "high": 8.0}
+
+
+def months(p, z):
+    seasonal, mu, sigma = p["seasonal"], p["mu"], p["sigma"]
+    mean = mu + p["beta"] * np.array(MONTHS["x"]) + p["lambda"] * np.array(MONTHS["w"]) + seasonal
+    at = z["month"] - 1
+    density = N(z["y"], mean[at], sigma[2]).sum() + stats.t.logpdf(sigma, 4).sum()
+    density += sum(N(seasonal[t], -seasonal[t - 11 : t].sum(), sigma[0]) for t in range(11, 24))
+    density += sum(N(mu[t], mu[t - 1], sigma[1]) for t in range(1, 24))
+    return {}, density, 0.0
+
+
 ORACLES = {
+    "iohmm_reg": (iohmm, INPUTS),
+    "hierarchical_gp": (votes, VOTES),
+    "state_space_stochastic_level_stochastic_seasonal": (months, MONTHS),
     "low_dim_gauss_mix": (two_components(True), {}),
     "low_dim_gauss_mix_collapse": (two_components(False), {}),
     "normal_mixture": (normal_mixture, {}),
@@ -143,4 +205,4 @@ def test_density_of_the_published_program_and_map_of_its_draws(name):
 
 
 def test_every_model_of_these_families_has_an_oracle():
-    assert {e.name for family in (mixtures, smooth) for e in family.MODELS} == set(ORACLES)
+    assert {e.name for family in (mixtures, smooth, trends) for e in family.MODELS} == set(ORACLES)

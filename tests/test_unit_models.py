@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from densities import check_density
 from scipy import stats
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logsumexp
 
 from bayesrecon.models import find, load
 from bayesrecon.posteriors.database import posterior_info, read_data
@@ -239,6 +239,12 @@ def shocked(y, log_p):
     return np.log(np.where(y == 1, np.exp(log_p), 1 - np.exp(log_p))).sum()
 
 
+def survey(p, z):
+    sizes = np.arange(1, 31)[:, None]
+    prior = np.log(1 / 30) * len(z["k"])
+    return {}, prior + sum(logsumexp(stats.binom.logpmf(k, sizes, p["theta"]).sum(axis=1)) for k in z["k"]), 0.0
+
+
 def dogs(p, z):
     eta = p["beta"][0] + p["beta"][1] * z["avoid"] + p["beta"][2] * z["shock"]
     return {}, N(p["beta"], 0, 100).sum() + bernoulli(z["y"], eta), 0.0
@@ -312,6 +318,7 @@ ORACLES = {
     "GLMM1_model": (glmm1, {"sites": 5}),
     "GLMM_Poisson_model": (glmm_poisson, {"occasions": 6}),
     "election88_full": (election, {"state": 6, "region_full": 3}),
+    "Survey_model": (survey, {"nmax": 30, "surveys": 3}),
     "dogs": (dogs, {}),
     "dogs_log": (dogs_log, {}),
     "dogs_hierarchical": (dogs_hierarchical, {}),
