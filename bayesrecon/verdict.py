@@ -88,15 +88,19 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     truth = {k: np.asarray(v) for k, v in data.items()}
     count = len(next(iter(truth.values())))
     series = count == 1 and any(v.ndim > 1 for v in truth.values())
-    most = _SERIES_DRAWS if series else release.size
-    if not program.design and any(len(f.domain.levels) > _MANY_GROUPS for f in release.model.fields.values()):
-        most = _GROUP_DRAWS
+    unit = _unit(truth, program.design)
+    alone = bool(unit) and all(v.ndim == 1 for v in truth.values()) and count <= _MOST_ROWS
+    alone = alone and any(k not in program.design for k in truth)
+    many = any(len(f.domain.levels) > _MANY_GROUPS for f in release.model.fields.values())
+    most = _SERIES_DRAWS if series else _GROUP_DRAWS if many and not alone else release.size
     release = release.take(np.arange(0, release.size, max(1, release.size // most)))
     began = time.perf_counter()
     if series:
         attack, found = "series", _series(release, truth, progress)
+    elif alone:
+        attack, found = "records", _records(release, truth, program.design, unit, progress)
     else:
-        attack, found = _attack(release, truth, program.design, count, progress)
+        attack, found = _totals(release, truth, program.design, unit, progress)
     return Verdict(
         posterior=posterior,
         records=count,
@@ -109,14 +113,9 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     )
 
 
-def _attack(
-    release: Release, truth: Records, design: Sequence[str], count: int, progress: Any
+def _totals(
+    release: Release, truth: Records, design: Sequence[str], unit: Sequence[str], progress: Any
 ) -> tuple[str, dict[str, str]]:
-    unknown = [k for k in truth if k not in design]
-    scalar = all(truth[k].ndim == 1 for k in truth)
-    unit = _unit(truth, design)
-    if design and unit and scalar and unknown and count <= _MOST_ROWS:
-        return "records", _records(release, truth, design, unit, progress)
     fields = release.model.fields
     groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS]
     if groups and not unit and set(design) <= set(groups):
@@ -146,19 +145,22 @@ def _records(
     said, error, expected, naive = [], [], [], []
     scores = score_records(table, truth)
     for name, score in scores.items():
-        column = table[name]
+        column, shown = table[name], np.isfinite(table[name].estimate)
         if "exact" in score:
             said.append(f"{name}: {score['exact']:.1%} exact")
             naive.append(f"{score['naive_exact']:.1%}" if "naive_exact" in score else "")
-        elif "rmse" in score:
-            said.append(f"{name}: {score['determined']:.0%} determined")
+        elif shown.any():
+            near = _nearer(column, score)
+            said.append(f"{name}: {shown.mean():.0%} determined, {near.mean():.0%} nearer than the guess")
             naive.append(f"RMSE {score['naive_rmse']:.3g}" if "naive_rmse" in score else "")
+            shown = near if near.any() else shown
         else:
             said.append(f"{name}: none determined")
-        if "rmse" in score:
-            error.append(f"RMSE {score['rmse']:.3g}")
-            expected.append(f"{np.sqrt(np.nanmean(column.se**2)):.3g}")
-    exact = min((s.get("exact", _sharper(table[k], s)) for k, s in scores.items()), default=0.0)
+        if shown.any():
+            off = column.estimate[shown] - np.asarray(truth[name], float)[shown]
+            error.append(f"RMSE {np.sqrt(np.mean(off**2)):.3g}")
+            expected.append(f"{np.sqrt(np.mean(column.se[shown] ** 2)):.3g}")
+    exact = min((s.get("exact", float(_nearer(table[k], s).mean())) for k, s in scores.items()), default=0.0)
     guessed = max((s.get("naive_exact", 0.0) for s in scores.values()), default=0.0)
     # Of the records that the posterior mean does not show to anyone.
     gained = (exact - guessed) / (1 - guessed) if guessed < 1 else 0.0
@@ -176,9 +178,9 @@ def _records(
     }
 
 
-def _sharper(column: Any, score: dict[str, float]) -> float:
-    """Share of the records whose stated error is below the error of the posterior-mean guess."""
-    return float((np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)).mean())
+def _nearer(column: Any, score: dict[str, float]) -> np.ndarray:
+    """Records whose stated error is below the error of the posterior-mean guess."""
+    return np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)
 
 
 def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict[str, str] | None:
@@ -333,7 +335,7 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
     """
     from bayesrecon.models import shipped
     from bayesrecon.posteriors.database import has_reference_draws, open_database, posterior_names
-    from bayesrecon.posteriors.fitted import is_built
+    from bayesrecon.posteriors.fitted import built_file
 
     database = open_database()
     covered = {name for entry in shipped().values() for name in entry.posteriors}
@@ -341,7 +343,7 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
     ready = [
         name
         for name in names
-        if name in covered and (build or has_reference_draws(database, name) or is_built(database, name))
+        if name in covered and (build or has_reference_draws(database, name) or built_file(database, name))
     ]
     return ready, [name for name in names if name not in ready]
 

@@ -11,9 +11,12 @@ import argparse
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.database import open_database
+from bayesrecon.posteriors.fitted import built_file
 from bayesrecon.verdict import COLUMNS, Verdict, available, cells, verdict
 
 HERE = Path(__file__).resolve().parent
@@ -57,11 +60,22 @@ def run(name: str) -> None:
         print(name, error, flush=True)
     rows, reasons = read()  # now: another process may have written meanwhile
     if row:
-        rows[name] = row
-        reasons.pop(name, None)
+        for twin in same_draws(row):
+            rows[twin] = replace(row, posterior=twin)
+            reasons.pop(twin, None)
     else:
         reasons[name] = why
     write(rows, reasons)
+
+
+def same_draws(row: Verdict) -> list[str]:
+    """The row's posterior and those whose programs are one program written in two ways, which share its draws."""
+    if row.source == "reference":
+        return [row.posterior]
+    database, data = open_database(), row.posterior.rsplit("-", 1)[0]
+    alike = [name for name in available(build=True)[0] if name.rsplit("-", 1)[0] == data]
+    file = built_file(database, row.posterior)
+    return [n for n in alike if n == row.posterior or (file and built_file(database, n) == file)]
 
 
 def run_within(name: str, minutes: float) -> None:
