@@ -260,17 +260,19 @@ class Embedding:
             simulated: at many atoms of that law instead of the release's own. An estimator tuned with the noise of its
                 own draws favours the functions on which these happen to err, and is biased by it.
         """
-        theta, centre, precision = self._normal
-        weights = np.full(len(theta), 1 / len(theta))
-        if not simulated:
-            theta, weights = np.asarray(self.release.theta), self.weights
+        _, centre, precision = self._normal
         mean, square = self._sum(
             lambda metric, t, a: _normal_noise(
                 *self._static, metric, t, a, basis.records, basis.coefficients, centre, precision
             ),
-            self._in_blocks(theta, weights, self._chunk(basis.records), "noise", np.arange(len(theta)) / len(theta)),
+            self._noise_atoms(self._chunk(basis.records), simulated),
         )
         return square - np.outer(mean, mean)
+
+    def _noise_atoms(self, chunk: int, simulated: bool) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
+        theta = self._normal[0] if simulated else np.asarray(self.release.theta)
+        weights = np.full(len(theta), 1 / len(theta)) if simulated else self.weights
+        return self._in_blocks(theta, weights, chunk, "noise", np.arange(len(theta)) / len(theta))
 
     @cached_property
     def _normal(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from bayesrecon.knowledge import Knowledge, check_knowledge
 from bayesrecon.locate import locate
 from bayesrecon.score import prior_score
 from bayesrecon.solve import Fit, fit
+from bayesrecon.sparse import SparseEmbedding
 from bayesrecon.types import Release
 
 
@@ -78,7 +79,7 @@ def solve_release(
             f"unit={attacker.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
     view = in_coordinates(release, coordinates)
-    embedding = Embedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
+    embedding = SparseEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
     rng = generator(key)
     reference, rank = locate(embedding, attacker, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)

@@ -56,6 +56,7 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature:
     return value, phi, curvature.sum(axis=1)
 
 
+@partial(jax.jit, static_argnames=("model", "temperature"))
 def prior_score(model: Model, metric: Any, theta: Any, temperature: float) -> Any:
     """`Sigma^(1/2)' grad (log_prior + tau * log_det)` of a block of atoms, `(C, k)`."""
 
@@ -76,6 +77,42 @@ def scores(model: Model, metric: Any, theta: Any, records: Records, temperature:
 def gradients(model: Model, theta: Any, records: Records) -> Any:
     """`grad_theta l(theta, z)` of every record by one reverse sweep each, `(M, d)`."""
     return jax.vmap(jax.grad(model.log_lik), in_axes=(None, 0))(theta, records)
+
+
+@partial(jax.jit, static_argnames="model")
+def touches(model: Model, theta: Any, records: Records) -> Any:
+    """Whether a record's log likelihood depends on a coordinate of theta, `(d, M)`: that is, stops being a number when
+    the coordinate does."""
+
+    def without(i: Any) -> Any:
+        lost = theta.at[i].set(jnp.nan)
+        return jnp.isnan(jax.vmap(model.log_lik, in_axes=(None, 0))(lost, records))
+
+    return jax.lax.map(without, jnp.arange(len(theta)))
+
+
+@partial(jax.jit, static_argnames="model")
+def along_coordinates(
+    model: Model, theta: Any, records: Records, directions: Any, pairs: Any, share: Any
+) -> tuple[Any, Any, Any]:
+    """Log likelihoods `(C, M)`, their derivatives along directions `(q, d)`, `(q, C, M)`, and the sum of the mixed
+    second ones of `pairs (P, 2)` of directions, each times its `share (P, M)`, `(C, M)`."""
+
+    def logs(t: Any) -> Any:
+        return jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
+
+    def first(t: Any, v: Any) -> Any:
+        return jax.jvp(logs, (t,), (v,))[1]
+
+    def add(total: Any, term: Any) -> tuple[Any, None]:
+        v, w, s = term
+        mixed = jax.vmap(lambda t: jax.jvp(lambda u: first(u, v), (t,), (w,))[1])(theta)
+        return total + s * mixed, None
+
+    value = jax.vmap(logs)(theta)
+    slopes = jax.lax.map(lambda v: jax.vmap(first, in_axes=(0, None))(theta, v), directions)
+    total, _ = jax.lax.scan(add, jnp.zeros_like(value), (directions[pairs[:, 0]], directions[pairs[:, 1]], share))
+    return value, slopes, total
 
 
 @partial(jax.jit, static_argnames="model")

@@ -97,6 +97,7 @@ def _build(path: Path, name: str, model: Model, records: Records, run: Run, say:
         warmup=run.warmup,
         thinning=run.thinning,
         target_accept=run.target_accept,
+        progress=sys.stderr.isatty(),
         name=name,
     )
     seconds = time.perf_counter() - start

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesrecon.score import Pairs, feature_gradients
+from bayesrecon.sparse import colours_of
 from bayesrecon.types import Model
 
 _SHARED = 0.5  # a coordinate touched by more than this share of the rows is shared by them
@@ -81,19 +82,9 @@ def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs
         own = np.flatnonzero(group.ravel() == g)
         values, vectors = np.linalg.eigh(precision[np.ix_(own, own)])
         basis[np.ix_(own, used[own])] = (vectors / np.sqrt(values)).T * scale[used[own]]
-    colour = _colours(touched)
+    colour = colours_of(touched)
     index = np.full((count, colour.max() + 1), _NONE)
     row, column = np.nonzero(touched)
     index[row, colour[column]] = column
     colours = np.stack([basis[colour == c].sum(axis=0) for c in range(index.shape[1])])
     return Slots(basis, index, colours, left_out)
-
-
-def _colours(touched: np.ndarray) -> np.ndarray:
-    """A colour per coordinate, `(k,)`, no two of one colour touched by the same row (greedily, the busiest first)."""
-    together = touched.T.astype(np.float32) @ touched.astype(np.float32) > 0
-    colour = np.full(len(together), -1)
-    for i in np.argsort(-together.sum(axis=0), kind="stable"):
-        taken = set(colour[together[i]].tolist())
-        colour[i] = next(c for c in range(len(together)) if c not in taken)
-    return colour

@@ -1,0 +1,125 @@
+"""Passes that cost what records touch: the same numbers as dense ones."""
+
+from dataclasses import fields
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+
+from bayesrecon.anchors import Reference
+from bayesrecon.coordinates import fold_factors, in_coordinates, metric_factor
+from bayesrecon.embedding import Embedding, Moments
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_draws
+from bayesrecon.precision import x64
+from bayesrecon.solve import find_basis
+from bayesrecon.sparse import SparseEmbedding
+
+GROUPS = 30
+
+
+def grouped(rectified):
+    def program(group, x, y):
+        mu, tau = numpyro.sample("mu", dist.Normal(0, 5)), numpyro.sample("tau", dist.HalfNormal(2))
+        own = numpyro.sample("own", dist.Normal(0, 1).expand((GROUPS,)).to_event(1))[group]
+        sigma = numpyro.sample("sigma", dist.HalfNormal(2))
+        with numpyro.plate("records", y.shape[0]):
+            mean = mu + tau * (jnp.where(own > 0, own, 0.0) if rectified else own)
+            numpyro.sample("y", dist.Normal(mean + x, sigma), obs=y)
+
+    return from_numpyro(program, {"group": (), "x": (), "y": ()}, domain={"group": list(range(GROUPS))})
+
+
+def release(seed=0, rectified=False):
+    rng = np.random.default_rng(seed)
+    draws = {"mu": rng.normal(size=(2, 300)), "tau": rng.gamma(9.0, 0.1, (2, 300))}
+    draws |= {"own": rng.normal(1, 0.7, (2, 300, GROUPS)), "sigma": rng.gamma(9.0, 0.1, (2, 300))}
+    found = from_draws(draws, grouped(rectified))
+    with x64():
+        return in_coordinates(found, "unconstrained")
+
+
+@pytest.fixture(scope="module")
+def both():
+    """A dense and a sparse embedding of one release, and a basis."""
+    given = release()
+    with x64():
+        args = given, metric_factor(given, None), None, fold_factors(given, None)
+        dense, sparse = Embedding(*args), SparseEmbedding(*args)
+        reference = Reference(given.model.fields).recentred({"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 2.0})
+        basis = find_basis(dense, reference, np.random.default_rng(1))[1]
+        return dense, sparse, basis, reference.draw(np.random.default_rng(2), 70)
+
+
+def same(one, other):
+    return np.allclose(one, other, rtol=1e-7, atol=1e-9 * np.abs(one).max())
+
+
+def test_a_record_touches_its_own_group_and_what_all_share(both):
+    _, sparse, basis, _ = both
+    assert sparse.folds is not None
+    with x64():
+        touched = sparse._touched(basis.records)
+    named = np.array(sparse.release.model.coordinates)[touched.index]
+    group = [next(name for name in column if name.startswith("own")) for column in named.T]
+    assert group == [f"own[{g + 1}]" for g in basis.records["group"]]
+    assert {name for name in named.ravel() if not name.startswith("own")} == {"mu", "tau", "sigma"}
+
+
+@pytest.mark.parametrize("atoms", [None, np.arange(5, 600, 7)])
+def test_moments_and_cross(both, atoms):
+    dense, sparse, basis, probes = both
+    with x64():
+        one, other = (e.moments(basis, atoms) for e in (dense, sparse))
+        assert not np.array_equal(one.gram, other.gram)  # added up in another way
+        assert all(same(getattr(one, f.name), getattr(other, f.name)) for f in fields(Moments))
+        assert same(*(e.cross(basis, probes, atoms) for e in (dense, sparse)))
+
+
+def test_records_over_many_orders_of_magnitude_are_summed_densely(both, monkeypatch):
+    """There a kernel of combinations of records would lose too many digits."""
+    dense, sparse, *_ = both
+    with x64():
+        basis = find_basis(dense, Reference(dense.release.model.fields), np.random.default_rng(1))[1]
+        one, other = (e.moments(basis).gram for e in (dense, sparse))
+        assert np.array_equal(one, other)
+        monkeypatch.setattr("bayesrecon.sparse._CONDITION", np.inf)
+        assert not np.array_equal(one, sparse.moments(basis).gram)
+
+
+def test_noise_and_influence(both):
+    dense, sparse, basis, _ = both
+    rng = np.random.default_rng(3)
+    y, b = rng.normal(size=basis.size), rng.normal(size=(basis.size, 4))
+    with x64():
+        assert same(*(e.noise(basis, y) for e in (dense, sparse)))
+        for simulated in (False, True):
+            assert same(*(e.normal_noise(basis, simulated=simulated) for e in (dense, sparse)))
+        for one, other in zip(*(e.influence(basis, y, b) for e in (dense, sparse)), strict=True):
+            assert same(one, other)
+
+
+def test_what_hides_a_missing_parameter_is_found_by_its_slope():
+    """A comparison swallows what is not a number; the slope shows the dependence all the same."""
+    given = release(rectified=True)
+    with x64():
+        sparse = SparseEmbedding(given, metric_factor(given, None))
+        touched = sparse._touched({"group": np.arange(GROUPS), "x": np.zeros(GROUPS), "y": np.ones(GROUPS)})
+    named = np.array(given.model.coordinates)[touched.index]
+    shown = [f"own[{g + 1}]" in column for g, column in enumerate(named.T)]
+    assert np.mean(shown) == 1
+
+
+def test_records_that_touch_everything_are_left_dense():
+    def program(x, y):
+        b = numpyro.sample("b", dist.Normal(0, 1).expand((6,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(x @ b, 1.0), obs=y)
+
+    rng = np.random.default_rng(0)
+    given = from_draws({"b": rng.normal(size=(1, 200, 6))}, from_numpyro(program, {"x": (6,), "y": ()}))
+    with x64():
+        sparse = SparseEmbedding(in_coordinates(given, "unconstrained"), np.eye(6))
+        assert sparse._touched({"x": rng.normal(size=(9, 6)), "y": np.zeros(9)}) is None
