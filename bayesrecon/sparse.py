@@ -21,6 +21,7 @@ from bayesrecon.types import Records
 
 _NONE = -1  # the record has no coordinate of this colour
 _LOOKED_AT = 3  # atoms at which gradients are looked at for coordinates that are touched
+_LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
 _CONDITION = 1e4  # of the records, from which the kernel of combinations of them loses too many digits
 
 
@@ -61,6 +62,7 @@ class _Block:
 
     theta: np.ndarray
     weights: np.ndarray
+    metric: np.ndarray
     sigma: np.ndarray
     value: np.ndarray
     slopes: np.ndarray
@@ -70,6 +72,18 @@ class _Block:
 @dataclass(frozen=True)
 class SparseEmbedding(Embedding):
     """`Embedding` with passes that cost what records touch, where that is little."""
+
+    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        entries = len(atoms) * self.metric.size * len(next(iter(records.values()))) // len(self.metric)
+        touched = self._touched(records) if entries >= _LARGE else None
+        if touched is None:
+            return super().scores(records, atoms)
+        found = []
+        for block in self._sweeps(touched, self._atoms(self._chunk(records), None, atoms), second=False):
+            slopes = block.slopes * np.sqrt(block.weights)[:, None]
+            phi = sum(s[:, None] * block.metric.T[:, i] for i, s in zip(touched.index, slopes, strict=True))
+            found.append(np.reshape(phi, (-1, touched.size)))
+        return np.concatenate(found)
 
     def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel") -> Moments:
         touched = self._touched(basis.records)
@@ -161,7 +175,7 @@ class SparseEmbedding(Embedding):
                 row += sigma[touched.index[i], touched.index[j]] * (1 if i == j else 2)
             sweep = along_coordinates(self.release.model, theta, touched.records, touched.colours, pairs, share)
             value, slopes, lap = map(np.asarray, sweep)
-            yield _Block(theta[:n], weights[:n], sigma, value[:n], slopes[:, :n], lap[:n])
+            yield _Block(theta[:n], weights[:n], metric, sigma, value[:n], slopes[:, :n], lap[:n])
 
     def _prior(self, theta: np.ndarray) -> np.ndarray:
         return np.asarray(prior_score(self.release.model, np.eye(theta.shape[1]), theta, self.temperature))

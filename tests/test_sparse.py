@@ -68,6 +68,13 @@ def test_a_record_touches_its_own_group_and_what_all_share(both):
     assert {name for name in named.ravel() if not name.startswith("own")} == {"mu", "tau", "sigma"}
 
 
+def test_scores(both, monkeypatch):
+    dense, sparse, _, probes = both
+    monkeypatch.setattr("bayesrecon.sparse._LARGE", 0)
+    with x64():
+        assert same(*(e.scores(probes, np.arange(0, 600, 50)) for e in (dense, sparse)))
+
+
 @pytest.mark.parametrize("atoms", [None, np.arange(5, 600, 7)])
 def test_moments_and_cross(both, atoms):
     dense, sparse, basis, probes = both
