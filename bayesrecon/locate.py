@@ -136,7 +136,8 @@ def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, atta
             ratio = float(np.clip(np.sqrt(spread), 0.03, _FARTHEST)) if spread > 0 else 1.0
             mean[c.field][c.index] = c.centre + c.scale * shift
             sd[c.field][c.index] = c.scale * ratio
-            moved = max(moved, abs(shift) / max(ratio, 1.0), abs(np.log(ratio)))
+            if attacker.fields[c.field].domain.kind != "levels":  # those are drawn evenly, wherever they lie
+                moved = max(moved, abs(shift) / max(ratio, 1.0), abs(np.log(ratio)))
         reference = reference.recentred(mean, sd)
         if moved < 0.3:
             break

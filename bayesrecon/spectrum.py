@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 _GAP = 1e3
 _ROUNDING = 1e-9
 _FLAT = 30.0
+_NOTHING = 1e-15  # rounding of the largest singular value
 _SMALLEST = 1e-10
 # One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
 _TRAINED = 1e-6
@@ -67,9 +68,9 @@ def _decompose(scores: np.ndarray, finite: bool, trained: bool) -> tuple[Spectru
     singular = scipy.linalg.svdvals(triangle)
     # Fewer rows than records bound the rank as well.
     singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]
-    drop = singular[:-1] / np.maximum(singular[1:], 1e-15)
+    drop = singular[:-1] / np.maximum(singular[1:], _NOTHING)
     middle = singular[(np.arange(1, len(singular)) + len(singular)) // 2]
-    drop[(singular[1:] > _ROUNDING) | (singular[1:] > _FLAT * middle)] = 1.0
+    drop[(singular[1:] > _ROUNDING) | (singular[1:] > np.maximum(_FLAT * middle, _NOTHING))] = 1.0
     gap = bool(finite and drop.size and drop.max() >= _GAP)
     rank = int(drop.argmax()) + 1 if gap else int((singular > (_TRAINED if trained else _SMALLEST)).sum())
     gap = gap or trained

@@ -19,6 +19,7 @@ from conjugate import (
 )
 
 import bayesrecon
+from bayesrecon import locate
 from bayesrecon.coordinates import metric_factor
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 from bayesrecon.embedding import Basis, Embedding
@@ -27,6 +28,7 @@ from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
 from bayesrecon.posteriors.database import read_data
 from bayesrecon.precision import x64
+from bayesrecon.solve import fit
 from bayesrecon.statistics import Component, moments
 
 
@@ -286,6 +288,23 @@ def test_data_far_from_the_first_records_are_found_whatever_the_seed(database):
     found = [bayesrecon.recover(release, key=key)["n"] for key in range(12)]
     assert abs(found[0].estimate - 62) < 4 * found[0].se
     assert np.ptp([n.estimate for n in found]) < 1e-6
+
+
+def test_finitely_many_values_need_no_search(monkeypatch):
+    """Their generic records are the same wherever the data lie."""
+
+    def program(group, y):
+        b = numpyro.sample("b", dist.Normal(0, 1).expand((4,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Bernoulli(logits=b[group]), obs=y)
+
+    passes = []
+    monkeypatch.setattr(locate, "fit", lambda *a, **k: passes.append(1) or fit(*a, **k))
+    model = from_numpyro(program, {"group": (), "y": ()}, domain={"group": [0, 1, 2, 3], "y": "binary"})
+    rng = np.random.default_rng(0)
+    draws = rng.normal([-2, -1, 0, 3], 0.3, (1, 1000, 4))
+    assert bayesrecon.recover(from_draws({"b": draws}, model)).gap
+    assert len(passes) == 1
 
 
 def test_raw_second_moments_stand_in_for_invisible_variances(database):
