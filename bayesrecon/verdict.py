@@ -19,7 +19,6 @@ _DIVERGED = re.compile("NUTS did not converge")
 _OFF = 4.0  # stated errors from which a number is off
 _SHOWN = 0.9  # visibility from which an average of a series is stated
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
-_MANY_GROUPS, _GROUP_DRAWS = 200, 2_500  # groups from which fewer draws have to do, and how many
 _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "mean": lambda k, z: z[k].mean(),
     "mean square": lambda k, z: (z[k] ** 2).mean(),
@@ -91,9 +90,8 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     unit = _unit(truth, program.design)
     alone = bool(unit) and all(v.ndim == 1 for v in truth.values()) and count <= _MOST_ROWS
     alone = alone and any(k not in program.design for k in truth)
-    many = any(len(f.domain.levels) > _MANY_GROUPS for f in release.model.fields.values())
-    most = _SERIES_DRAWS if series else _GROUP_DRAWS if many and not alone else release.size
-    release = release.take(np.arange(0, release.size, max(1, release.size // most)))
+    if series:
+        release = release.take(np.arange(0, release.size, max(1, release.size // _SERIES_DRAWS)))
     began = time.perf_counter()
     if series:
         attack, found = "series", _series(release, truth, progress)
