@@ -13,6 +13,7 @@ from bayesrecon.spectrum import Spectrum, decompose
 from bayesrecon.types import PseudoData, Records
 
 _SMALLEST_POOL, _PROBES = 64, 512
+_ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
@@ -111,14 +112,15 @@ def find_basis(
     levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
     # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
     groups = _PER_LEVEL * max(levels, default=0)
-    # Once the rank is known, fewer will do as long as they show all of it.
-    pool = max(_SMALLEST_POOL, expected + expected // 4 + 16 if expected else groups)
+    # Once the rank is known, fewer will do as long as they show all of it, in every group.
+    spare = expected if groups else expected // 4
+    pool = max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
     largest = max(reference.most, groups)
     if trained:  # never more features than equations
         largest = max(largest, available + available // 4 + 16)
     while True:
         records = reference.draw(rng, pool)
-        few = embedding.thinned(pool)
+        few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
         columns = embedding.scores(records, few)
         spectrum, pivots, coefficients = decompose(columns, finite, trained)
         if not trained and available < _EQUATIONS * spectrum.rank:
