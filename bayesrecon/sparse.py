@@ -20,7 +20,7 @@ from bayesrecon.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.types import Records
 
 _NONE = -1  # the record has no coordinate of this colour
-_LOOKED_AT = 3  # atoms at which gradients are looked at for coordinates that are touched
+_LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched
 _LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
 _CONDITION = 1e4  # of the records, from which the kernel of combinations of them loses too many digits
 
