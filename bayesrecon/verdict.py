@@ -88,8 +88,8 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     count = len(next(iter(truth.values())))
     series = count == 1 and any(v.ndim > 1 for v in truth.values())
     unit = _unit(truth, program.design)
-    alone = bool(unit) and all(v.ndim == 1 for v in truth.values()) and count <= _MOST_ROWS
-    alone = alone and any(k not in program.design for k in truth)
+    private = [v for k, v in truth.items() if k not in program.design]
+    alone = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and count <= _MOST_ROWS
     if series:
         release = release.take(np.arange(0, release.size, max(1, release.size // _SERIES_DRAWS)))
     began = time.perf_counter()
