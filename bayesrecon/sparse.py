@@ -20,6 +20,7 @@ from bayesrecon.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.types import Records
 
 _NONE = -1  # the record has no coordinate of this colour
+_FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched
 _LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
 _CONDITION = 1e4  # of the records, from which the kernel of combinations of them loses too many digits
@@ -107,7 +108,8 @@ class SparseEmbedding(Embedding):
         return Moments(a.T @ gram @ a, a.T @ target, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
-        anchors, others = self._touched(basis.records), self._touched(probes)
+        anchors = self._touched(basis.records)
+        others = None if anchors is None else self._touched(probes)
         if anchors is None or others is None:
             return super().cross(basis, probes, atoms)
         found, chunk = np.zeros((others.size, anchors.size)), min(_chunk(anchors), _chunk(others))
@@ -148,9 +150,9 @@ class SparseEmbedding(Embedding):
 
     def _touched(self, records: Records) -> Touched | None:
         """None where records touch so many parameters that dense products are cheaper."""
-        if not self.temperature:
-            return None
         model, theta = self.release.model, np.asarray(self.release.theta)
+        if not self.temperature or not _pays(_FEWEST, theta.shape[1]):
+            return None
         touched = np.asarray(touches(model, theta[0], records)).T
         if not _pays(touched.sum(axis=1).max(), theta.shape[1]):
             return None
