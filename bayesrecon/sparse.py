@@ -19,7 +19,7 @@ from bayesrecon.embedding import CHUNK, Basis, Embedding, Moments
 from bayesrecon.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.types import Records
 
-_NONE = -1  # the record has no coordinate of this colour
+NONE = -1  # the record has no coordinate of this colour
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched
 _LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
@@ -48,9 +48,7 @@ class Touched:
         """`sum_m slopes[a, t, m]` by coordinate, `(C, d)`, for `slopes (q, C, M)`."""
         found = np.zeros((slopes.shape[1], self.colours.shape[1]))
         for column, slope in zip(self.index, slopes, strict=True):
-            has = np.flatnonzero(column != _NONE)
-            into = scipy.sparse.csr_array((np.ones(len(has)), (column[has], has)), (found.shape[1], self.size))
-            found += (into @ slope.T).T
+            found += (scatter(column, found.shape[1]) @ slope.T).T
         return found
 
 
@@ -158,14 +156,10 @@ class SparseEmbedding(Embedding):
             return None
         for t in theta[np.linspace(0, len(theta) - 1, _LOOKED_AT).astype(int)]:
             touched = touched | (np.asarray(gradients(model, t, records)) != 0)
-        colour = colours_of(touched)
-        count = int(colour.max()) + 1
-        if not _pays(count, theta.shape[1]):
+        colour, index = coloured(touched)
+        if not _pays(len(index), theta.shape[1]):
             return None
-        index = np.full((count, len(touched)), _NONE)
-        row, column = np.nonzero(touched)
-        index[colour[column], row] = column
-        return Touched(records, index, (colour == np.arange(count)[:, None]).astype(float))
+        return Touched(records, index, (colour == np.arange(len(index))[:, None]).astype(float))
 
     def _sweeps(self, touched: Touched, blocks: Iterator[Any], second: bool = True) -> Iterator[_Block]:
         """Derivatives at the atoms of the blocks, second ones where wanted."""
@@ -203,8 +197,9 @@ class SparseEmbedding(Embedding):
         return square - np.outer(mean, mean)
 
 
-def colours_of(touched: np.ndarray) -> np.ndarray:
-    """A colour per coordinate, `(d,)`, no two of one colour touched by the same record (greedily, the busiest first).
+def coloured(touched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A colour per coordinate, `(d,)`, no two of one colour touched by the same record (greedily, the busiest first),
+    and the coordinate of every colour, `(q, M)`, -1 where a record has none.
 
     Args:
         touched: `(M, d)`.
@@ -214,7 +209,16 @@ def colours_of(touched: np.ndarray) -> np.ndarray:
     for i in np.argsort(-together.sum(axis=0), kind="stable"):
         taken = set(colour[together[i]].tolist())
         colour[i] = next(c for c in range(len(together)) if c not in taken)
-    return colour
+    index = np.full((colour.max() + 1, len(touched)), NONE)
+    row, column = np.nonzero(touched)
+    index[colour[column], row] = column
+    return colour, index
+
+
+def scatter(index: np.ndarray, size: int) -> Any:
+    """`(size, M)` ones where a record has the coordinate."""
+    rows = np.flatnonzero(index != NONE)
+    return scipy.sparse.csr_array((np.ones(len(rows)), (index[rows], rows)), (size, len(index)))
 
 
 def _pays(count: int, parameters: int) -> bool:

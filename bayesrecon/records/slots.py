@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesrecon.score import Pairs, feature_gradients
-from bayesrecon.sparse import colours_of
+from bayesrecon.sparse import NONE, coloured
 from bayesrecon.types import Model
 
 _SHARED = 0.5  # a coordinate touched by more than this share of the rows is shared by them
-_NONE = -1  # the row has no coordinate of this colour
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Slots:
         for a, column in enumerate(self.index.T):
             order = np.argsort(column, kind="stable")
             parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
-            found += [(a, np.sort(rows)) for rows in parts if column[rows[0]] != _NONE]
+            found += [(a, np.sort(rows)) for rows in parts if column[rows[0]] != NONE]
         return found
 
 
@@ -82,9 +81,6 @@ def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs
         own = np.flatnonzero(group.ravel() == g)
         values, vectors = np.linalg.eigh(precision[np.ix_(own, own)])
         basis[np.ix_(own, used[own])] = (vectors / np.sqrt(values)).T * scale[used[own]]
-    colour = colours_of(touched)
-    index = np.full((count, colour.max() + 1), _NONE)
-    row, column = np.nonzero(touched)
-    index[row, colour[column]] = column
-    colours = np.stack([basis[colour == c].sum(axis=0) for c in range(index.shape[1])])
-    return Slots(basis, index, colours, left_out)
+    colour, index = coloured(touched)
+    colours = np.stack([basis[colour == c].sum(axis=0) for c in range(len(index))])
+    return Slots(basis, np.ascontiguousarray(index.T), colours, left_out)

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import x64
 from bayesrecon.records.slots import Slots
 from bayesrecon.score import Pairs, base_scores, curvatures
+from bayesrecon.sparse import scatter
 from bayesrecon.types import Records, Release
 
 lapack: Any = scipy.linalg.lapack
@@ -81,7 +81,7 @@ class System:
         directions = self.solve(columns)
         found = np.empty((self.release.size, columns.shape[1]))
         at = 0
-        into = [_scatter(column, len(slots.basis)) for column in slots.index.T]
+        into = [scatter(column, len(slots.basis)) for column in slots.index.T]
         again = self.kept or _blocks(self.release, slots, self.base, self.pairs, "errors", progress)
         for d, lap, u, n in again:
             # Base and rows together: the score of the reconstructed posterior in the slots' coordinates.
@@ -125,12 +125,6 @@ def make_system(
         gram[np.ix_(rows, rows)] += part
     solution, visible, solve = _solve(gram, target)
     return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, kept)
-
-
-def _scatter(index: np.ndarray, size: int) -> Any:
-    """`(k, M)` ones where a row has a coordinate."""
-    rows = np.flatnonzero(index >= 0)
-    return scipy.sparse.csr_array((np.ones(len(rows)), (index[rows], rows)), (size, len(index)))
 
 
 def _blocks(
