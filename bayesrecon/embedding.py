@@ -13,9 +13,11 @@ last eigenvalues are. Memory is bounded by `CHUNK` doubles per block whatever th
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -33,6 +35,7 @@ _NORMAL = 2**14  # atoms of a normal law at which noise is simulated
 _ENTRIES = 32  # of a record, from which a block counts as larger: series are kept whole while they are differentiated
 
 Progress = Callable[[str, float], None]
+_AtomBlock = tuple[np.ndarray, np.ndarray, np.ndarray, int, int]
 
 
 @dataclass(frozen=True)
@@ -55,11 +58,19 @@ class Moments:
         gram: `(r, r)` kernel of the basis.
         target: `(r,)` embedding of the private data in the basis, `sum_n e_k(x_n)`.
         value: `(r, r)` value kernel of the basis.
+        parts: share, gram and target of successive parts of the atoms, weighted so that they add up to the whole.
     """
 
     gram: np.ndarray
     target: np.ndarray
     value: np.ndarray
+    parts: tuple[tuple[float, np.ndarray, np.ndarray], ...] = ()
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[tuple[float, np.ndarray, np.ndarray]], value: np.ndarray) -> "Moments":
+        """The sums over the parts."""
+        _, grams, targets = zip(*parts, strict=True)
+        return cls(reduce(np.add, grams), reduce(np.add, targets), value, tuple(parts))
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
@@ -210,7 +221,7 @@ class Embedding:
         blocks = [
             np.asarray(scores(model, metric, t, records, self.temperature))[: n * width]
             * np.repeat(np.sqrt(weights[:n]), width)[:, None]
-            for metric, t, weights, n in self._atoms(self._chunk(records), None, atoms)
+            for metric, t, weights, n, _ in self._atoms(self._chunk(records), None, atoms)
         ]
         return np.concatenate(blocks)
 
@@ -224,16 +235,24 @@ class Embedding:
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
 
-    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel") -> Moments:
-        """Gram matrix, target and value kernel of the basis; `atoms` are indices, all by default."""
+    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", parts: int = 1) -> Moments:
+        """Gram matrix, target and value kernel of the basis, and of `parts` parts of the atoms; `atoms` are indices,
+        all by default."""
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         first = np.asarray(self.release.theta)[:1]
         shift = _values(self.release.model, first, basis.records, basis.coefficients)[0]
-        gram, target, mean, square = self._sum(
-            lambda metric, t, a: _moments(*self._static, metric, t, a, basis.records, basis.coefficients, shift),
-            self._atoms(self._chunk(basis.records), label, atoms),
-        )
-        return Moments(gram, target, square - np.outer(mean, mean))
+        blocks = self._atoms(self._chunk(basis.records), label, atoms, parts)
+        found, mean, square = [], np.zeros(basis.size), np.zeros((basis.size, basis.size))
+        for _, part in groupby(blocks, key=itemgetter(4)):
+            gram, target = np.zeros_like(square), np.zeros_like(mean)
+            share = 0.0
+            for metric, t, a, *_ in part:
+                terms = _moments(*self._static, metric, t, a, basis.records, basis.coefficients, shift)
+                for total, term in zip((gram, target, mean, square), terms, strict=True):
+                    total += np.asarray(term)
+                share += a.sum()
+            found.append((share, gram, target))
+        return Moments.of_parts(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         """The basis functions at probe records, `e_k(z) = sum_m A_mk k(z_m, z)`, `(Q, r)`."""
@@ -269,7 +288,7 @@ class Embedding:
         )
         return square - np.outer(mean, mean)
 
-    def _noise_atoms(self, chunk: int, simulated: bool) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
+    def _noise_atoms(self, chunk: int, simulated: bool) -> Iterator[_AtomBlock]:
         theta = self._normal[0] if simulated else np.asarray(self.release.theta)
         weights = np.full(len(theta), 1 / len(theta)) if simulated else self.weights
         return self._in_blocks(theta, weights, chunk, "noise", np.arange(len(theta)) / len(theta))
@@ -290,7 +309,7 @@ class Embedding:
         temperature 0."""
         weights, directions = basis.coefficients @ y, basis.coefficients @ b
         rows, fitted = [], [np.zeros((0, len(self.metric)))]
-        for metric, block, _, n in self._atoms(self._chunk(basis.records), "errors"):
+        for metric, block, _, n, _ in self._atoms(self._chunk(basis.records), "errors"):
             r, s = _residuals(*self._static, metric, block, basis.records, weights, directions)
             rows.append(np.asarray(r)[:n])
             if self.temperature:
@@ -300,7 +319,7 @@ class Embedding:
     @staticmethod
     def _sum(part: Callable[[Any, Any, Any], tuple[Any, ...]], blocks: Iterator[Any]) -> tuple[np.ndarray, ...]:
         total: list[np.ndarray] = []
-        for metric, theta, weights, _ in blocks:
+        for metric, theta, weights, *_ in blocks:
             terms = [np.asarray(x) for x in part(metric, theta, weights)]
             total = terms if not total else [s + x for s, x in zip(total, terms, strict=True)]
         return tuple(total)
@@ -317,25 +336,28 @@ class Embedding:
         return 2 ** int(np.clip(np.log2(CHUNK / width), 0, 11))
 
     def _atoms(
-        self, chunk: int, label: str | None, atoms: np.ndarray | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
+        self, chunk: int, label: str | None, atoms: np.ndarray | None = None, parts: int = 1
+    ) -> Iterator[_AtomBlock]:
         theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
         place = np.arange(len(theta)) / len(theta)
         if atoms is not None:
             theta, weights, place = theta[atoms], weights[atoms] / weights[atoms].sum(), place[atoms]
-        return self._in_blocks(theta, weights, chunk, label, place)
+        return self._in_blocks(theta, weights, chunk, label, place, parts)
 
     def _in_blocks(
-        self, theta: np.ndarray, weights: np.ndarray, chunk: int, label: str | None, place: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
-        """Metric, atoms, weights and their number, block by block; `place` in [0, 1), increasing, tells the fold."""
+        self, theta: np.ndarray, weights: np.ndarray, chunk: int, label: str | None, place: np.ndarray, parts: int = 1
+    ) -> Iterator[_AtomBlock]:
+        """Metric, atoms, weights and their number, block by block, and the part that a block belongs to; `place` in
+        [0, 1), increasing, tells fold and part."""
         factors = self.metric[None] if self.folds is None else self.folds
-        edges = np.searchsorted(place, np.arange(len(factors) + 1) / len(factors))
+        whole = np.lcm(len(factors), parts)
+        edges = np.searchsorted(place, np.arange(whole + 1) / whole)
         chunk = min(chunk, _power_of_two(int(np.diff(edges).max())))
         done = 0
-        for metric, start, end in zip(factors, edges[:-1], edges[1:], strict=True):
+        for i, (start, end) in enumerate(pairwise(edges)):
+            metric, part = factors[i * len(factors) // whole], i * parts // whole
             for block in _blocks(theta[start:end], weights[start:end], chunk):
-                yield metric, *block
+                yield metric, *block, part
                 done += block[2]
                 if self.progress is not None and label is not None:
                     self.progress(label, done / len(theta))

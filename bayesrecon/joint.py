@@ -49,10 +49,11 @@ class JointEmbedding:
         chosen = zip(self._shares, self.parts, self._split(atoms), strict=True)
         return np.concatenate([np.sqrt(s) * p.scores(records, a) for s, p, a in chosen])
 
-    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel") -> Moments:
-        """Gram matrix, target and value kernel of the basis under all releases."""
-        found = [p.moments(basis, a, label) for p, a in zip(self.parts, self._split(atoms), strict=True)]
-        return Moments(*(self._sum([getattr(m, name) for m in found]) for name in ("gram", "target", "value")))
+    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", parts: int = 1) -> Moments:
+        """Gram matrix, target and value kernel of the basis under all releases, and of parts of each release."""
+        found = [p.moments(basis, a, label, parts) for p, a in zip(self.parts, self._split(atoms), strict=True)]
+        summed = [(s * a, s * g, s * t) for s, m in zip(self._shares, found, strict=True) for a, g, t in m.parts]
+        return Moments.of_parts(summed, self._sum([m.value for m in found]))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         """The basis functions at probe records, `(Q, r)`."""

@@ -10,6 +10,8 @@ posterior. Coordinates that no record touches together share a sweep (Curtis, Po
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -54,11 +56,12 @@ class Touched:
 
 @dataclass(frozen=True)
 class _Block:
-    """One block of atoms with the derivatives of the records' log likelihoods there.
+    """One block of atoms, of a part of them, with the derivatives of the records' log likelihoods there.
 
     `value (C, M)`, `slopes (q, C, M)` along the colours, and `lap (C, M) = tr(Sigma Hess l)` where it was wanted.
     """
 
+    part: int
     theta: np.ndarray
     weights: np.ndarray
     metric: np.ndarray
@@ -84,26 +87,32 @@ class SparseEmbedding(Embedding):
             found.append(np.reshape(phi, (-1, touched.size)))
         return np.concatenate(found)
 
-    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel") -> Moments:
+    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", parts: int = 1) -> Moments:
         touched = self._touched(basis.records)
         if touched is None:
-            return super().moments(basis, atoms, label)
+            return super().moments(basis, atoms, label, parts)
         a, size = basis.coefficients, touched.size
-        gram, target = np.zeros((size, size)), np.zeros(size)
+        found, diagonal = [], np.zeros(size)
         mean, square, shift = np.zeros(basis.size), np.zeros((basis.size, basis.size)), None
-        for block in self._sweeps(touched, self._atoms(_chunk(touched), label, atoms)):
-            heavy = block.weights[:, None]
-            _add_gram(gram, block.slopes * np.sqrt(heavy), touched, block.sigma)
-            target -= block.weights @ self._residual(block, touched, self._prior(block.theta))
-            value = block.value @ a
-            # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-            shift = value[0].copy() if shift is None else shift
-            value -= shift
-            mean += block.weights @ value
-            square += (value * heavy).T @ value
-        if np.linalg.norm(np.sqrt(np.diag(gram))[:, None] * a, 2) > _CONDITION:
-            return super().moments(basis, atoms, label)
-        return Moments(a.T @ gram @ a, a.T @ target, square - np.outer(mean, mean))
+        blocks = self._sweeps(touched, self._atoms(_chunk(touched), label, atoms, parts))
+        for _, part in groupby(blocks, key=attrgetter("part")):
+            gram, target, share = np.zeros((size, size)), np.zeros(size), 0.0
+            for block in part:
+                heavy = block.weights[:, None]
+                share += block.weights.sum()
+                _add_gram(gram, block.slopes * np.sqrt(heavy), touched, block.sigma)
+                target -= block.weights @ self._residual(block, touched, self._prior(block.theta))
+                value = block.value @ a
+                # One atom's values as a shift keep the covariance of large log likelihoods accurate.
+                shift = value[0].copy() if shift is None else shift
+                value -= shift
+                mean += block.weights @ value
+                square += (value * heavy).T @ value
+            diagonal += np.diag(gram)
+            found.append((share, a.T @ gram @ a, a.T @ target))
+        if np.linalg.norm(np.sqrt(diagonal)[:, None] * a, 2) > _CONDITION:
+            return super().moments(basis, atoms, label, parts)
+        return Moments.of_parts(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         anchors = self._touched(basis.records)
@@ -164,14 +173,14 @@ class SparseEmbedding(Embedding):
     def _sweeps(self, touched: Touched, blocks: Iterator[Any], second: bool = True) -> Iterator[_Block]:
         """Derivatives at the atoms of the blocks, second ones where wanted."""
         pairs = np.stack(np.triu_indices(len(touched.index)), axis=1)[: None if second else 0]
-        for metric, theta, weights, n in blocks:
+        for metric, theta, weights, n, part in blocks:
             sigma = metric @ metric.T
             share = np.zeros((len(pairs), touched.size))
             for row, (i, j) in zip(share, pairs, strict=True):
                 row += sigma[touched.index[i], touched.index[j]] * (1 if i == j else 2)
             sweep = along_coordinates(self.release.model, theta, touched.records, touched.colours, pairs, share)
             value, slopes, lap = map(np.asarray, sweep)
-            yield _Block(theta[:n], weights[:n], metric, sigma, value[:n], slopes[:, :n], lap[:n])
+            yield _Block(part, theta[:n], weights[:n], metric, sigma, value[:n], slopes[:, :n], lap[:n])
 
     def _prior(self, theta: np.ndarray) -> np.ndarray:
         return np.asarray(prior_score(self.release.model, np.eye(theta.shape[1]), theta, self.temperature))

@@ -19,6 +19,7 @@ _DIVERGED = re.compile("NUTS did not converge")
 _OFF = 4.0  # stated errors from which a number is off
 _SHOWN = 0.9  # visibility from which an average of a series is stated
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
+_MANY_ROWS, _DRAWS = 256, 2500  # known rows with a real response, many features each, and the draws they are sought in
 _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "mean": lambda k, z: z[k].mean(),
     "mean square": lambda k, z: (z[k] ** 2).mean(),
@@ -90,8 +91,10 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     unit = _unit(truth, program.design)
     private = [v for k, v in truth.items() if k not in program.design]
     alone = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and count <= _MOST_ROWS
-    if series:
-        release = release.take(np.arange(0, release.size, max(1, release.size // _SERIES_DRAWS)))
+    discrete = [f.domain.discrete for k, f in release.model.fields.items() if k not in program.design]
+    many = alone and count > _MANY_ROWS and not all(discrete)
+    used = _SERIES_DRAWS if series else _DRAWS if many else release.size
+    release = release.take(np.arange(0, release.size, max(1, release.size // used)))
     began = time.perf_counter()
     if series:
         attack, found = "series", _series(release, truth, progress)

@@ -24,7 +24,7 @@ from bayesrecon.precision import x64
 from bayesrecon.records.decode import decode
 from bayesrecon.records.rows import make_rows
 from bayesrecon.records.slots import make_slots
-from bayesrecon.records.system import make_system
+from bayesrecon.records.system import _solve, make_system, units_of
 from bayesrecon.score import feature_gradients
 from bayesrecon.types import Release
 
@@ -130,6 +130,22 @@ def test_shared_coordinates_are_conditioned_on():
             slots = make_slots(model, np.asarray(release.theta), metric_factor(release, None), rows.pairs())
             assert slots.left_out == left_out
             assert slots.width == (1 if left_out else 2)
+
+
+def test_a_kernel_of_low_rank_is_solved_on_what_it_determines():
+    rng = np.random.default_rng(2)
+    tall = rng.normal(size=(40, 5)) * 10.0 ** rng.uniform(-3, 3, (40, 1))
+    gram = tall @ tall.T
+    target = gram @ rng.normal(size=40)
+    solution, visible, solve = _solve(gram, target)
+    unit = units_of(gram)
+    np.testing.assert_allclose(gram @ solution, target, atol=1e-8 * np.abs(target).max())
+    np.testing.assert_allclose(visible.T @ visible, np.eye(5), atol=1e-12)
+    span = np.linalg.qr(tall / unit[:, None])[0]
+    np.testing.assert_allclose(visible @ visible.T, span @ span.T, atol=1e-9)
+    # Of least norm in these units, and linear in the right-hand side.
+    np.testing.assert_allclose(span @ (span.T @ (solution * unit)), solution * unit, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(solve(np.stack([target, 2 * target], axis=1))[:, 1], 2 * solution)
 
 
 def test_probabilities_are_those_of_enumeration():

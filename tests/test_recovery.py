@@ -22,13 +22,13 @@ import bayesrecon
 from bayesrecon import locate
 from bayesrecon.coordinates import metric_factor
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
-from bayesrecon.embedding import Basis, Embedding
+from bayesrecon.embedding import Basis, Embedding, Moments
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
 from bayesrecon.posteriors.database import read_data
 from bayesrecon.precision import x64
-from bayesrecon.solve import fit
+from bayesrecon.solve import _jackknifed, fit
 from bayesrecon.statistics import Component, moments
 
 
@@ -455,6 +455,23 @@ def test_many_parameters_do_not_lower_the_count():
         found = bayesrecon.recover(release, statistics={"ones": lambda r: r["x"]})["total(ones)"]
         z.append((found.estimate - x.sum()) / found.se)
     assert abs(np.mean(z)) < 2  # four standard errors are lost otherwise
+
+
+def test_the_jackknife_takes_out_the_bias_of_a_solution():
+    """A ratio of two means of T = 80 draws, `E[t] / E[g] = 2`, is too small by `(Cov(g, t) - 2 Var(g)) / T = 0.019`."""
+    rng = np.random.default_rng(0)
+    g = rng.gamma(2.0, 0.5, (4000, 20, 4))
+    t = 2 * g + 3 * (g - 1) + 0.1 * rng.normal(size=g.shape)
+    plain, found = [], []
+    for gram, target in zip(g.mean(axis=2) / 20, t.mean(axis=2) / 20, strict=True):
+        parts = [(1 / 20, np.array([[x]]), np.array([y])) for x, y in zip(gram, target, strict=True)]
+        moments = Moments.of_parts(parts, np.zeros((1, 1)))
+        plain.append(moments.target / moments.gram[0])
+        found.append(_jackknifed(moments, plain[-1]))
+    error = np.std(plain) / np.sqrt(len(plain))
+    assert abs(np.mean(plain) - 2 + 0.019) < 3 * error < 0.019
+    assert abs(np.mean(found) - 2) < 3 * error
+    assert np.std(found) < 1.05 * np.std(plain)
 
 
 # --- kernels without finite rank -----------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Passes that cost what records touch: the same numbers as dense ones."""
 
-from dataclasses import fields
-
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -10,7 +8,7 @@ from numpyro import distributions as dist
 
 from bayesrecon.anchors import Reference
 from bayesrecon.coordinates import fold_factors, in_coordinates, metric_factor
-from bayesrecon.embedding import Embedding, Moments
+from bayesrecon.embedding import Embedding
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
@@ -76,12 +74,24 @@ def test_scores(both, monkeypatch):
 
 
 @pytest.mark.parametrize("atoms", [None, np.arange(5, 600, 7)])
-def test_moments_and_cross(both, atoms):
+@pytest.mark.parametrize("parts", [1, 4])
+def test_moments_and_cross(both, atoms, parts):
     dense, sparse, basis, probes = both
     with x64():
-        one, other = (e.moments(basis, atoms) for e in (dense, sparse))
+        one, other = (e.moments(basis, atoms, parts=parts) for e in (dense, sparse))
         assert not np.array_equal(one.gram, other.gram)  # added up in another way
-        assert all(same(getattr(one, f.name), getattr(other, f.name)) for f in fields(Moments))
+        assert all(same(getattr(one, name), getattr(other, name)) for name in ("gram", "target", "value"))
+        assert len(one.parts) == len(other.parts) == parts
+        for ours, theirs in zip(one.parts, other.parts, strict=True):
+            assert all(same(x, y) for x, y in zip(ours, theirs, strict=True))
+        whole = dense.moments(basis, atoms)
+        assert same(one.gram, whole.gram)
+        assert same(one.target, whole.target)
+        if atoms is None:
+            alone = dense.moments(basis, np.arange(450, 600))
+            share, gram, _ = one.parts[-1]
+            assert share == pytest.approx(1 / parts)
+            assert parts == 1 or same(gram / share, alone.gram)
         assert same(*(e.cross(basis, probes, atoms) for e in (dense, sparse)))
 
 

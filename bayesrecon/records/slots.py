@@ -43,14 +43,16 @@ class Slots:
         """q, the number of slots of a row."""
         return self.index.shape[1]
 
-    def sharing(self) -> list[tuple[int, np.ndarray]]:
-        """For every coordinate its slot and the rows that touch it."""
-        found = []
+    def sharing(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Sets of rows that share coordinates: the slots of these coordinates, and the rows."""
+        found: dict[bytes, tuple[list[int], np.ndarray]] = {}
         for a, column in enumerate(self.index.T):
             order = np.argsort(column, kind="stable")
             parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
-            found += [(a, np.sort(rows)) for rows in parts if column[rows[0]] != NONE]
-        return found
+            for rows in map(np.sort, parts):
+                if column[rows[0]] != NONE:
+                    found.setdefault(rows.tobytes(), ([], rows))[0].append(a)
+        return [(np.array(slots), rows) for slots, rows in found.values()]
 
 
 def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs) -> Slots:

@@ -33,6 +33,8 @@ _KEPT = 10**8  # doubles of derivatives that are kept for the errors instead of 
 _FEWEST, _MOST = 128, 1024  # draws in a block: enough for a product to pay, few enough to fit
 _AHEAD = 2  # blocks that are computed ahead
 _SINGULAR = 1e-11  # eigenvalues of K below this share of the largest are rounding
+_REST = 1e-13  # diagonal entries, of ones, that are rounding once the columns before them are taken out
+_LOW = 0.5  # rank as a share of the size up to which a factor of few columns is cheaper than all eigenvectors
 _STILL = 1e-20  # diagonal entries of K below this share of the largest: the feature does not move with the parameters
 
 
@@ -45,7 +47,7 @@ class System:
         target: `(M,)` b.
         mean: `(q, M)` mean derivatives by slot.
         solution: `(M,)` s, of least norm where K is singular.
-        visible: `(M, M)` projection on what K determines, in the units of `units_of`; None when that is everything.
+        visible: `(M, r)` orthonormal directions that K determines, in the units of `units_of`; None when those are all.
         solve: K^+ applied to further right-hand sides.
         kept: the blocks of derivatives, where they are few enough to keep.
     """
@@ -70,8 +72,9 @@ class System:
         the covariance of f itself, the Cramer-Rao bound.
         """
         found = np.array(self.gram)
-        for a, rows in self.slots.sharing():
-            found[np.ix_(rows, rows)] += np.outer(self.mean[a, rows], self.mean[a, rows])
+        for slots, rows in self.slots.sharing():
+            mean = self.mean[np.ix_(slots, rows)]
+            found[np.ix_(rows, rows)] += mean.T @ mean
         found *= 0.5
         return found
 
@@ -102,7 +105,8 @@ def make_system(
     """One pass over the draws, and the solve."""
     size, sharing = len(slots.index), slots.sharing()
     gram, mean, target = np.zeros((size, size)), np.zeros((slots.width, size)), np.zeros(size)
-    parts = [np.zeros((len(rows), len(rows))) for _, rows in sharing]
+    # What all rows share goes to K itself, which is then the only array of its size.
+    parts = [gram if len(rows) == size else np.zeros((len(rows), len(rows))) for _, rows in sharing]
     weights, at = np.asarray(release.weights), 0
     kept = []
     keep = release.size * size * (slots.width + 1) <= _KEPT
@@ -118,11 +122,12 @@ def make_system(
             target -= a_t @ (d[a] * u[:, index])
         mean += np.einsum("t,atm->am", a_t, d)
         root = np.sqrt(a_t)[:, None]
-        for part, (a, rows) in zip(parts, sharing, strict=True):
-            x = d[a][:, rows] * root
+        for part, (together, rows) in zip(parts, sharing, strict=True):
+            x = np.concatenate([d[a][:, rows] * root for a in together])
             part += x.T @ x
     for part, (_, rows) in zip(parts, sharing, strict=True):
-        gram[np.ix_(rows, rows)] += part
+        if part is not gram:
+            gram[np.ix_(rows, rows)] += part
     solution, visible, solve = _solve(gram, target)
     return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, kept)
 
@@ -189,11 +194,23 @@ def _solve(
                 return in_units(lambda x: scipy.linalg.cho_solve((factor, True), x, check_finite=False), right)
 
             return solve(target), None, solve
-    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
+    values, vectors = _spectrum(scaled)
     kept = values > _SINGULAR * values[-1]
     basis = vectors[:, kept]
 
     def solve_kept(right: np.ndarray) -> np.ndarray:
         return in_units(lambda x: basis @ ((basis.T @ x).T / values[kept]).T, right)
 
-    return solve_kept(target), (None if kept.all() else basis @ basis.T), solve_kept
+    return solve_kept(target), (None if basis.shape[1] == len(basis) else basis), solve_kept
+
+
+def _spectrum(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, ascending, and eigenvectors; of a matrix of low rank those that are not rounding only."""
+    factor, order, rank, _ = lapack.dpstrf(scaled, lower=1, tol=_REST)
+    if rank > _LOW * len(scaled):
+        return scipy.linalg.eigh(scaled, check_finite=False)
+    # K = L L' with few columns: its eigenvectors are the left singular vectors of L.
+    tall = np.empty((len(scaled), rank))
+    tall[order - 1] = np.tril(factor[:, :rank])
+    vectors, singular, _ = scipy.linalg.svd(tall, full_matrices=False, check_finite=False)
+    return singular[::-1] ** 2, vectors[:, ::-1]
