@@ -13,12 +13,14 @@ from bayesrecon.pooling import pool
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.problem import Problem, solve_release
 from bayesrecon.result import Recovery, Row
-from bayesrecon.solve import fit
+from bayesrecon.solve import Fit, fit
 from bayesrecon.statistics import library_of
 from bayesrecon.totals import part_totals, rows_of
 from bayesrecon.types import Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
+
+_FEW = 1.0  # standard errors of bias in the count from which draws are called few
 
 
 @in_float64
@@ -101,7 +103,7 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
         gap=solved.spectrum.gap,
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
-        warnings=problem.warnings(scores),
+        warnings=(*problem.warnings(scores), *_few_draws(solved, rows)),
         seconds=time.perf_counter() - start,
     )
 
@@ -111,6 +113,20 @@ def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np
     library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, attacker)
     return rows_of(library, totals, solved.embedding), totals.scores
+
+
+def _few_draws(solved: Fit, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A warning where the bias that was taken out of the count is no longer small next to its error."""
+    n = next(row for row in rows if row.name == "n")
+    if solved.correction is None or not n.estimate or not n.se:
+        return ()
+    shift = float(solved.correction @ solved.project(np.ones((len(solved.cross), 1))).beta[:, 0])
+    if abs(shift) < _FEW * n.se:
+        return ()
+    return (
+        f"few draws for {solved.spectrum.rank} features: n was corrected by {shift / n.estimate:+.1%} "
+        f"({abs(shift) / n.se:.1f} standard errors), and part of that bias may be left; more draws would tell",
+    )
 
 
 def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:

@@ -46,6 +46,7 @@ class Fit:
             the linear estimator of least mean squared error), None where the spectrum ends in a gap.
         cross: `(Q, r)` the basis functions at the probes.
         size: the scale of the data measure that noise is weighed against (an estimate of N).
+        correction: `(r,)` what was added to the target for its bias of order rank / T, None where that is not felt.
     """
 
     embedding: Embedding | JointEmbedding
@@ -57,6 +58,7 @@ class Fit:
     y: np.ndarray
     ridge: np.ndarray | None
     size: float
+    correction: np.ndarray | None = None
 
     @property
     def pseudo(self) -> PseudoData:
@@ -178,12 +180,15 @@ def fit(
     moments = embedding.moments(basis, atoms, label, parts)
     y = _solve(moments.gram, moments.target)
     if spectrum.gap:
+        correction = None
         if parts > 1:
             y = _jackknifed(moments, y)
-            moments = replace(moments, target=moments.gram @ y, parts=())
+            target = moments.gram @ y
+            correction = target - moments.target
+            moments = replace(moments, target=target, parts=())
         # Functions in the span are fixed by their inner products with the basis, so a few atoms will do.
         cross = embedding.cross(basis, sample, few) @ moments.gram
-        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)
+        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0, correction)
     cross = embedding.cross(basis, sample, atoms)
     if not shrink:
         return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)

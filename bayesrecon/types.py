@@ -116,6 +116,8 @@ class Model:
             own mean sums to zero.
         linear: what the likelihood is made of when the record enters through a linear predictor; attacks on
             trained parameters then have closed forms.
+        forward: the gradients of NUTS are taken in forward mode, which pays where few parameters go through many steps,
+            as in a differential equation.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -131,6 +133,7 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
     linear: LinearPredictor | None = None
+    forward: bool = False
 
     @functools.cached_property
     def dimension(self) -> int:

@@ -25,7 +25,7 @@ _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "mean square": lambda k, z: (z[k] ** 2).mean(),
     "lag-1 product": lambda k, z: (z[k][1:] * z[k][:-1]).mean(),
 }
-_MOST_ROWS = 12_000  # known rows that are solved for one by one
+_MOST = 12_000  # unknowns, one for every value but one of every known row, that are solved for one by one
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     from bayesrecon.models.registry import find, shipped
     from bayesrecon.posteriors import from_posteriordb
     from bayesrecon.posteriors.database import has_reference_draws, open_database, read_data
+    from bayesrecon.records.rows import combinations
 
     programs = {name: program.name for program in shipped().values() for name in program.posteriors}
     if posterior not in programs:
@@ -90,9 +91,11 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     series = count == 1 and any(v.ndim > 1 for v in truth.values())
     unit = _unit(truth, program.design)
     private = [v for k, v in truth.items() if k not in program.design]
-    alone = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and count <= _MOST_ROWS
-    discrete = [f.domain.discrete for k, f in release.model.fields.items() if k not in program.design]
-    many = alone and count > _MANY_ROWS and not all(discrete)
+    sought = {k: f for k, f in release.model.fields.items() if k not in program.design}
+    values = combinations(sought)
+    unknowns = count * (len(next(iter(values.values()))) - 1 if values else 1)
+    alone = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and unknowns <= _MOST
+    many = alone and count > _MANY_ROWS and not all(f.domain.discrete for f in sought.values())
     used = _SERIES_DRAWS if series else _DRAWS if many else release.size
     release = release.take(np.arange(0, release.size, max(1, release.size // used)))
     began = time.perf_counter()

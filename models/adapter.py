@@ -35,6 +35,7 @@ def from_numpyro(
     prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
     settings: Mapping[str, Any] | None = None,
     identities: Mapping[str, tuple[Callable[[dict[str, Any]], Any], float]] | None = None,
+    forward: bool = False,
 ) -> Model:
     """Make a NumPyro program a target.
 
@@ -51,6 +52,7 @@ def from_numpyro(
         name: default the program's name.
         prepare: maps published draws to the program's latents where they differ.
         identities: totals the program fixes whatever the data, `{name: (f, total)}` (see `Model`).
+        forward: sample with gradients in forward mode: few parameters, many steps (see `Model`).
 
     Raises:
         BayesreconError: when the program is outside this class, naming the site and the remedy.
@@ -127,6 +129,7 @@ def from_numpyro(
         program=lambda **batch: program(**batch, **constants),
         settings=dict(settings or {}),
         identities=dict(identities or {}),
+        forward=forward,
     )
     _check_factorises(model, log_probs, dummy(3, seed=1), likelihood, dummy(3, seed=2))
     return model

@@ -169,6 +169,7 @@ def sample(
         target_accept_prob=target_accept,
         max_tree_depth=max_tree_depth,
         dense_mass=model.dimension <= DENSE,
+        forward_mode_differentiation=model.forward,
         init_strategy=init_to_uniform(radius=1),
     )
     mcmc = MCMC(

@@ -474,6 +474,18 @@ def test_the_jackknife_takes_out_the_bias_of_a_solution():
     assert np.std(found) < 1.05 * np.std(plain)
 
 
+@pytest.mark.parametrize("draws, few", [(40, True), (4000, False)])
+def test_few_draws_for_many_features_are_noticed(draws, few):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 6))
+    y = x @ np.full(6, 0.3) + rng.normal(size=200)
+    release = from_draws(sample_regression(x, y, draws, rng), regression_model(6))
+    result = bayesrecon.recover(release)
+    assert any(w.startswith("few draws for 36 features: n was corrected by -") for w in result.warnings) == few
+    row = result["n"]
+    assert abs(row.estimate - 200) < 3 * row.se
+
+
 # --- kernels without finite rank -----------------------------------------------------------------------------------
 
 

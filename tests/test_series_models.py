@@ -241,7 +241,6 @@ TOLERANCE = {
     "lotka_volterra": 1e-7,
     "one_comp_mm_elim_abs": 1e-6,
     "sir": 5e-6,
-    "soil_incubation": 1e-6,
 }
 QUICK = {"arma11", "garch11", "hmm_example", "Mb_model"}
 
