@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.score import prior_score, scores, taylor
 from bayesrecon.types import Model, Records, Release
 
@@ -51,6 +52,15 @@ class Basis:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Its share of the weight, gram and target of a part of the atoms, weighted so that parts add up to the whole."""
+
+    share: float
+    gram: np.ndarray
+    target: np.ndarray
+
+
+@dataclass(frozen=True)
 class Moments:
     """One pass over the atoms.
 
@@ -58,19 +68,19 @@ class Moments:
         gram: `(r, r)` kernel of the basis.
         target: `(r,)` embedding of the private data in the basis, `sum_n e_k(x_n)`.
         value: `(r, r)` value kernel of the basis.
-        parts: share, gram and target of successive parts of the atoms, weighted so that they add up to the whole.
+        parts: what gram and target are sums of.
     """
 
     gram: np.ndarray
     target: np.ndarray
     value: np.ndarray
-    parts: tuple[tuple[float, np.ndarray, np.ndarray], ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @classmethod
-    def of_parts(cls, parts: Sequence[tuple[float, np.ndarray, np.ndarray]], value: np.ndarray) -> "Moments":
+    def of_parts(cls, parts: Sequence[Part], value: np.ndarray) -> "Moments":
         """The sums over the parts."""
-        _, grams, targets = zip(*parts, strict=True)
-        return cls(reduce(np.add, grams), reduce(np.add, targets), value, tuple(parts))
+        gram, target = (reduce(np.add, [getattr(part, name) for part in parts]) for name in ("gram", "target"))
+        return cls(gram, target, value, tuple(parts))
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
@@ -210,6 +220,12 @@ class Embedding:
         """`1 / sum a_t^2`: T for equal weights."""
         return float(1.0 / np.sum(np.asarray(self.release.weights) ** 2))
 
+    @cached_property
+    def independent_size(self) -> float:
+        """The same, less what draws of a typical coordinate lose by being correlated."""
+        typical = np.median(effective_sample_size(np.asarray(self.release.theta), self.chain))
+        return self.effective_size * float(min(1.0, typical / self.size))
+
     def thinned(self, count: int) -> np.ndarray:
         """Evenly spread atoms, enough for eight rows of the score matrix per record."""
         number = min(self.release.size, max(8, -(-8 * count // self.metric.shape[1])))
@@ -251,7 +267,7 @@ class Embedding:
                 for total, term in zip((gram, target, mean, square), terms, strict=True):
                     total += np.asarray(term)
                 share += a.sum()
-            found.append((share, gram, target))
+            found.append(Part(share, gram, target))
         return Moments.of_parts(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:

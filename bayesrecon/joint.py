@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.embedding import Basis, Embedding, Moments
+from bayesrecon.embedding import Basis, Embedding, Moments, Part
 from bayesrecon.types import Records
 
 
@@ -25,6 +25,7 @@ class JointEmbedding:
         self.size = sum(p.size for p in parts)
         self.equations = sum(p.equations for p in parts)
         self.effective_size = sum(p.effective_size for p in parts)
+        self.independent_size = sum(p.independent_size for p in parts)
         self._offsets = np.cumsum([0, *(p.release.size for p in parts)])[:-1]
         self._shares = [p.effective_size / self.effective_size for p in parts]
 
@@ -52,7 +53,11 @@ class JointEmbedding:
     def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", parts: int = 1) -> Moments:
         """Gram matrix, target and value kernel of the basis under all releases, and of parts of each release."""
         found = [p.moments(basis, a, label, parts) for p, a in zip(self.parts, self._split(atoms), strict=True)]
-        summed = [(s * a, s * g, s * t) for s, m in zip(self._shares, found, strict=True) for a, g, t in m.parts]
+        summed = [
+            Part(s * part.share, s * part.gram, s * part.target)
+            for s, m in zip(self._shares, found, strict=True)
+            for part in m.parts
+        ]
         return Moments.of_parts(summed, self._sum([m.value for m in found]))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:

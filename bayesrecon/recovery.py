@@ -20,7 +20,8 @@ from bayesrecon.types import Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
-_FEW = 1.0  # standard errors of bias in the count from which draws are called few
+_FEW_DRAWS = "few draws for"
+_FEW = 1.0  # standard errors of bias in the count from which draws are called so
 
 
 @in_float64
@@ -124,7 +125,7 @@ def _few_draws(solved: Fit, rows: Sequence[Row]) -> tuple[str, ...]:
     if abs(shift) < _FEW * n.se:
         return ()
     return (
-        f"few draws for {solved.spectrum.rank} features: n was corrected by {shift / n.estimate:+.1%} "
+        f"{_FEW_DRAWS} {solved.spectrum.rank} features: n was corrected by {shift / abs(n.estimate):+.1%} "
         f"({abs(shift) / n.se:.1f} standard errors), and part of that bias may be left; more draws would tell",
     )
 
@@ -153,9 +154,13 @@ def _recover_jointly(group: list[tuple[Problem, Recovery]], statistics: Statisti
     embedding = JointEmbedding([problem.embedding for problem, _ in group])
     solved = fit(embedding, lead.reference, lead.rng, finite=pooled.gap, expected=pooled.rank)
     problem = replace(lead, attacker=replace(lead.attacker, identities=identities), solved=solved)
+    rows = _rows(problem, statistics)[0]
+    # Of the joint solution; what was said of each release is of its own.
+    warnings = (*(w for w in pooled.warnings if _FEW_DRAWS not in w), *_few_draws(solved, rows))
     return replace(
         pooled,
-        rows=_rows(problem, statistics)[0],
+        rows=rows,
+        warnings=warnings,
         rank=solved.spectrum.rank,
         gap=solved.spectrum.gap,
         spectrum=solved.spectrum.values,

@@ -1,12 +1,13 @@
 """From an embedding to totals: the basis, the weights, and the projection of a statistic on what is seen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
 from bayesrecon.anchors import Reference
-from bayesrecon.embedding import Basis, Embedding, Moments
+from bayesrecon.embedding import Basis, Embedding, Moments, Part
 from bayesrecon.errors import BayesreconError
 from bayesrecon.joint import JointEmbedding
 from bayesrecon.spectrum import Spectrum, decompose
@@ -17,9 +18,10 @@ _ROWS = 512  # records up to which every one has its own rows of the score matri
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
-_PARTS = 20  # of the draws, for the jackknife: each longer than the draws are correlated
-_KEPT = 10**8  # doubles of their sums
-_FELT = 0.25  # squared features per draw from which bias is a tenth of a standard error or more
+_PARTS = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
+_KEPT = 2 * 10**8  # doubles of their sums
+_FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
+_REST = 0.1  # share of the weight that has to be left without a part
 _MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
 
 
@@ -46,7 +48,7 @@ class Fit:
             the linear estimator of least mean squared error), None where the spectrum ends in a gap.
         cross: `(Q, r)` the basis functions at the probes.
         size: the scale of the data measure that noise is weighed against (an estimate of N).
-        correction: `(r,)` what was added to the target for its bias of order rank / T, None where that is not felt.
+        correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
     """
 
     embedding: Embedding | JointEmbedding
@@ -182,7 +184,7 @@ def fit(
     if spectrum.gap:
         correction = None
         if parts > 1:
-            y = _jackknifed(moments, y)
+            y = _jackknifed(moments.parts)
             target = moments.gram @ y
             correction = target - moments.target
             moments = replace(moments, target=target, parts=())
@@ -207,24 +209,31 @@ def fit(
 
 def _parts(embedding: Embedding | JointEmbedding, basis: Basis) -> int:
     """Parts of the draws whose sums are kept apart; one where the bias is not felt next to the noise."""
-    if not embedding.temperature or basis.size**2 < _FELT * embedding.effective_size:
+    if not embedding.temperature or basis.size**2 < _FELT * embedding.independent_size:
         return 1
-    return max(1, min(_PARTS, _KEPT // basis.size**2))
+    return _PARTS if _PARTS * basis.size**2 <= _KEPT else 1
 
 
-def _jackknifed(moments: Moments, y: np.ndarray) -> np.ndarray:
-    """The solution less its bias of order rank / T: gram and target come from the same draws.
+def _jackknifed(parts: Sequence[Part]) -> np.ndarray:
+    """The solution less bias of order rank / T: gram and target come from the same draws.
 
-    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws as well.
+    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws as well. What a part
+    adds through the metrics of other folds stays, about half of it: the metrics are not made again.
     """
-    found = len(moments.parts) * y
-    for share, gram, target in moments.parts:
-        rest, wanted = moments.gram - gram, moments.target - target
+    whole = Moments.of_parts(parts, np.zeros(0))
+    plain = _solve(whole.gram, whole.target)
+    total = sum(part.share for part in parts)
+    found = len(parts) * plain
+    for part in parts:
+        rest = 1 - part.share / total
+        if rest < _REST:
+            return plain
+        gram, target = whole.gram - part.gram, whole.target - part.target
         try:
-            without = scipy.linalg.cho_solve(scipy.linalg.cho_factor(rest, check_finite=False), wanted)
-        except np.linalg.LinAlgError:
-            without = _solve(rest, wanted)
-        found -= (1 - share) * without
+            without = scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
+        except np.linalg.LinAlgError:  # this part alone shows some feature
+            return plain
+        found -= rest * without
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from bayesrecon.embedding import CHUNK, Basis, Embedding, Moments
+from bayesrecon.embedding import CHUNK, Basis, Embedding, Moments, Part
 from bayesrecon.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.types import Records
 
@@ -109,7 +109,7 @@ class SparseEmbedding(Embedding):
                 mean += block.weights @ value
                 square += (value * heavy).T @ value
             diagonal += np.diag(gram)
-            found.append((share, a.T @ gram @ a, a.T @ target))
+            found.append(Part(share, a.T @ gram @ a, a.T @ target))
         if np.linalg.norm(np.sqrt(diagonal)[:, None] * a, 2) > _CONDITION:
             return super().moments(basis, atoms, label, parts)
         return Moments.of_parts(found, square - np.outer(mean, mean))

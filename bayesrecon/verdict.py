@@ -25,7 +25,7 @@ _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "mean square": lambda k, z: (z[k] ** 2).mean(),
     "lag-1 product": lambda k, z: (z[k][1:] * z[k][:-1]).mean(),
 }
-_MOST = 12_000  # unknowns, one for every value but one of every known row, that are solved for one by one
+_MOST = 12_000  # known rows, times values less one where these are few, that are solved for one by one
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     from bayesrecon.models.registry import find, shipped
     from bayesrecon.posteriors import from_posteriordb
     from bayesrecon.posteriors.database import has_reference_draws, open_database, read_data
+    from bayesrecon.posteriors.fitted import built_file
     from bayesrecon.records.rows import combinations
 
     programs = {name: program.name for program in shipped().values() for name in program.posteriors}
@@ -82,7 +83,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     program = find(programs[posterior])
     database = open_database()
     present = has_reference_draws(database, posterior)
-    release = from_posteriordb(posterior, build=build)
+    release = from_posteriordb(posterior, build=build or (not present and built_file(database, posterior) is not None))
     if program.records is None:
         raise BayesreconError(f"{posterior}: its model {program.name} has no records of posteriordb")
     data = program.records(read_data(database, posterior.rsplit("-", 1)[0]))
@@ -97,7 +98,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     alone = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and unknowns <= _MOST
     many = alone and count > _MANY_ROWS and not all(f.domain.discrete for f in sought.values())
     used = _SERIES_DRAWS if series else _DRAWS if many else release.size
-    release = release.take(np.arange(0, release.size, max(1, release.size // used)))
+    release = release.take(np.linspace(0, release.size - 1, min(used, release.size)).astype(int))
     began = time.perf_counter()
     if series:
         attack, found = "series", _series(release, truth, progress)

@@ -110,7 +110,7 @@ def from_posteriordb(
         path: a local copy of the database; default POSTERIOR_DB_PATH.
         download: fetch from the database's public repository instead.
         model: instead of the shipped one; then there have to be reference draws.
-        build: whether to build draws where there are none; refused with an error otherwise.
+        build: False for reference draws only, with an error where there are none.
         say: takes a line about what is built or read from the cache; lines go to stderr unless given.
     """
     from bayesrecon.posteriors.database import (

@@ -74,7 +74,10 @@ class System:
         found = np.array(self.gram)
         for slots, rows in self.slots.sharing():
             mean = self.mean[np.ix_(slots, rows)]
-            found[np.ix_(rows, rows)] += mean.T @ mean
+            if len(rows) == len(found):
+                found += mean.T @ mean
+            else:
+                found[np.ix_(rows, rows)] += mean.T @ mean
         found *= 0.5
         return found
 
@@ -105,7 +108,7 @@ def make_system(
     """One pass over the draws, and the solve."""
     size, sharing = len(slots.index), slots.sharing()
     gram, mean, target = np.zeros((size, size)), np.zeros((slots.width, size)), np.zeros(size)
-    # What all rows share goes to K itself, which is then the only array of its size.
+    # What all rows share goes to K itself, which then is the only array of its size in the pass.
     parts = [gram if len(rows) == size else np.zeros((len(rows), len(rows))) for _, rows in sharing]
     weights, at = np.asarray(release.weights), 0
     kept = []
@@ -128,6 +131,8 @@ def make_system(
     for part, (_, rows) in zip(parts, sharing, strict=True):
         if part is not gram:
             gram[np.ix_(rows, rows)] += part
+    if not (np.isfinite(np.diag(gram)).all() and np.isfinite(target).all()):
+        raise BayesreconError("the scores of the known rows overflow; narrow bounds= or domain=")
     solution, visible, solve = _solve(gram, target)
     return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, kept)
 
@@ -207,7 +212,7 @@ def _solve(
 def _spectrum(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, ascending, and eigenvectors; of a matrix of low rank those that are not rounding only."""
     factor, order, rank, _ = lapack.dpstrf(scaled, lower=1, tol=_REST)
-    if rank > _LOW * len(scaled):
+    if not 0 < rank <= _LOW * len(scaled):
         return scipy.linalg.eigh(scaled, check_finite=False)
     # K = L L' with few columns: its eigenvectors are the left singular vectors of L.
     tall = np.empty((len(scaled), rank))
