@@ -217,8 +217,8 @@ def _parts(embedding: Embedding | JointEmbedding, basis: Basis) -> int:
 def _jackknifed(parts: Sequence[Part]) -> np.ndarray:
     """The solution less bias of order rank / T: gram and target come from the same draws.
 
-    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws as well. What a part
-    adds through the metrics of other folds stays, about half of it: the metrics are not made again.
+    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws as well. About half
+    of it stays: what a part adds through the metrics of other folds, which are not made again.
     """
     whole = Moments.of_parts(parts, np.zeros(0))
     plain = _solve(whole.gram, whole.target)
