@@ -217,7 +217,7 @@ def _parts(embedding: Embedding | JointEmbedding, basis: Basis) -> int:
 def _jackknifed(parts: Sequence[Part]) -> np.ndarray:
     """The solution less bias of order rank / T: gram and target come from the same draws.
 
-    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws as well. About half
+    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws too. About half
     of it stays: what a part adds through the metrics of other folds, which are not made again.
     """
     whole = Moments.of_parts(parts, np.zeros(0))
