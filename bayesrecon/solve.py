@@ -1,13 +1,12 @@
 """From an embedding to totals: the basis, the weights, and the projection of a statistic on what is seen."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
 from bayesrecon.anchors import Reference
-from bayesrecon.embedding import Basis, Embedding, Moments, Part
+from bayesrecon.embedding import Basis, Embedding, Moments
 from bayesrecon.errors import BayesreconError
 from bayesrecon.joint import JointEmbedding
 from bayesrecon.spectrum import Spectrum, decompose
@@ -184,7 +183,7 @@ def fit(
     if spectrum.gap:
         correction = None
         if parts > 1:
-            y = _jackknifed(moments.parts)
+            y = _jackknifed(moments, y)
             target = moments.gram @ y
             correction = target - moments.target
             moments = replace(moments, target=target, parts=())
@@ -214,21 +213,19 @@ def _parts(embedding: Embedding | JointEmbedding, basis: Basis) -> int:
     return _PARTS if _PARTS * basis.size**2 <= _KEPT else 1
 
 
-def _jackknifed(parts: Sequence[Part]) -> np.ndarray:
-    """The solution less bias of order rank / T: gram and target come from the same draws.
+def _jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
+    """The `plain` solution less bias of order rank / T: gram and target come from the same draws.
 
     The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws too. About half
     of it stays: what a part adds through the metrics of other folds, which are not made again.
     """
-    whole = Moments.of_parts(parts, np.zeros(0))
-    plain = _solve(whole.gram, whole.target)
-    total = sum(part.share for part in parts)
-    found = len(parts) * plain
-    for part in parts:
+    total = sum(part.share for part in moments.parts)
+    found = len(moments.parts) * plain
+    for part in moments.parts:
         rest = 1 - part.share / total
         if rest < _REST:
             return plain
-        gram, target = whole.gram - part.gram, whole.target - part.target
+        gram, target = moments.gram - part.gram, moments.target - part.target
         try:
             without = scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
         except np.linalg.LinAlgError:  # this part alone shows some feature
