@@ -9,11 +9,11 @@ import numpy as np
 from bayesrecon.anchors import Reference
 from bayesrecon.checks import check_draws, check_trained
 from bayesrecon.coordinates import fold_factors, in_coordinates, metric_factor
-from bayesrecon.embedding import Embedding, Progress
+from bayesrecon.embedding import CHUNK, Embedding, Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge, check_knowledge
 from bayesrecon.locate import locate
-from bayesrecon.score import prior_score
+from bayesrecon.score import prior_score, scores
 from bayesrecon.solve import Fit, fit
 from bayesrecon.sparse import SparseEmbedding
 from bayesrecon.types import Release
@@ -40,11 +40,11 @@ class Problem:
     metric: str
     rng: np.random.Generator
 
-    def warnings(self, scores: np.ndarray) -> tuple[str, ...]:
+    def warnings(self, fitted: np.ndarray) -> tuple[str, ...]:
         """What was noticed while reading, and whether draws and model belong together.
 
         Args:
-            scores: `(T, d)` fitted posterior scores.
+            fitted: `(T, d)` fitted posterior scores.
         """
         release = self.release
         if not release.temperature:
@@ -56,7 +56,25 @@ class Problem:
             gradients = embedding.scores(probes, np.array([0]))
             return (*release.notes, *check_trained(gradients, np.asarray(base)[0]))
         theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
-        return (*release.notes, *check_draws(release.model.coordinates, theta, weights, chain, scores).warnings)
+        names = release.model.coordinates
+        return (*release.notes, *check_draws(names, theta, weights, chain, fitted, self._moved_by_data))
+
+    def _moved_by_data(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Series `(T, P)` by which the errors of the fitted data move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`.
+
+        The data enter by the total of `f_p(z) = E[h_p d_j l(theta, z)]`, a statistic like others.
+        """
+        release, probes = self.release, self.solved.probes
+        columns, place = np.unique(j, return_inverse=True)
+        directions, count = np.eye(release.model.dimension)[:, columns], len(next(iter(probes.values())))
+        theta, h = np.asarray(release.theta), h * np.asarray(release.weights)[:, None]
+        values = np.zeros((count, len(j)))
+        for part in np.array_split(np.arange(len(theta)), -(-len(theta) * len(columns) * count // CHUNK)):
+            slopes = scores(release.model, directions, theta[part], probes, release.temperature)
+            slopes = np.asarray(slopes).reshape(len(part), len(columns), count)
+            values += np.einsum("tp,tpm->mp", h[part], slopes[:, place])
+        beta = self.solved.project(values).beta
+        return -self.embedding.influence(self.solved.basis, self.solved.y, beta)[0]
 
 
 def solve_release(

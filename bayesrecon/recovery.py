@@ -13,14 +13,13 @@ from bayesrecon.pooling import pool
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.problem import Problem, solve_release
 from bayesrecon.result import Recovery, Row
-from bayesrecon.solve import Fit, fit
+from bayesrecon.solve import fit
 from bayesrecon.statistics import library_of
 from bayesrecon.totals import part_totals, rows_of
 from bayesrecon.types import Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
-_FEW_DRAWS = "few draws for"
 _FEW = 1.0  # standard errors of bias in the count from which draws are called so
 
 
@@ -77,14 +76,15 @@ def recover(
     options: dict[str, Any] = {"known": known, "unit": unit, "total": total, "bounds": bounds, "domain": domain}
     options |= {"metric": metric, "coordinates": coordinates, "key": key, "progress": progress}
     if isinstance(release, Release):
-        return _recover(release, statistics, options)[1]
+        return _with_correction(*_recover(release, statistics, options))
     return _recover_pooled(list(release), statistics, options)
 
 
 def recover_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
     """As `recover`, with the solved problem beside the result; takes `recover`'s options."""
     with x64():
-        return _recover(release, statistics, {"coordinates": "unconstrained", **options})
+        problem, recovery = _recover(release, statistics, {"coordinates": "unconstrained", **options})
+        return problem, _with_correction(problem, recovery)
 
 
 def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> tuple[Problem, Recovery]:
@@ -104,7 +104,7 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
         gap=solved.spectrum.gap,
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
-        warnings=(*problem.warnings(scores), *_few_draws(solved, rows)),
+        warnings=problem.warnings(scores),
         seconds=time.perf_counter() - start,
     )
 
@@ -116,24 +116,25 @@ def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np
     return rows_of(library, totals, solved.embedding), totals.scores
 
 
-def _few_draws(solved: Fit, rows: Sequence[Row]) -> tuple[str, ...]:
-    """A warning where the bias that was taken out of the count is no longer small next to its error."""
-    n = next(row for row in rows if row.name == "n")
+def _with_correction(problem: Problem, recovery: Recovery) -> Recovery:
+    """With a warning where the bias that was taken out of the count is no longer small next to its error."""
+    n, solved = recovery["n"], problem.solved
     if solved.correction is None or not n.estimate or not n.se:
-        return ()
+        return recovery
     shift = float(solved.correction @ solved.project(np.ones((len(solved.cross), 1))).beta[:, 0])
     if abs(shift) < _FEW * n.se:
-        return ()
-    return (
-        f"{_FEW_DRAWS} {solved.spectrum.rank} features: n was corrected by {shift / abs(n.estimate):+.1%} "
-        f"({abs(shift) / n.se:.1f} standard errors), and part of that bias may be left; more draws would tell",
+        return recovery
+    warning = (
+        f"few draws for {solved.spectrum.rank} features: n was corrected by {shift / abs(n.estimate):+.1%} "
+        f"({abs(shift) / n.se:.1f} standard errors), and part of that bias may be left; more draws would tell"
     )
+    return replace(recovery, warnings=(*recovery.warnings, warning))
 
 
 def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:
     """Releases whose records share their fields are solved as one; what is left combines by inverse variance."""
     alone = [_recover(release, statistics, options) for release in releases]
-    pooled = pool([recovery for _, recovery in alone])  # which checks that they do not contradict each other
+    pooled = pool([_with_correction(*pair) for pair in alone])  # which checks that they do not contradict each other
     groups: dict[Any, list[tuple[Problem, Recovery]]] = {}
     for problem, recovery in alone:
         groups.setdefault((recovery.temperature, *sorted(problem.attacker.fields.items())), []).append(
@@ -141,7 +142,10 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: di
         )
     if len(groups) == len(alone):
         return pooled
-    joint = [_recover_jointly(group, statistics) if len(group) > 1 else group[0][1] for group in groups.values()]
+    joint = [
+        _recover_jointly(group, statistics) if len(group) > 1 else _with_correction(*group[0])
+        for group in groups.values()
+    ]
     return pool(joint) if len(joint) > 1 else joint[0]
 
 
@@ -154,16 +158,13 @@ def _recover_jointly(group: list[tuple[Problem, Recovery]], statistics: Statisti
     embedding = JointEmbedding([problem.embedding for problem, _ in group])
     solved = fit(embedding, lead.reference, lead.rng, finite=pooled.gap, expected=pooled.rank)
     problem = replace(lead, attacker=replace(lead.attacker, identities=identities), solved=solved)
-    rows = _rows(problem, statistics)[0]
-    # Of the joint solution; what was said of each release is of its own.
-    warnings = (*(w for w in pooled.warnings if _FEW_DRAWS not in w), *_few_draws(solved, rows))
-    return replace(
+    recovery = replace(
         pooled,
-        rows=rows,
-        warnings=warnings,
+        rows=_rows(problem, statistics)[0],
         rank=solved.spectrum.rank,
         gap=solved.spectrum.gap,
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
         seconds=pooled.seconds + time.perf_counter() - start,
     )
+    return _with_correction(problem, recovery)

@@ -65,3 +65,29 @@ def slopes_model(groups):
 def sample_slopes(group, x, y, groups, draws, rng):
     precision = np.bincount(group, x, groups) + PRIOR_SCALE**-2
     return {"b": rng.normal(np.bincount(group, x * y, groups) / precision, precision**-0.5, (1, draws, groups))}
+
+
+def effects_model(groups):
+    """`y ~ Normal(tau z[group], 1)`, `z ~ Normal(0, 1)`, `tau ~ HalfNormal(1)`: effects of groups counted from one."""
+
+    def effects(group, y):
+        tau = numpyro.sample("tau", dist.HalfNormal(1))
+        z = numpyro.sample("z", dist.Normal(0, 1).expand((groups,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(tau * z[group - 1], 1.0), obs=y)
+
+    return from_numpyro(effects, {"group": (), "y": ()}, domain={"group": list(range(1, groups + 1))})
+
+
+def sample_effects(group, y, groups, draws, rng):
+    """tau from a fine grid of its marginal law, z given tau."""
+    n, total = np.bincount(group - 1, minlength=groups), np.bincount(group - 1, y, groups)
+    grid = np.linspace(1e-3, 4, 4000)
+    variance = 1 + n * grid[:, None] ** 2
+    log_density = -(grid**2) / 2 - np.log(variance).sum(axis=1) / 2
+    log_density += ((grid[:, None] * total) ** 2 / variance).sum(axis=1) / 2
+    weights = np.exp(log_density - log_density.max())
+    tau = np.abs(rng.choice(grid, draws, p=weights / weights.sum()) + rng.uniform(-5e-4, 5e-4, draws))
+    variance = 1 + n * tau[:, None] ** 2
+    z = tau[:, None] * total / variance + rng.normal(size=(draws, groups)) / np.sqrt(variance)
+    return {"tau": tau[None], "z": z[None]}

@@ -10,8 +10,10 @@ import numpyro.distributions as dist
 import pytest
 import scipy.stats
 from conjugate import (
+    effects_model,
     normal_mean_model,
     regression_model,
+    sample_effects,
     sample_normal_mean,
     sample_regression,
     sample_slopes,
@@ -403,6 +405,20 @@ def test_draws_of_another_prior_are_noticed():
     )
     warnings = bayesrecon.recover(other).warnings
     assert any("draws and model disagree" in w and "variance" in w for w in warnings)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_errors_of_the_data_are_no_disagreement(shift):
+    """80 features of 40 groups whose common scale may be near zero: what is wrong with the recovered data moves the
+    mean score of a group by five of its own standard errors, with draws that are exact. Effects that are moved
+    together by a fifth of their scale are draws of no posterior."""
+    rng = np.random.default_rng(3)
+    group = np.concatenate([np.arange(1, 41), rng.integers(1, 41, 60)])
+    y = rng.normal(0, 0.1, 40)[group - 1] + rng.normal(size=len(group))
+    draws = sample_effects(group, y, 40, 2000, rng)
+    draws["z"] += shift
+    warnings = bayesrecon.recover(from_draws(draws, effects_model(40)), unit="group").warnings
+    assert any("disagree" in w for w in warnings) == bool(shift)
 
 
 # --- numerics -------------------------------------------------------------------------------------------------
