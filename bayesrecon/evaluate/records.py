@@ -41,7 +41,7 @@ def _score(table: RecordTable, name: str, truth: Records) -> dict[str, float]:
         found["exact"] = float(right.mean())
         found["calibration"] = calibration_error(column.probability, right)
     elif whole and seen.any():
-        found["exact"] = float((np.round(column.estimate[seen]) == true[seen]).mean())
+        found["exact"] = float((np.round(column.estimate) == true).mean())
     if column.naive is not None:
         naive = np.asarray(column.naive, float)
         found["naive_rmse"] = float(np.sqrt(np.mean((naive - true) ** 2)))

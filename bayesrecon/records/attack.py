@@ -1,16 +1,18 @@
 """Individual records from a release: the design is known, one record a unit, the response private."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.coordinates import in_coordinates, metric_factor
 from bayesrecon.diagnostics import Z95, effective_sample_size
+from bayesrecon.domains import Domain
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge
-from bayesrecon.records.candidates import Candidates, candidates_of, naive_guess, readout
+from bayesrecon.records.candidates import Guess, candidates_of, naive_guesses, readout
 from bayesrecon.records.decode import decode, inverse_root
 from bayesrecon.records.rows import make_rows
 from bayesrecon.records.slots import make_slots
@@ -22,6 +24,7 @@ from bayesrecon.types import Release
 _SCATTERED = 2048  # records whose errors are the scatter of their own series; more are predicted with their help
 _SERIES = 512  # series whose autocorrelation is looked at
 _AT_ONCE = 1024
+_STANDS_OUT = 4.0  # standard errors from the guess
 
 
 def recover_records(
@@ -75,20 +78,27 @@ def recover_records(
     visibility = _visibility(system, read.columns).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
     discrete = all(f.domain.discrete for f in unknown.values())
-    options = candidates_of(view, rows, slots, read, estimate, se) if discrete else None
-    probability = None
+    guesses = naive_guesses(view, rows, read, rng)
+    options, probability = None, None
+    if discrete:
+        around = _where_values_are(estimate, se, visibility, list(guesses.values()))
+        alone = len(guesses) == 1 and all(g.value is not None for g in guesses.values())
+        options = candidates_of(view, rows, slots, read, *around, law=alone)
     if options is not None:
         precision *= draws / max(inflation, 1.0)
         if progress is not None:
             progress("values", 0.0)
-        probability = decode(precision, system.solution, options.coordinates, options.log_prior)
+        precision = rows.padded_square(precision)
+        solution = rows.padded(system.solution).ravel()
+        probability = decode(precision, solution, options.coordinates, options.log_prior)
         if progress is not None:
             progress("values", 1.0)
-    naive = naive_guess(view, rows, options, rng)
-    columns = {
-        name: _column(spec.domain, j, estimate, se, visibility, options, probability, name, naive[name])
-        for j, (name, spec) in enumerate(unknown.items())
-    }
+    columns = {}
+    for j, (name, spec) in enumerate(unknown.items()):
+        columns[name] = _column(spec.domain, estimate[:, j], se[:, j], visibility[:, j], guesses[name])
+        if options is not None and probability is not None:
+            value, stated, prior = options.most_probable(name, probability)
+            columns[name] = replace(columns[name], value=value, probability=stated, prior=prior)
     return RecordTable(
         known=attacker.known,
         unit=units,
@@ -97,12 +107,23 @@ def recover_records(
         model=release.model.name,
         draws=release.size,
         effective_draws=draws,
-        unknowns=rows.count * rows.features,
+        unknowns=len(system.solution),
         touched=slots.width,
         left_out=slots.left_out,
-        warnings=_warnings(release, system, visibility),
+        warnings=_warnings(release, columns),
         seconds=time.perf_counter() - began,
     )
+
+
+def _where_values_are(
+    estimate: np.ndarray, se: np.ndarray, visibility: np.ndarray, guesses: list[Guess]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and standard deviation of the fields: where the draws show nothing of a row, what the model expects."""
+    unknown = np.full(len(estimate), np.nan)
+    expected = np.stack([unknown if g.value is None else g.value for g in guesses], axis=1)
+    spread = np.maximum(np.stack([g.sd for g in guesses], axis=1), 1.0)
+    seen = visibility >= PARTLY
+    return np.where(seen, estimate, expected), np.where(seen, se, spread)
 
 
 def _effective(series: np.ndarray, chain: np.ndarray) -> float:
@@ -135,44 +156,39 @@ def _normal_theory(system: System, columns: Any) -> tuple[np.ndarray, np.ndarray
     return information, np.concatenate(variance)
 
 
-def _column(
-    domain: Any,
-    j: int,
-    estimate: np.ndarray,
-    se: np.ndarray,
-    visibility: np.ndarray,
-    options: Candidates | None,
-    probability: np.ndarray | None,
-    name: str,
-    naive: np.ndarray | None,
-) -> Column:
-    # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it.
-    seen = (visibility[:, j] >= PARTLY) & (se[:, j] <= domain.width)
-    low, high = estimate[:, j] - Z95 * se[:, j], estimate[:, j] + Z95 * se[:, j]
-    value, stated, prior = None, None, None
-    if options is not None and probability is not None:
-        value, stated, prior = options.most_probable(name, probability)
+def _column(domain: Domain, estimate: np.ndarray, se: np.ndarray, visibility: np.ndarray, guess: Guess) -> Column:
+    # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it;
+    # nor with one wider than the model's own spread of the record, unless the record stands out even so.
+    wide = se > domain.width
+    if guess.value is not None and not domain.discrete:
+        wide |= (se > guess.sd) & (np.abs(estimate - guess.value) < _STANDS_OUT * se)
+    seen = (visibility >= PARTLY) & ~wide
+    low, high = estimate - Z95 * se, estimate + Z95 * se
     return Column(
-        estimate=np.where(seen, estimate[:, j], np.nan),
-        se=np.where(seen, se[:, j], np.nan),
+        estimate=np.where(seen, estimate, np.nan),
+        se=np.where(seen, se, np.nan),
         lower=np.where(seen, np.clip(low, domain.low, domain.high), np.nan),
         upper=np.where(seen, np.clip(high, domain.low, domain.high), np.nan),
-        visibility=visibility[:, j],
+        visibility=visibility,
         verdict=np.array(
-            [verdict_of(float(v)) if s else "undetermined" for v, s in zip(visibility[:, j], seen, strict=True)]
+            [verdict_of(float(v)) if s else "undetermined" for v, s in zip(visibility, seen, strict=True)]
         ),
-        value=value,
-        probability=stated,
-        prior=prior,
-        naive=naive,
+        naive=guess.value,
+        naive_sd=guess.sd if np.isfinite(guess.sd).all() else None,
     )
 
 
-def _warnings(release: Release, system: System, visibility: np.ndarray) -> tuple[str, ...]:
+def _warnings(release: Release, columns: dict[str, Column]) -> tuple[str, ...]:
     found = list(release.notes)
-    hidden = int((visibility < PARTLY).any(axis=1).sum())
-    if hidden:
+    hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
+    noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
+    if hidden.any():
         found.append(
-            f"{hidden} of {len(visibility)} records are not determined one by one: the draws show only sums over them"
+            f"{hidden.sum()} of {len(hidden)} records are not determined one by one: the draws show only sums over them"
+        )
+    if noisy.any():
+        found.append(
+            f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's own "
+            "spread of them: these draws do not narrow them"
         )
     return tuple(found)

@@ -10,7 +10,7 @@ import scipy.sparse
 from bayesrecon.records.rows import Rows, combinations, coordinates_of, log_likelihoods
 from bayesrecon.records.slots import Slots
 from bayesrecon.score import slopes
-from bayesrecon.types import Records, Release, simulated
+from bayesrecon.types import Model, Records, Release, simulated
 
 _ATOMS = 12  # draws on which coordinates are computed
 _PRIOR = 64  # draws over which the model's own opinion is averaged
@@ -18,6 +18,7 @@ _WIDE, _WINDOW = 6.0, 400  # standard errors around an estimate that are searche
 _SIMULATED = 256
 _PROBES = 8
 _AFFINE = 1e-6
+_IMPOSSIBLE = 100.0  # log likelihood below a row's best from which a value of a complete list is none of the row's
 _BLOCK = 2**18  # records evaluated at once
 
 
@@ -26,7 +27,7 @@ class Readout:
     """Unknown fields as affine functions of s: `u = offset + columns' s`.
 
     Attributes:
-        columns: `(N * p, N * k)`, a sparse array by columns.
+        columns: `(M, N * k)`, a sparse array by columns.
         offset: `(N, k)`.
         readable: `(N, k)` whether the field is such a function at all.
         values, coordinates: the values it was read off, `{field: (N, C)}`, and their coordinates `(N, C, p)`, not
@@ -41,6 +42,19 @@ class Readout:
 
 
 @dataclass(frozen=True)
+class Guess:
+    """What anyone would guess of a row from the posterior mean.
+
+    Attributes:
+        value: `(N,)` the most probable value, or the expectation; None where the model says nothing.
+        sd: `(N,)` standard deviation of the field around it, infinite where the model tells none.
+    """
+
+    value: np.ndarray | None
+    sd: np.ndarray
+
+
+@dataclass(frozen=True)
 class Candidates:
     """Legal values of the rows.
 
@@ -48,16 +62,19 @@ class Candidates:
         values: `{field: (N, C)}`.
         coordinates: `(N, C, p)`.
         log_prior: `(N, C)` the model's mean log likelihood over the draws; minus infinity where illegal or padding.
+        law: whether that is the log of the law of the value itself, so that values outside the list count as well.
     """
 
     values: Records
     coordinates: np.ndarray
     log_prior: np.ndarray
+    law: bool
 
     def most_probable(self, name: str, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The most probable value of a field, its probability, and the prior probability of the same value."""
-        prior = np.exp(self.log_prior - self.log_prior.max(axis=1, keepdims=True))
-        prior /= prior.sum(axis=1, keepdims=True)
+        highest = self.log_prior.max(axis=1, keepdims=True)
+        prior = np.exp(self.log_prior - highest)
+        prior = prior * np.exp(highest) if self.law else prior / prior.sum(axis=1, keepdims=True)
         values = self.values[name]
         same = values[:, :, None] == values[:, None, :]
         marginal = np.einsum("ncd,nd->nc", same, probability)
@@ -81,6 +98,10 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
     values = {k: np.tile(v, (n, 1)) for k, v in probes.items()}
     coordinates = _coordinates(release, rows, slots, values)
     legal = np.asarray(np.isfinite(coordinates).all(axis=2))
+    if combinations(rows.unknown) is not None:
+        theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_ATOMS, release.size)).astype(int)]
+        log_lik = _mean_log_likelihood(release.model, theta, rows, values)
+        legal &= log_lik > log_lik.max(axis=1, keepdims=True) - _IMPOSSIBLE
     s = np.where(legal[:, :, None], coordinates, 0.0)
     design = np.concatenate([np.ones((n, count, 1)), s], axis=2) * legal[:, :, None]
     inverse = np.linalg.pinv(design, rcond=1e-10)
@@ -94,68 +115,77 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
         size = np.where(legal, u, np.nan)
         readable[:, j] = np.abs(rest).max(axis=1) <= _AFFINE * (np.nanmax(size, axis=1) - np.nanmin(size, axis=1))
         offset[:, j], slope[:, :, j] = beta[:, 0], beta[:, 1:]
-    columns = scipy.sparse.bsr_array((slope, np.arange(n), np.arange(n + 1)), shape=(n * p, n * k)).tocsc()
+    columns = scipy.sparse.bsr_array((slope, np.arange(n), np.arange(n + 1)), shape=(n * p, n * k))
+    columns = columns.tocsr()[np.flatnonzero(rows.distinct)].tocsc()
     return Readout(columns, offset, readable, values, coordinates)
 
 
 def candidates_of(
-    release: Release, rows: Rows, slots: Slots, read: Readout, estimate: np.ndarray, se: np.ndarray
+    release: Release, rows: Rows, slots: Slots, read: Readout, centre: np.ndarray, sd: np.ndarray, law: bool
 ) -> Candidates | None:
-    """Every combination of values where they are few, else those around the estimates; None if those are too many."""
+    """Every combination of values where they are few, else those around `centre (N, k)`; None if those are too many.
+
+    `law` says that the log likelihood is the law of the unknown field.
+    """
     if combinations(rows.unknown) is not None:
         values, s = read.values, read.coordinates
         valid = np.ones_like(s[:, :, 0], bool)
     else:
-        found = _windows(rows, estimate, se)
+        found = _windows(rows, centre, sd)
         if found is None:
             return None
         values, valid = found
         s = _coordinates(release, rows, slots, values)
     theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_PRIOR, release.size)).astype(int)]
-    log_prior = np.concatenate(
-        [
-            log_likelihoods(release.model, theta, part).mean(axis=0)
-            for part in _pieces(rows.filled({k: v.ravel() for k, v in values.items()}, valid.shape[1]), len(theta))
-        ]
-    ).reshape(valid.shape)
+    log_prior = _mean_log_likelihood(release.model, theta, rows, values)
     legal = valid & np.isfinite(log_prior) & np.isfinite(s).all(axis=2)
     if not legal.any(axis=1).all():
         return None
-    return Candidates(values, np.where(legal[:, :, None], s, 0.0), np.where(legal, log_prior, -np.inf))
+    complete = combinations(rows.unknown) is not None
+    log_prior = np.where(legal, log_prior, -np.inf)
+    return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, law and not complete)
 
 
-def naive_guess(
-    release: Release, rows: Rows, options: Candidates | None, rng: np.random.Generator
-) -> dict[str, np.ndarray | None]:
-    """What anyone would guess of a row from the posterior mean: its most probable value, or its expectation."""
-    model = release.model
+def _mean_log_likelihood(model: Model, theta: np.ndarray, rows: Rows, values: Records) -> np.ndarray:
+    """`mean_t l(theta_t, z)` of values `{field: (N, C)}`, `(N, C)`; minus infinity where it is no number."""
+    shape = next(iter(values.values())).shape
+    batch = rows.filled({k: v.ravel() for k, v in values.items()}, shape[1])
+    parts = [log_likelihoods(model, theta, part).mean(axis=0) for part in _pieces(batch, len(theta))]
+    found = np.concatenate(parts).reshape(shape)
+    return np.where(np.isnan(found), -np.inf, found)
+
+
+def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Generator) -> dict[str, Guess]:
+    """By field. Fields that the model does not draw itself leave those it draws without a guess too."""
+    model, n = release.model, rows.count
     mean = np.asarray(release.weights) @ np.asarray(release.theta)
-    if options is not None and combinations(rows.unknown) is not None:
-        each = options.log_prior.shape[1]
-        batch = rows.filled({k: v.ravel() for k, v in options.values.items()}, each)
-        best = log_likelihoods(model, mean[None], batch)[0].reshape(-1, each).argmax(axis=1)
-        return {k: v[np.arange(len(v)), best] for k, v in options.values.items()}
-    guess: dict[str, np.ndarray | None] = dict.fromkeys(rows.unknown)
+    unknown = np.full(n, np.inf)
+    if combinations(rows.unknown) is not None:
+        best = _mean_log_likelihood(model, mean[None], rows, read.values).argmax(axis=1)
+        return {k: Guess(v[np.arange(n), best], unknown) for k, v in read.values.items()}
+    nothing = {k: Guess(None, unknown) for k in rows.unknown}
     if model.simulate is None:
-        return guess
+        return nothing
     before = rows.base()
     keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _SIMULATED)
     drawn = simulated(model, np.tile(mean, (_SIMULATED, 1)), before, keys)
+    found = {}
     for name, spec in rows.unknown.items():
-        expected = np.asarray(drawn[name], float).mean(axis=0)
-        # A field that is never observed by the model keeps its base value: no guess.
-        if not np.array_equal(expected, before[name]):
-            guess[name] = np.round(expected) if spec.domain.discrete else expected
-    return guess
+        values = np.asarray(drawn[name], float)
+        if np.array_equal(values, np.broadcast_to(before[name], values.shape)):
+            return nothing
+        expected = values.mean(axis=0)
+        sd = np.nan_to_num(values.std(axis=0), nan=np.inf)
+        found[name] = Guess(np.round(expected) if spec.domain.discrete else expected, sd)
+    return found
 
 
 def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:
     """Coordinates `(N, C, p)` of values `{field: (N, C)}`; not finite where a value is illegal."""
     n, each = next(iter(values.values())).shape
-    p = rows.features
     theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_ATOMS, release.size)).astype(int)]
     features = np.asarray(slopes(release.model, theta, rows.pairs(), slots.colours))
-    features = features.reshape(-1, n, p)
+    features = rows.padded(features.reshape(-1, features.shape[-1]))
     known = {k: np.repeat(v, each, axis=0) for k, v in rows.known.items()}
     base = {k: np.repeat(v[:1], n * each) for k, v in rows.anchors.items()}
     other = {k: v.ravel() for k, v in values.items()}
@@ -173,17 +203,18 @@ def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) ->
     return np.concatenate(found)
 
 
-def _windows(rows: Rows, estimate: np.ndarray, se: np.ndarray) -> tuple[Records, np.ndarray] | None:
-    """Whole values around the estimates, `{field: (N, C)}`, and which of them are no padding."""
+def _windows(rows: Rows, centre: np.ndarray, sd: np.ndarray) -> tuple[Records, np.ndarray] | None:
+    """Whole values around `centre`, `{field: (N, C)}`, and which of them are no padding."""
+    if not np.isfinite(centre).all():
+        return None
     axes = []
     for j, spec in enumerate(rows.unknown.values()):
-        low = np.clip(np.floor(estimate[:, j] - _WIDE * se[:, j]), spec.domain.low, spec.domain.high)
-        high = np.clip(np.ceil(estimate[:, j] + _WIDE * se[:, j]), spec.domain.low, spec.domain.high)
-        width = int((high - low).max()) + 1
-        axes.append((low, high, width))
-    if np.prod([float(w) for _, _, w in axes]) > _WINDOW:
+        low = np.clip(np.floor(centre[:, j] - _WIDE * sd[:, j]), spec.domain.low, spec.domain.high)
+        high = np.clip(np.ceil(centre[:, j] + _WIDE * sd[:, j]), spec.domain.low, spec.domain.high)
+        axes.append((low, high, float((high - low).max()) + 1))
+    if np.prod([w for _, _, w in axes]) > _WINDOW:
         return None
-    grids = np.meshgrid(*[np.arange(w) for _, _, w in axes], indexing="ij")
+    grids = np.meshgrid(*[np.arange(int(w)) for _, _, w in axes], indexing="ij")
     values, valid = {}, np.ones((rows.count, grids[0].size), bool)
     for (name, spec), (low, high, _), grid in zip(rows.unknown.items(), axes, grids, strict=True):
         v = low[:, None] + grid.ravel()

@@ -11,7 +11,7 @@ the coordinates s of every row, and those name the value.
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -19,12 +19,14 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.score import scores
+from bayesrecon.score import Pairs, scores
 from bayesrecon.types import Field, Model, Records, Release
 
 _POOL = 24  # generic values tried in the search for anchors
 _ROWS, _ATOMS = 12, 24  # rows and atoms they are tried on
 _RANK = 1e-7
+_COMBINED = 1e-11  # squared share of a feature that those before it leave: less is rounding
+_VALUES = 2**22  # log likelihoods evaluated at once
 _MOST_CANDIDATES = 256
 
 
@@ -36,11 +38,14 @@ class Rows:
         known: `{field: (N, *shape)}`.
         unknown: the sought fields, all scalar.
         anchors: `{field: (p + 1,)}`; the first is the base u_0.
+        distinct: `(N, p)` the features that are no combination of those before them on the same row at any draw, M in
+            all: on an item with two categories the feature of a third says nothing of its own.
     """
 
     known: Records
     unknown: Mapping[str, Field]
     anchors: Records
+    distinct: np.ndarray
 
     @property
     def count(self) -> int:
@@ -49,19 +54,33 @@ class Rows:
 
     @property
     def features(self) -> int:
-        """p, the number of features of a row."""
+        """p, the most features of a row."""
         return len(next(iter(self.anchors.values()))) - 1
 
     def base(self) -> Records:
         """Every row with the base value, `(N, ...)`."""
         return self.filled({k: np.repeat(v[:1], self.count) for k, v in self.anchors.items()}, 1)
 
-    def pairs(self) -> tuple[Records, Records, Records]:
-        """Known fields, base values and anchors of all features, `(N * p, ...)` each, row by row."""
-        p, n = self.features, self.count
-        other = {k: np.tile(v[1:], n) for k, v in self.anchors.items()}
-        base = {k: np.repeat(v[:1], n * p) for k, v in self.anchors.items()}
-        return {k: np.repeat(v, p, axis=0) for k, v in self.known.items()}, base, other
+    def pairs(self) -> Pairs:
+        """Known fields, base values and anchors of the distinct features, `(M, ...)` each, row by row."""
+        row, feature = np.nonzero(self.distinct)
+        base = {k: np.repeat(v[:1], len(row)) for k, v in self.anchors.items()}
+        return {k: v[row] for k, v in self.known.items()}, base, {k: v[feature + 1] for k, v in self.anchors.items()}
+
+    def padded(self, values: np.ndarray) -> np.ndarray:
+        """`(..., M)` as `(..., N, p)`, zeros for features that are not distinct."""
+        found = np.zeros((*values.shape[:-1], *self.distinct.shape))
+        found[..., self.distinct] = values
+        return found
+
+    def padded_square(self, values: np.ndarray) -> np.ndarray:
+        """`(M, M)` as `(N * p, N * p)`."""
+        if self.distinct.all():
+            return values
+        place = np.flatnonzero(self.distinct)
+        found = np.zeros((self.distinct.size, self.distinct.size))
+        found[np.ix_(place, place)] = values
+        return found
 
     def filled(self, values: Records, each: int) -> Records:
         """Records from `each` values a row, `(N * each,)` per field."""
@@ -105,7 +124,36 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
             chosen = sorted(int(i) + 1 for i in order[:rank])
     if not chosen:
         raise BayesreconError(f"no value of {', '.join(unknown)} moves the posterior: nothing can be recovered of it")
-    return Rows(known, unknown, {k: v[[0, *chosen]] for k, v in pool.items()})
+    rows = Rows(known, unknown, {k: v[[0, *chosen]] for k, v in pool.items()}, np.ones((count, len(chosen)), bool))
+    return replace(rows, distinct=_distinct(release, rows))
+
+
+def _distinct(release: Release, rows: Rows) -> np.ndarray:
+    """Dependence among the values of a row's features at all draws, up to constants."""
+    n, p = rows.distinct.shape
+    theta = np.asarray(release.theta)
+    batch = rows.filled({k: np.tile(v, n) for k, v in rows.anchors.items()}, p + 1)
+    total, gram, shift = np.zeros((n, p)), np.zeros((n, p, p)), 0.0
+    step = min(max(1, _VALUES // (n * (p + 1))), len(theta))
+    starts = [*range(0, len(theta) - step, step), len(theta) - step]  # one shape to compile; the last two may overlap
+    for start in starts:
+        value = log_likelihoods(release.model, theta[start : start + step], batch).reshape(-1, n, p + 1)
+        value = value[:, :, 1:] - value[:, :, :1]
+        shift = value[0] if not start else shift
+        value = value - shift
+        total += value.sum(axis=0)
+        gram += np.einsum("tnp,tnq->npq", value, value)
+    gram -= total[:, :, None] * total[:, None, :] / (step * len(starts))
+    size = np.einsum("npp->np", gram).copy()
+    found = np.ones((n, p), bool)
+    if len(theta) <= p + 1:
+        return found
+    for j in range(p):
+        # What is no number stays in, so that the pass over the draws says so.
+        found[:, j] = ~(np.isfinite(size[:, j]) & (gram[:, j, j] <= _COMBINED * size[:, j]))
+        pivot = np.where(found[:, j], gram[:, j, j], np.inf)
+        gram -= (gram[:, :, j] / pivot[:, None])[:, :, None] * gram[:, None, j]
+    return found
 
 
 def _pool(

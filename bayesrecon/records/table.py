@@ -24,10 +24,13 @@ class Column:
     Attributes:
         estimate, se: unbiased estimate with its standard error; NaN where the draws do not determine the record.
         lower, upper: 95 % interval, cut to the field's domain.
-        visibility, verdict: share of the record that the draws determine.
+        visibility: share of the record that draws without end determine.
+        verdict: what that makes of it; `undetermined` also where the error is wider than the domain or than the model's
+            own spread of such a record.
         value, probability: most probable legal value and its probability; None for continuous fields.
         prior: probability of that value from the model alone, at the draws.
-        naive: what the posterior mean suggests for the row; None where the model suggests nothing.
+        naive, naive_sd: what the posterior mean suggests for the row, and the model's own spread around it; None where
+            the model suggests nothing.
     """
 
     estimate: np.ndarray
@@ -40,6 +43,7 @@ class Column:
     probability: np.ndarray | None = None
     prior: np.ndarray | None = None
     naive: np.ndarray | None = None
+    naive_sd: np.ndarray | None = None
 
     @property
     def best(self) -> np.ndarray:
@@ -47,13 +51,18 @@ class Column:
         return self.estimate if self.value is None else self.value
 
     def bits(self) -> np.ndarray:
-        """What the release adds to the model's own guess, in bits: `log2 p(value | release) / p(value | model)`;
-        for continuous fields `log2` of the spread of all estimates over the record's standard error."""
+        """What the release adds to the model's own guess, in bits: `log2 p(value | release) / p(value | model)`. Of a
+        continuous field p are normal densities at the estimate; where the model makes no guess, `log2` of the spread
+        of all estimates over the record's standard error."""
         if self.probability is not None and self.prior is not None:
             return np.log2(np.maximum(self.probability, 1e-300) / np.clip(self.prior, 1e-300, 1))
-        spread = np.nanstd(self.estimate) if np.isfinite(self.estimate).any() else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            gained = np.log2(spread / self.se)
+            if self.naive is not None and self.naive_sd is not None:
+                wide = np.hypot(self.naive_sd, self.se)
+                gained = np.log2(wide / self.se) + ((self.estimate - self.naive) / wide) ** 2 / np.log(4)
+            else:
+                spread = np.nanstd(self.estimate) if np.isfinite(self.estimate).any() else 0.0
+                gained = np.log2(spread / self.se)
         return np.where(np.isfinite(gained), np.maximum(gained, 0.0), 0.0)
 
 
