@@ -12,7 +12,7 @@ from bayesrecon.domains import Domain
 from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge
-from bayesrecon.records.candidates import Guess, candidates_of, naive_guesses, readout
+from bayesrecon.records.candidates import Around, Guess, candidates_of, naive_guesses, readout
 from bayesrecon.records.decode import decode, inverse_root
 from bayesrecon.records.rows import make_rows
 from bayesrecon.records.slots import make_slots
@@ -81,9 +81,11 @@ def recover_records(
     guesses = naive_guesses(view, rows, read, rng)
     options, probability = None, None
     if discrete:
-        around = _where_values_are(estimate, se, visibility, list(guesses.values()))
-        alone = len(guesses) == 1 and all(g.value is not None for g in guesses.values())
-        options = candidates_of(view, rows, slots, read, *around, law=alone)
+        centre, sd = expected = _expected(list(guesses.values()))
+        # Where the draws show nothing of a row, its values are those that the model expects.
+        seen = visibility >= PARTLY
+        around = np.where(seen, estimate, centre), np.where(seen, se, sd)
+        options = candidates_of(view, rows, slots, read, around, expected)
     if options is not None:
         precision *= draws / max(inflation, 1.0)
         if progress is not None:
@@ -115,15 +117,10 @@ def recover_records(
     )
 
 
-def _where_values_are(
-    estimate: np.ndarray, se: np.ndarray, visibility: np.ndarray, guesses: list[Guess]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and standard deviation of the fields: where the draws show nothing of a row, what the model expects."""
-    unknown = np.full(len(estimate), np.nan)
-    expected = np.stack([unknown if g.value is None else g.value for g in guesses], axis=1)
-    spread = np.maximum(np.stack([g.sd for g in guesses], axis=1), 1.0)
-    seen = visibility >= PARTLY
-    return np.where(seen, estimate, expected), np.where(seen, se, spread)
+def _expected(guesses: list[Guess]) -> Around:
+    centre = [np.full_like(g.sd, np.nan) if g.value is None else g.value for g in guesses]
+    # A rare count that was never drawn is rare, not impossible.
+    return np.stack(centre, axis=1), np.maximum(np.stack([g.sd for g in guesses], axis=1), 1.0)
 
 
 def _effective(series: np.ndarray, chain: np.ndarray) -> float:

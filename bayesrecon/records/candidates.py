@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.sparse
+import scipy.special
 
 from bayesrecon.records.rows import Rows, combinations, coordinates_of, log_likelihoods
 from bayesrecon.records.slots import Slots
@@ -20,6 +21,9 @@ _PROBES = 8
 _AFFINE = 1e-6
 _IMPOSSIBLE = 100.0  # log likelihood below a row's best from which a value of a complete list is none of the row's
 _BLOCK = 2**18  # records evaluated at once
+
+Around = tuple[np.ndarray, np.ndarray]
+"""Centres and standard deviations of the unknown fields, `(N, k)` each."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +66,17 @@ class Candidates:
         values: `{field: (N, C)}`.
         coordinates: `(N, C, p)`.
         log_prior: `(N, C)` the model's mean log likelihood over the draws; minus infinity where illegal or padding.
-        law: whether that is the log of the law of the value itself, so that values outside the list count as well.
+        log_total: `(N,)` the same summed over all values that the model expects, in the list or not.
     """
 
     values: Records
     coordinates: np.ndarray
     log_prior: np.ndarray
-    law: bool
+    log_total: np.ndarray
 
     def most_probable(self, name: str, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The most probable value of a field, its probability, and the prior probability of the same value."""
-        highest = self.log_prior.max(axis=1, keepdims=True)
-        prior = np.exp(self.log_prior - highest)
-        prior = prior * np.exp(highest) if self.law else prior / prior.sum(axis=1, keepdims=True)
+        prior = np.exp(self.log_prior - self.log_total[:, None])
         values = self.values[name]
         same = values[:, :, None] == values[:, None, :]
         marginal = np.einsum("ncd,nd->nc", same, probability)
@@ -121,17 +123,16 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
 
 
 def candidates_of(
-    release: Release, rows: Rows, slots: Slots, read: Readout, centre: np.ndarray, sd: np.ndarray, law: bool
+    release: Release, rows: Rows, slots: Slots, read: Readout, around: Around, expected: Around
 ) -> Candidates | None:
-    """Every combination of values where they are few, else those around `centre (N, k)`; None if those are too many.
-
-    `law` says that the log likelihood is the law of the unknown field.
-    """
-    if combinations(rows.unknown) is not None:
+    """Every combination of values where they are few, else those around where they should be; None if those are too
+    many. `expected` is where the model by itself would have them, not a number where it says nothing."""
+    complete = combinations(rows.unknown) is not None
+    if complete:
         values, s = read.values, read.coordinates
         valid = np.ones_like(s[:, :, 0], bool)
     else:
-        found = _windows(rows, centre, sd)
+        found = _windows(rows, *around)
         if found is None:
             return None
         values, valid = found
@@ -141,9 +142,14 @@ def candidates_of(
     legal = valid & np.isfinite(log_prior) & np.isfinite(s).all(axis=2)
     if not legal.any(axis=1).all():
         return None
-    complete = combinations(rows.unknown) is not None
     log_prior = np.where(legal, log_prior, -np.inf)
-    return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, law and not complete)
+    log_total = scipy.special.logsumexp(log_prior, axis=1)
+    whole = None if complete else _windows(rows, *expected)
+    if whole is not None:
+        every, valid = whole
+        every_log = np.where(valid, _mean_log_likelihood(release.model, theta, rows, every), -np.inf)
+        log_total = scipy.special.logsumexp(every_log, axis=1)
+    return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, log_total)
 
 
 def _mean_log_likelihood(model: Model, theta: np.ndarray, rows: Rows, values: Records) -> np.ndarray:
