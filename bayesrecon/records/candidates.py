@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.sparse
-import scipy.special
 
 from bayesrecon.records.rows import Rows, combinations, coordinates_of, log_likelihoods
 from bayesrecon.records.slots import Slots
@@ -143,12 +142,12 @@ def candidates_of(
     if not legal.any(axis=1).all():
         return None
     log_prior = np.where(legal, log_prior, -np.inf)
-    log_total = scipy.special.logsumexp(log_prior, axis=1)
+    log_total = np.logaddexp.reduce(log_prior, axis=1)
     whole = None if complete else _windows(rows, *expected)
     if whole is not None:
         every, valid = whole
         every_log = np.where(valid, _mean_log_likelihood(release.model, theta, rows, every), -np.inf)
-        log_total = scipy.special.logsumexp(every_log, axis=1)
+        log_total = np.logaddexp.reduce(every_log, axis=1)
     return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, log_total)
 
 
