@@ -147,7 +147,7 @@ def _records(
     from bayesrecon.reconstruction import reconstruct
 
     table: Any = reconstruct(release, known={k: truth[k] for k in design}, unit=unit, progress=progress)
-    said, error, expected, naive = [], [], [], []
+    said, error, expected, floor, naive = [], [], [], [], []
     scores = score_records(table, truth)
     for name, score in scores.items():
         column, shown = table[name], np.isfinite(table[name].estimate)
@@ -165,6 +165,7 @@ def _records(
             off = column.estimate[shown] - np.asarray(truth[name], float)[shown]
             error.append(f"RMSE {np.sqrt(np.mean(off**2)):.3g}")
             expected.append(f"{np.sqrt(np.mean(column.se[shown] ** 2)):.3g}")
+            floor.append(f"{np.sqrt(np.mean(column.floor[shown] ** 2)):.3g}")
     exact = min((s.get("exact", float(_nearer(table[k], s).mean())) for k, s in scores.items()), default=0.0)
     guessed = max((s.get("naive_exact", 0.0) for s in scores.values()), default=0.0)
     # Of the records that the posterior mean does not show to anyone.
@@ -177,7 +178,7 @@ def _records(
         "recovered": "; ".join(said),
         "error": "; ".join(error),
         "expected": "; ".join(expected),
-        "floor": "",
+        "floor": "; ".join(floor),
         "naive": "; ".join(filter(None, naive)),
         "verdict": meaning,
     }

@@ -176,6 +176,9 @@ def test_errors_wider_than_the_guess_determine_nothing():
         assert any("own spread" in w for w in table.warnings) != seen
         if seen:
             assert score_records(table, {"y": y})["y"]["rmse"] < 0.3
+            # The mean of independent draws is normal: nothing better is possible.
+            np.testing.assert_allclose(column.floor, np.sqrt(101 / size), rtol=0.05)
+            np.testing.assert_allclose(column.se, column.floor, rtol=0.05)
             gained = np.log2(np.hypot(1, column.se) / column.se)  # and what the guess is off, in its own spread
             np.testing.assert_allclose(column.bits(), gained + 0.72 * (column.estimate - column.naive) ** 2, rtol=0.3)
 

@@ -28,7 +28,7 @@ def records_table(result: "RecordTable") -> "Table":
     from bayesrecon.cli.tables import number
 
     frame = result.to_dataframe()
-    columns = [c for c in frame.columns if c not in ("lower", "upper", "visibility", "naive_sd")]
+    columns = [c for c in frame.columns if c not in ("floor", "lower", "upper", "visibility", "naive_sd")]
     table = Table()
     for column in columns:
         table.add_column(escape(column), justify="right", no_wrap=True)

@@ -74,6 +74,7 @@ def recover_records(
     variance = inflation * predicted
     variance[some] = scatter
     se = np.sqrt(variance / draws).reshape(rows.count, -1)
+    floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     visibility = _visibility(system, read.columns).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
@@ -97,7 +98,8 @@ def recover_records(
             progress("values", 1.0)
     columns = {}
     for j, (name, spec) in enumerate(unknown.items()):
-        columns[name] = _column(spec.domain, estimate[:, j], se[:, j], visibility[:, j], guesses[name])
+        numbers = estimate[:, j], se[:, j], floor[:, j], visibility[:, j]
+        columns[name] = _column(spec.domain, *numbers, guesses[name])
         if options is not None and probability is not None:
             value, stated, prior = options.most_probable(name, probability)
             columns[name] = replace(columns[name], value=value, probability=stated, prior=prior)
@@ -153,7 +155,9 @@ def _normal_theory(system: System, columns: Any) -> tuple[np.ndarray, np.ndarray
     return information, np.concatenate(variance)
 
 
-def _column(domain: Domain, estimate: np.ndarray, se: np.ndarray, visibility: np.ndarray, guess: Guess) -> Column:
+def _column(
+    domain: Domain, estimate: np.ndarray, se: np.ndarray, floor: np.ndarray, visibility: np.ndarray, guess: Guess
+) -> Column:
     # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it;
     # nor with one wider than the model's own spread of the record, unless the record stands out even so.
     wide = se > domain.width
@@ -164,6 +168,7 @@ def _column(domain: Domain, estimate: np.ndarray, se: np.ndarray, visibility: np
     return Column(
         estimate=np.where(seen, estimate, np.nan),
         se=np.where(seen, se, np.nan),
+        floor=np.where(seen, floor, np.nan),
         lower=np.where(seen, np.clip(low, domain.low, domain.high), np.nan),
         upper=np.where(seen, np.clip(high, domain.low, domain.high), np.nan),
         visibility=visibility,

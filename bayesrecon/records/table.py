@@ -23,6 +23,7 @@ class Column:
 
     Attributes:
         estimate, se: unbiased estimate with its standard error; NaN where the draws do not determine the record.
+        floor: Cramer-Rao floor of the standard error for as many independent draws of a posterior close to normal.
         lower, upper: 95 % interval, cut to the field's domain.
         visibility: share of the record that draws without end determine.
         verdict: what that makes of it; `undetermined` also where the error is wider than the domain or than the model's
@@ -35,6 +36,7 @@ class Column:
 
     estimate: np.ndarray
     se: np.ndarray
+    floor: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     visibility: np.ndarray
