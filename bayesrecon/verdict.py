@@ -17,6 +17,7 @@ _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
 _DIVERGED = re.compile("NUTS did not converge")
 _OFF = 4.0  # stated errors from which a number is off
+_CHANCE = 0.05  # probability of so many records right by chance from which none count as given away
 _SHOWN = 0.9  # visibility from which an average of a series is stated
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
 _MANY_ROWS, _DRAWS = 256, 2500  # known rows with a real response, many features each, and the draws they are sought in
@@ -170,8 +171,11 @@ def _records(
     guessed = max((s.get("naive_exact", 0.0) for s in scores.values()), default=0.0)
     # Of the records that the posterior mean does not show to anyone.
     gained = (exact - guessed) / (1 - guessed) if guessed < 1 else 0.0
+    chance = max((s.get("chance", 0.0) for s in scores.values()), default=0.0)
     word = "every record" if exact == 1 else "most records" if gained > 0.5 else "some records"
-    meaning = f"{word} given away one by one" if gained > 0 else "single records are not determined, sums over them are"
+    meaning = "single records are not determined, sums over them are"
+    if gained > 0 and chance < _CHANCE:
+        meaning = f"{word} given away one by one"
     if exact == guessed == 1:
         meaning = "the posterior mean shows every record to anyone"
     return {

@@ -3,6 +3,9 @@
 import os
 import sys
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, one thread a process; before NumPy is loaded
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from command import Outcome
 

@@ -1,5 +1,7 @@
 """Posteriors that can be sampled exactly: the oracle of the statistical tests."""
 
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -10,6 +12,7 @@ from bayesrecon.models import from_numpyro
 PRIOR_SCALE, SHAPE, RATE = 10.0, 2.0, 1.5
 
 
+@cache
 def normal_mean_model():
     """`y ~ Normal(theta, 1)`, `theta ~ Normal(0, PRIOR_SCALE)`: N and the sum are determined, nothing else."""
 
@@ -26,6 +29,7 @@ def sample_normal_mean(y, draws, rng):
     return {"theta": rng.normal(y.sum() / precision, precision**-0.5, (1, draws))}
 
 
+@cache
 def regression_model(covariates=1):
     """`y ~ Normal(X b, sqrt(v))`, `b | v ~ Normal(0, PRIOR_SCALE sqrt(v))`, `v` inverse gamma: conjugate."""
 
@@ -51,6 +55,7 @@ def sample_regression(x, y, draws, rng):
     return {"variance": variance[None], "beta": beta[None]}
 
 
+@cache
 def slopes_model(groups):
     """`y ~ Normal(b[group] x, 1)`, `b ~ Normal(0, PRIOR_SCALE)`, x 0 or 1: nothing is said of records with x = 0."""
 
@@ -67,6 +72,7 @@ def sample_slopes(group, x, y, groups, draws, rng):
     return {"b": rng.normal(np.bincount(group, x * y, groups) / precision, precision**-0.5, (1, draws, groups))}
 
 
+@cache
 def effects_model(groups):
     """`y ~ Normal(tau z[group], 1)`, `z ~ Normal(0, 1)`, `tau ~ HalfNormal(1)`: effects of groups counted from one."""
 

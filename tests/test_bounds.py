@@ -88,6 +88,7 @@ def test_bounds_hold_the_truth_and_widen_with_the_domain(logistic_case):
     assert "dist" in narrow._repr_html_()
 
 
+@pytest.mark.slow
 def test_bounds_shrink_with_what_is_known(logistic_case):
     data, release, domain = logistic_case
     free = bayesrecon.bound(release, domain=domain, variances=False)
@@ -154,7 +155,7 @@ def blocks(release, size, count):
         )
 
 
-@pytest.mark.parametrize("size, count", [(100, 100), (1000, 10)])
+@pytest.mark.parametrize("size, count", [pytest.param(100, 100, marks=pytest.mark.slow), (1000, 10)])
 def test_planned_error_of_thinner_releases(database, size, count):
     """Predicted against measured over disjoint blocks of the reference draws, all statistics together."""
     release = from_posteriordb("kidiq-kidscore_momiq")

@@ -295,6 +295,7 @@ def trained(small):
     return dirac(model, params)
 
 
+@pytest.mark.slow
 def test_gradient_norm_matching(small):
     release = trained(small)
     found = bayesrecon.reconstruct(release, n=30, total=60)

@@ -272,9 +272,9 @@ def test_kidiq(database, seed):
         ("kidiq_with_mom_work-kidscore_mom_work", 9),
         ("earnings-logearn_height_male", 9),
         ("arK-arK", 28),
-        ("sblri-blr", 22),
-        ("mesquite-mesquite", 35),
-        ("nes1996-nes", 48),
+        pytest.param("sblri-blr", 22, marks=pytest.mark.slow),
+        pytest.param("mesquite-mesquite", 35, marks=pytest.mark.slow),
+        pytest.param("nes1996-nes", 48, marks=pytest.mark.slow),
         ("kilpisjarvi_mod-kilpisjarvi", 6),
     ],
 )
@@ -460,6 +460,7 @@ def test_too_few_draws_for_the_rank():
         bayesrecon.recover(release, metric="identity")
 
 
+@pytest.mark.slow
 def test_many_parameters_do_not_lower_the_count():
     """A metric estimated from the draws that it is summed over would make every total too small by 1 + d/T."""
     groups, z = 40, []
@@ -489,7 +490,7 @@ def test_the_jackknife_takes_out_the_bias_of_a_solution():
     assert np.std(found) < 1.05 * np.std(plain)
 
 
-@pytest.mark.parametrize("draws, few", [(40, True), (4000, False)])
+@pytest.mark.parametrize("draws, few", [(40, True), pytest.param(4000, False, marks=pytest.mark.slow)])
 def test_few_draws_for_many_features_are_noticed(draws, few):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 6))
@@ -542,6 +543,7 @@ def test_parts_of_groups_where_groups_are_not_seen():
     assert "n[x=0]" not in table or table["n[x=0]"].isna().all()
 
 
+@pytest.mark.slow
 def test_logistic_regression_is_regularised_and_says_so():
     """No gap: the count and the mean are found, the interval holds the truth, and the variance is not vouched for."""
     data, release = logistic_release(np.random.default_rng(11))

@@ -1,6 +1,7 @@
 """Recovered records against the true ones: accuracy, calibration, and the naive guess beside them."""
 
 import numpy as np
+import scipy.stats
 
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.errors import BayesreconError
@@ -17,7 +18,9 @@ def score_records(table: RecordTable, truth: Records) -> dict[str, dict[str, flo
     Returns:
         for every recovered field `rmse` of the estimates, `z_sd` the spread of (estimate - truth) / se, `coverage` of
         the 95 % intervals, `exact` share of values that are right (most probable ones, or rounded estimates),
-        `calibration` the expected calibration error of the stated probabilities, `naive_exact` and `naive_rmse`.
+        `calibration` the expected calibration error of the stated probabilities, `naive_exact` and `naive_rmse`, and
+        `chance`, the probability that values come out right this much more often than by the naive guess though
+        neither is better: the exact one-sided test of McNemar (Psychometrika 12, 1947).
     """
     return {name: _score(table, name, truth) for name in table}
 
@@ -36,17 +39,23 @@ def _score(table: RecordTable, name: str, truth: Records) -> dict[str, float]:
         inside = (column.lower[seen] <= true[seen]) & (true[seen] <= column.upper[seen])
         found["coverage"] = float(inside.mean())
     whole = np.array_equal(true, np.round(true))
+    right = None
     if column.value is not None and column.probability is not None:
         right = np.asarray(column.value, float) == true
-        found["exact"] = float(right.mean())
         found["calibration"] = calibration_error(column.probability, right)
     elif whole and seen.any():
-        found["exact"] = float((np.round(column.estimate) == true).mean())
+        right = np.round(column.estimate) == true
+    if right is not None:
+        found["exact"] = float(right.mean())
     if column.naive is not None:
         naive = np.asarray(column.naive, float)
         found["naive_rmse"] = float(np.sqrt(np.mean((naive - true) ** 2)))
         if whole:
-            found["naive_exact"] = float((np.round(naive) == true).mean())
+            guessed = np.round(naive) == true
+            found["naive_exact"] = float(guessed.mean())
+            if right is not None:
+                better, worse = int((right & ~guessed).sum()), int((guessed & ~right).sum())
+                found["chance"] = float(scipy.stats.binom.sf(better - 1, better + worse, 0.5))
     return found
 
 
