@@ -13,14 +13,16 @@ from bayesrecon.pooling import pool
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.problem import Problem, solve_release
 from bayesrecon.result import Recovery, Row
-from bayesrecon.solve import fit
-from bayesrecon.statistics import library_of
-from bayesrecon.totals import part_totals, rows_of
+from bayesrecon.solve import Fit, fit
+from bayesrecon.statistics import Library, library_of
+from bayesrecon.totals import Totals, part_totals, rows_of, slopes_of
 from bayesrecon.types import Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
 _FEW = 1.0  # standard errors of bias in the count from which draws are called so
+
+_Solved = tuple[Problem, Recovery, tuple[str, ...]]  # the warnings are about this release alone
 
 
 @in_float64
@@ -76,23 +78,24 @@ def recover(
     options: dict[str, Any] = {"known": known, "unit": unit, "total": total, "bounds": bounds, "domain": domain}
     options |= {"metric": metric, "coordinates": coordinates, "key": key, "progress": progress}
     if isinstance(release, Release):
-        return _with_correction(*_recover(release, statistics, options))
+        _, recovery, warnings = _recover(release, statistics, options)
+        return _warned(recovery, warnings)
     return _recover_pooled(list(release), statistics, options)
 
 
 def recover_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
     """As `recover`, with the solved problem beside the result; takes `recover`'s options."""
     with x64():
-        problem, recovery = _recover(release, statistics, {"coordinates": "unconstrained", **options})
-        return problem, _with_correction(problem, recovery)
+        problem, recovery, warnings = _recover(release, statistics, {"coordinates": "unconstrained", **options})
+        return problem, _warned(recovery, warnings)
 
 
-def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> tuple[Problem, Recovery]:
+def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> _Solved:
     start = time.perf_counter()
     problem = solve_release(release, **options)
-    rows, scores = _rows(problem, statistics)
+    rows, scores, warnings = _rows(problem, statistics)
     solved = problem.solved
-    return problem, Recovery(
+    recovery = Recovery(
         rows=rows,
         release=release.name,
         model=release.model.name,
@@ -107,64 +110,75 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
         warnings=problem.warnings(scores),
         seconds=time.perf_counter() - start,
     )
+    return problem, recovery, warnings
 
 
-def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray]:
+def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:
     solved, attacker, reference = problem.solved, problem.attacker, problem.reference
     library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, attacker)
-    return rows_of(library, totals, solved.embedding), totals.scores
+    rows = rows_of(library, totals, solved.embedding)
+    return rows, totals.scores, _few_draws(solved, library, totals, rows)
 
 
-def _with_correction(problem: Problem, recovery: Recovery) -> Recovery:
-    """With a warning where the bias that was taken out of the count is no longer small next to its error."""
-    n, solved = recovery["n"], problem.solved
-    if solved.correction is None or not n.estimate or not n.se:
-        return recovery
-    shift = float(solved.correction @ solved.project(np.ones((len(solved.cross), 1))).beta[:, 0])
-    if abs(shift) < _FEW * n.se:
-        return recovery
-    warning = (
-        f"few draws for {solved.spectrum.rank} features: n was corrected by {shift / abs(n.estimate):+.1%} "
-        f"({abs(shift) / n.se:.1f} standard errors), and part of that bias may be left; more draws would tell"
+def _few_draws(solved: Fit, library: Library, totals: Totals, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A warning where the bias that was taken out of the count is no longer small next to its error; where the number
+    of records is known, out of the statistic that it is least small of."""
+    if solved.correction is None:
+        return ()
+    seen, slopes = slopes_of(library, totals)
+    shifts = dict(zip((row.name for row in seen), solved.correction @ totals.directions @ slopes, strict=True))
+    sure = [row for row in rows if row.verdict == "determined" and row.se and row.estimate]
+    count = [row for row in sure if row.name == "n"]
+    found = [(abs(shifts[row.name]) / (row.se or np.inf), row) for row in count or sure]
+    ratio, row = max(found, key=lambda pair: pair[0], default=(0.0, None))
+    if row is None or ratio < _FEW:
+        return ()
+    return (
+        f"few draws for {solved.spectrum.rank} features: {row.name} was corrected by "
+        f"{shifts[row.name] / abs(row.estimate or np.inf):+.1%} ({ratio:.1f} standard errors), and part of that bias "
+        "may be left; more draws would tell",
     )
-    return replace(recovery, warnings=(*recovery.warnings, warning))
+
+
+def _warned(recovery: Recovery, warnings: tuple[str, ...]) -> Recovery:
+    return replace(recovery, warnings=(*recovery.warnings, *warnings))
 
 
 def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:
     """Releases whose records share their fields are solved as one; what is left combines by inverse variance."""
     alone = [_recover(release, statistics, options) for release in releases]
-    pooled = pool([_with_correction(*pair) for pair in alone])  # which checks that they do not contradict each other
-    groups: dict[Any, list[tuple[Problem, Recovery]]] = {}
-    for problem, recovery in alone:
-        groups.setdefault((recovery.temperature, *sorted(problem.attacker.fields.items())), []).append(
-            (problem, recovery)
-        )
+    # Which checks that they do not contradict each other.
+    pooled = pool([_warned(recovery, warnings) for _, recovery, warnings in alone])
+    groups: dict[Any, list[_Solved]] = {}
+    for one in alone:
+        problem, recovery, _ = one
+        groups.setdefault((recovery.temperature, *sorted(problem.attacker.fields.items())), []).append(one)
     if len(groups) == len(alone):
         return pooled
     joint = [
-        _recover_jointly(group, statistics) if len(group) > 1 else _with_correction(*group[0])
-        for group in groups.values()
+        _recover_jointly(group, statistics) if len(group) > 1 else _warned(*group[0][1:]) for group in groups.values()
     ]
     return pool(joint) if len(joint) > 1 else joint[0]
 
 
-def _recover_jointly(group: list[tuple[Problem, Recovery]], statistics: Statistics) -> Recovery:
+def _recover_jointly(group: list[_Solved], statistics: Statistics) -> Recovery:
     start = time.perf_counter()
-    pooled = pool([recovery for _, recovery in group])
+    pooled = pool([recovery for _, recovery, _ in group])
     # The release that sees most located the data best.
     lead = max(group, key=lambda pair: (pair[1].rank, pair[1].draws))[0]
-    identities = {k: v for problem, _ in group for k, v in problem.attacker.identities.items()}
-    embedding = JointEmbedding([problem.embedding for problem, _ in group])
+    identities = {k: v for problem, *_ in group for k, v in problem.attacker.identities.items()}
+    embedding = JointEmbedding([problem.embedding for problem, *_ in group])
     solved = fit(embedding, lead.reference, lead.rng, finite=pooled.gap, expected=pooled.rank)
     problem = replace(lead, attacker=replace(lead.attacker, identities=identities), solved=solved)
+    rows, _, warnings = _rows(problem, statistics)
     recovery = replace(
         pooled,
-        rows=_rows(problem, statistics)[0],
+        rows=rows,
         rank=solved.spectrum.rank,
         gap=solved.spectrum.gap,
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
         seconds=pooled.seconds + time.perf_counter() - start,
     )
-    return _with_correction(problem, recovery)
+    return _warned(recovery, warnings)

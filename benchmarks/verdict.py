@@ -103,7 +103,7 @@ def main() -> None:
         names = available(build=given.build)[0]
         shipped, others = available(build=True)
         rows, reasons = read()
-        reasons |= dict.fromkeys(others, "no shipped model")
+        reasons = dict.fromkeys(others, "no shipped model") | reasons
         for name in shipped:
             if name not in rows:
                 reasons.setdefault(name, "not sampled here")

@@ -500,6 +500,11 @@ def test_few_draws_for_many_features_are_noticed(draws, few):
     assert any(w.startswith("few draws for 36 features: n was corrected by -") for w in result.warnings) == few
     row = result["n"]
     assert abs(row.estimate - 200) < 3 * row.se
+    # With a known count the bias of other statistics is told.
+    known = bayesrecon.recover(release, total=200)
+    told = [w for w in known.warnings if w.startswith("few draws for 36 features: ")]
+    assert len(told) == few
+    assert not any("n was corrected" in w for w in told)
 
 
 # --- kernels without finite rank -----------------------------------------------------------------------------------
