@@ -122,8 +122,8 @@ def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np
 
 
 def _few_draws(solved: Fit, library: Library, totals: Totals, rows: Sequence[Row]) -> tuple[str, ...]:
-    """A warning where the bias that was taken out of the count is no longer small next to its error; where the number
-    of records is known, out of the statistic that it is least small of."""
+    """A warning where the bias that was taken out of the count is no longer small next to its error; where the count
+    is known, out of the statistic in which it weighs most."""
     if solved.correction is None:
         return ()
     seen, slopes = slopes_of(library, totals)
