@@ -25,6 +25,7 @@ _SCATTERED = 2048  # records whose errors are the scatter of their own series; m
 _SERIES = 512  # series whose autocorrelation is looked at
 _AT_ONCE = 1024
 _STANDS_OUT = 4.0  # standard errors from the guess
+_TELLING = 200  # functionals whose mean squared disagreement tells a common factor within a tenth
 
 
 def recover_records(
@@ -73,11 +74,15 @@ def recover_records(
     inflation = float(np.median(scatter / np.maximum(predicted[some], 1e-300)))
     variance = inflation * predicted
     variance[some] = scatter
-    se = np.sqrt(variance / draws).reshape(rows.count, -1)
-    floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
-    estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     visibility = _visibility(system, read.columns).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
+    stated, seen = variance / draws, visibility.ravel() >= PARTLY
+    precision *= draws / max(inflation, 1.0)
+    each, whole = _understated(system, read.columns[:, seen], stated[seen], precision)
+    precision /= whole
+    se = np.sqrt(each * stated).reshape(rows.count, -1)
+    floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
+    estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     discrete = all(f.domain.discrete for f in unknown.values())
     guesses = naive_guesses(view, rows, read, rng)
     options, probability = None, None
@@ -88,7 +93,6 @@ def recover_records(
         around = np.where(seen, estimate, centre), np.where(seen, se, sd)
         options = candidates_of(view, rows, slots, read, around, expected)
     if options is not None:
-        precision *= draws / max(inflation, 1.0)
         if progress is not None:
             progress("values", 0.0)
         precision = rows.padded_square(precision)
@@ -153,6 +157,20 @@ def _normal_theory(system: System, columns: Any) -> tuple[np.ndarray, np.ndarray
     starts = range(0, a.shape[1], _AT_ONCE)
     variance = [((a[:, i : i + _AT_ONCE].T @ root) ** 2).sum(axis=1) for i in starts]
     return information, np.concatenate(variance)
+
+
+def _understated(system: System, columns: Any, variance: np.ndarray, precision: np.ndarray) -> tuple[float, float]:
+    """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution.
+
+    Influence has heavy tails, and draws far out pull the fit towards themselves, so that their residuals tell less than
+    they move it. The halves of the draws disagree by all of it. One where too few unknowns share the factor to tell.
+    """
+    apart = system.disagreement
+    if apart is None or len(variance) < _TELLING:
+        return 1.0, 1.0
+    each = np.mean((columns.T @ apart) ** 2 / np.maximum(variance, 1e-300))
+    rank = len(apart) if system.visible is None else system.visible.shape[1]
+    return max(1.0, float(each)), max(1.0, float(apart @ precision @ apart) / rank)
 
 
 def _column(

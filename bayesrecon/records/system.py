@@ -49,6 +49,9 @@ class System:
         solution: `(M,)` s, of least norm where K is singular.
         visible: `(M, r)` orthonormal directions that K determines, in the units of `units_of`; None when those are all.
         solve: K^+ applied to further right-hand sides.
+        disagreement: `(M,)` what is expected to have the covariance of the solution's noise: the difference of the
+            solutions from the two halves of the draws, times the root of the product of their weights. None where a
+            half does not show all that the whole does.
         kept: the blocks of derivatives, where they are few enough to keep.
     """
 
@@ -62,6 +65,7 @@ class System:
     solution: np.ndarray
     visible: np.ndarray | None
     solve: Callable[[np.ndarray], np.ndarray]
+    disagreement: np.ndarray | None
     kept: list[Any]
 
     def information(self) -> np.ndarray:
@@ -113,6 +117,15 @@ def make_system(
     weights, at = np.asarray(release.weights), 0
     kept = []
     keep = release.size * size * (slots.width + 1) <= _KEPT
+    half: tuple[np.ndarray, np.ndarray, float] | None = None
+
+    def assembled() -> np.ndarray:
+        whole = np.array(gram)
+        for part, (_, rows) in zip(parts, sharing, strict=True):
+            if part is not gram:
+                whole[np.ix_(rows, rows)] += part
+        return whole
+
     for block in _blocks(release, slots, base, pairs, "kernel", progress):
         if keep:
             kept.append(block)
@@ -128,13 +141,38 @@ def make_system(
         for part, (together, rows) in zip(parts, sharing, strict=True):
             x = np.concatenate([d[a][:, rows] * root for a in together])
             part += x.T @ x
+        if half is None and 2 * at >= release.size > at:
+            half = assembled(), target.copy(), float(weights[:at].sum())
     for part, (_, rows) in zip(parts, sharing, strict=True):
         if part is not gram:
             gram[np.ix_(rows, rows)] += part
     if not (np.isfinite(np.diag(gram)).all() and np.isfinite(target).all()):
         raise BayesreconError("the scores of the known rows overflow; narrow bounds= or domain=")
     solution, visible, solve = _solve(gram, target)
-    return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, kept)
+    disagreement = None if half is None else _disagreement(gram, target, visible, *half)
+    return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, disagreement, kept)
+
+
+def _disagreement(
+    gram: np.ndarray, target: np.ndarray, visible: np.ndarray | None, first: np.ndarray, at: np.ndarray, share: float
+) -> np.ndarray | None:
+    """See `System`; `first` and `at` are the first half's part of K, which is used up, and of b."""
+    unit = units_of(gram)
+    first /= unit
+    first /= unit[:, None]
+    second = gram / unit
+    second /= unit[:, None]
+    second -= first
+    solutions = []
+    for k, b in ((first, at / unit), (second, (target - at) / unit)):
+        if visible is not None:
+            k, b = visible.T @ k @ visible, visible.T @ b
+        factor, info = lapack.dpotrf(k.T, lower=1, clean=0, overwrite_a=1)
+        if info:
+            return None
+        x = scipy.linalg.cho_solve((factor, True), b, check_finite=False)
+        solutions.append(x if visible is None else visible @ x)
+    return (solutions[0] - solutions[1]) / unit * np.sqrt(share * (1 - share))
 
 
 def _blocks(
@@ -143,7 +181,7 @@ def _blocks(
     """Derivatives `(q, C, M)`, tempered Laplacians `(C, M)`, the base score in the coordinates `(C, k)`."""
     theta = np.asarray(release.theta)
     chunk = int(np.clip(_BLOCK // max(slots.width * len(slots.index), 1), _FEWEST, _MOST))
-    chunk = min(chunk, len(theta))
+    chunk = min(chunk, -(-len(theta) // 2))  # two blocks at least, of two halves
 
     def derivatives(start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         block = theta[start : start + chunk]
