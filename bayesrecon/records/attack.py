@@ -76,11 +76,12 @@ def recover_records(
     variance[some] = scatter
     visibility = _visibility(system, read.columns).reshape(rows.count, -1)
     visibility = np.where(read.readable, visibility, 0.0)
-    stated, seen = variance / draws, visibility.ravel() >= PARTLY
+    seen = visibility >= PARTLY
+    variance /= draws
     precision *= draws / max(inflation, 1.0)
-    each, whole = _understated(system, read.columns[:, seen], stated[seen], precision)
+    each, whole = _understated(system, read.columns[:, seen.ravel()], variance[seen.ravel()], precision)
     precision /= whole
-    se = np.sqrt(each * stated).reshape(rows.count, -1)
+    se = np.sqrt(each * variance).reshape(rows.count, -1)
     floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     discrete = all(f.domain.discrete for f in unknown.values())
@@ -89,7 +90,6 @@ def recover_records(
     if discrete:
         centre, sd = expected = _expected(list(guesses.values()))
         # Where the draws show nothing of a row, its values are those that the model expects.
-        seen = visibility >= PARTLY
         around = np.where(seen, estimate, centre), np.where(seen, se, sd)
         options = candidates_of(view, rows, slots, read, around, expected)
     if options is not None:

@@ -119,8 +119,7 @@ def make_system(
     keep = release.size * size * (slots.width + 1) <= _KEPT
     half: tuple[np.ndarray, np.ndarray, float] | None = None
 
-    def assembled() -> np.ndarray:
-        whole = np.array(gram)
+    def add_parts(whole: np.ndarray) -> np.ndarray:
         for part, (_, rows) in zip(parts, sharing, strict=True):
             if part is not gram:
                 whole[np.ix_(rows, rows)] += part
@@ -142,10 +141,8 @@ def make_system(
             x = np.concatenate([d[a][:, rows] * root for a in together])
             part += x.T @ x
         if half is None and 2 * at >= release.size > at:
-            half = assembled(), target.copy(), float(weights[:at].sum())
-    for part, (_, rows) in zip(parts, sharing, strict=True):
-        if part is not gram:
-            gram[np.ix_(rows, rows)] += part
+            half = add_parts(gram.copy()), target.copy(), float(weights[:at].sum())
+    add_parts(gram)
     if not (np.isfinite(np.diag(gram)).all() and np.isfinite(target).all()):
         raise BayesreconError("the scores of the known rows overflow; narrow bounds= or domain=")
     solution, visible, solve = _solve(gram, target)
