@@ -19,3 +19,9 @@ def near(name: str, known: Iterable[str]) -> str:
     """`"; did you mean a, b?"` for a misspelt name, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {', '.join(close)}?" if close else ""
+
+
+def first_line(error: BaseException) -> str:
+    """An error of someone else's code in one line: its type and the first line of its text."""
+    text = str(error).strip()
+    return f"{type(error).__name__}{': ' + text.splitlines()[0] if text else ''}"

@@ -18,6 +18,8 @@ from bayesrecon.errors import BayesreconError
 
 Params = dict[str, Any]
 Records = dict[str, Any]
+Progress = Callable[[str, float], None]
+"""Called with a label and the fraction done."""
 
 
 class Transform(Protocol):

@@ -26,16 +26,16 @@ import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
 
 import bayesrecon
-from bayesrecon.anchors import Reference
-from bayesrecon.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.preimage import invert_columns
+from bayesrecon.attacks.sidechannels.resolution import resolution, round_to
+from bayesrecon.auditing.scoring import match_records
+from bayesrecon.estimation.anchors import Reference
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.evaluate.audit import match_records
 from bayesrecon.models import from_numpyro, load, shipped
 from bayesrecon.posteriors import from_posteriordb, nuts
 from bayesrecon.posteriors.database import open_database, read_data
 from bayesrecon.precision import x64
-from bayesrecon.preimage import invert_columns
-from bayesrecon.resolution import resolution, round_to
 
 NAME, SCHOOLS = "kidiq-kidscore_momiq", "eight_schools-eight_schools_noncentered"
 MEANS, ALL = (

@@ -21,11 +21,11 @@ import numpyro.distributions as dist
 from joblib import Parallel, delayed
 
 import bayesrecon
+from bayesrecon.attacks.deletion.tilt import mean_shift
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
-from bayesrecon.tilt import mean_shift
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "bayesian_deletion.json", HERE / "BAYESIAN_DELETION.md"

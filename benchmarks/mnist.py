@@ -17,7 +17,7 @@ import numpy as np
 from experiment import ALL, BASELINES, PUBLISHED, VARIANTS, attack, prepare, rows_of, scores
 from page import HERE, keep
 
-from bayesrecon.inversion import invert_embedding
+from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.plots import plot_images, plot_similarity
 
 PIXELS = (28, 28)

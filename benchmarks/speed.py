@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 import bayesrecon
-from bayesrecon.anchors import Reference
-from bayesrecon.coordinates import metric_factor
-from bayesrecon.embedding import Embedding
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.solve import find_basis
+from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
-from bayesrecon.solve import find_basis
 
 COVARIATES, RECORDS, DRAWS = 25, 5000, 10_000
 

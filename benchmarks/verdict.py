@@ -14,10 +14,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from bayesrecon.auditing.verdict import COLUMNS, Verdict, available, cells, verdict
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.database import open_database
 from bayesrecon.posteriors.fitted import built_file
-from bayesrecon.verdict import COLUMNS, Verdict, available, cells, verdict
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "verdict.json", HERE / "VERDICT.md"

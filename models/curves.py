@@ -11,9 +11,9 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, index, levels, observe, standard
 from bayesrecon.models.linear import array
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 _PLACES = (-10.0, -8.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0)

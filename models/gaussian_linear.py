@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.linear import (
     Design,
     Identities,
@@ -33,7 +34,6 @@ from bayesrecon.models.linear import (
     unit_variance,
     zero_mean,
 )
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 

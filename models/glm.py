@@ -9,9 +9,9 @@ import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, index, observe
 from bayesrecon.models.linear import array
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model
 
 

@@ -9,9 +9,9 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, Rebuilt, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import array, flat_positive
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 WHOLE = "count"

@@ -14,9 +14,9 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Rebuilt, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import Identities
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 ILLEGAL = -200.0

@@ -13,9 +13,9 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import index, observe
 from bayesrecon.models.linear import Design, centred, flat, pick, zero_mean
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 

@@ -12,8 +12,8 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, floats, levels, observe
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 

@@ -17,8 +17,8 @@ from numpyro.distributions import constraints
 
 from bayesrecon.domains import Domain
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, index, levels, observe, standard
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 _HISTORY = constraints.independent(constraints.boolean, 1)

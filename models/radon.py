@@ -14,8 +14,8 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import index, levels, observe, rebuild, standard, standardised
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 MINNESOTA = 85

@@ -13,8 +13,8 @@ from numpyro.distributions import constraints
 
 from bayesrecon.domains import Domain
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, Law, index, levels, observe, standard
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 

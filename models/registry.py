@@ -1,79 +1,21 @@
-"""What is shipped: every model by name, with the data it can be fitted to."""
+"""What is shipped: every model by name. A module of this package that has `MODELS` is a family."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.types import Model, Records
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """One shipped model.
-
-    Attributes:
-        name: posteriordb's model name, or a generic name.
-        build: makes the `Model`; generic models take settings, posteriordb models the public constants.
-        records: turns posteriordb's data into records, `{field: (N, *shape)}`; None for generic models.
-        posteriors: the posteriordb posteriors it belongs to.
-        constants: picks from posteriordb's data what is public to the attacker, as settings of `build`.
-        design: fields that whoever attacks this model is taken to know, the unit of a record first; empty
-            where the whole record is private.
-        response: the field that is private in any case.
-        summary: one line for the table.
-    """
-
-    name: str
-    build: Callable[..., Model]
-    summary: str
-    records: Callable[[Mapping[str, Any]], Records] | None = None
-    posteriors: tuple[str, ...] = ()
-    constants: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
-    design: tuple[str, ...] = ()
-    response: str | None = None
+from bayesrecon.models.entry import Shipped
+from bayesrecon.types import Model
 
 
 @cache
 def shipped() -> Mapping[str, Shipped]:
     """All shipped models by name (read-only)."""
-    from bayesrecon.models import (
-        curves,
-        gaussian_linear,
-        glm,
-        grouped_glm,
-        item_response,
-        logistic,
-        mixtures,
-        occupancy,
-        radon,
-        rates,
-        series,
-        smooth,
-        trained,
-        trends,
-    )
-
-    families = (
-        gaussian_linear,
-        logistic,
-        glm,
-        rates,
-        grouped_glm,
-        radon,
-        item_response,
-        occupancy,
-        mixtures,
-        series,
-        curves,
-        smooth,
-        trends,
-        trained,
-    )
-    entries = [entry for family in families for entry in family.MODELS]
-    return MappingProxyType({entry.name: entry for entry in entries})
+    entries = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
+    return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda e: e.name.casefold())})
 
 
 def find(name: str) -> Shipped:

@@ -13,9 +13,9 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import floats, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import array
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 Table = Sequence[Sequence[float]]

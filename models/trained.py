@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.registry import Shipped
+from bayesrecon.models.entry import Shipped
 from bayesrecon.types import Field, LinearPredictor, Model, Parameter
 
 

@@ -14,9 +14,9 @@ from numpyro.distributions import constraints
 
 from bayesrecon.models.adapter import from_numpyro
 from bayesrecon.models.curves import cholesky, smooth_covariance
+from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import floats, index, levels, observe, standard
 from bayesrecon.models.linear import array, flat
-from bayesrecon.models.registry import Shipped
 from bayesrecon.types import Model, Records
 
 _STATE_VARIANCES = 10

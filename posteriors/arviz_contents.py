@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.posteriors.arviz import convert, open_zarr, text_of, variables_of
-from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Progress, Variable, stamp, stride, wide_rows
+from bayesrecon.posteriors.arviz import convert, open_zarr, read_arviz, text_of, variables_of
+from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Variable, stamp, stride, wide_rows
 from bayesrecon.posteriors.draws import MAX_BYTES, is_numeric, reading
+from bayesrecon.posteriors.format import Format
+from bayesrecon.types import Progress
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
 
@@ -122,3 +124,10 @@ def _names(source: Any) -> Iterator[str]:
 def _dataset(source: Any, group: str) -> Any:
     found = source[group]
     return found.to_dataset() if hasattr(found, "to_dataset") and not hasattr(found, "to_array") else found
+
+
+def _holds(source: Any) -> bool:
+    return hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups")
+
+
+FORMAT = Format("netCDF", (".nc", ".netcdf", ".h5"), read_arviz, read_arviz_contents, _holds, rank=90)

@@ -1,20 +1,18 @@
 """Everything that a file of a fit holds, by ArviZ's groups: what an audit looks through.
 
-Readers of draws (`posteriors.formats`) take what an attack on the draws needs. Here nothing is left out: data groups,
+Readers of draws take what an attack on the draws needs. Here nothing is left out: data groups,
 coordinates, attributes, comments, sampler statistics, generated quantities. Arrays with a value per draw and record
 (pointwise log likelihoods, predictive draws) can be far larger than the draws: they are read at evenly spaced draws.
 """
 
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.draws import Draws
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
@@ -39,8 +37,6 @@ WIDE_DRAWS, WIDE_VALUES = 1000, 2**25
 
 _LOG_LIK = re.compile(r"(pointwise_)?log_?lik(elihood)?(_[A-Za-z0-9]+)?", re.IGNORECASE)
 _SIMULATED = re.compile(r"(.+)_(rep|pred|ppc|sim|tilde|new|hat)|(yrep|ypred|ysim|ytilde)", re.IGNORECASE)
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,69 +147,6 @@ def from_named_draws(draws: Draws, source: str, files: tuple[Stamp, ...] = (), *
     own = replace(draws, values={n: v for n, v in draws.values.items() if groups[n] == "posterior"})
     attributes = {f"/{k}": v for k, v in draws.attributes.items()}
     return Contents(draws.name, source, files, tuple(variables), attributes=attributes, draws=own, rows=rows, **rest)
-
-
-def read_contents(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
-    """Everything in a file or an object.
-
-    Args:
-        source: what `posteriors.formats.read_draws` takes, and posteriordb's zipped or plain JSON draws.
-        name: for display.
-        progress: called with a label and the fraction read.
-
-    Raises:
-        BayesreconError: no such file, an unknown suffix, damage, or nothing to audit in it.
-
-    >>> import numpy as np
-    >>> found = read_contents({"beta": np.zeros((2, 50)), "log_lik": np.zeros((2, 50, 7))})
-    >>> found.groups, found.group("log_likelihood")[0].shape
-    (['posterior', 'log_likelihood'], (7,))
-    """
-    from bayesrecon.posteriors.arviz_contents import read_arviz_contents
-    from bayesrecon.posteriors.cmdstan import is_cmdstan_fit
-    from bayesrecon.posteriors.formats import read_draws
-    from bayesrecon.posteriors.npz import read_npz
-    from bayesrecon.posteriors.stream import read_cmdstan_contents
-
-    if isinstance(source, Contents):
-        return source
-    paths = [source] if isinstance(source, str | os.PathLike) else source
-    if isinstance(paths, Sequence) and paths and all(isinstance(p, str | os.PathLike) for p in paths):
-        files = [Path(p) for p in paths]
-        for path in files:
-            if not path.exists():
-                raise BayesreconError(f"{path}: no such file")
-        suffix = files[0].suffix.lower()
-        if suffix == ".csv":
-            return read_cmdstan_contents(files, name=name, progress=progress)
-        if len(files) > 1:
-            raise BayesreconError(f"{files[0]}: several files are read together as CmdStan chains, which end in .csv")
-        if suffix in (".nc", ".netcdf", ".h5", ".zarr"):
-            return read_arviz_contents(files[0], name=name, progress=progress)
-        if suffix in (".json", ".zip"):
-            from bayesrecon.posteriors.database import read_draws_file
-
-            return from_named_draws(read_draws_file(files[0]), "posteriordb JSON", (stamp(files[0]),))
-        if suffix == ".npz":
-            return from_named_draws(read_npz(files[0], name=name), "NumPy archive", (stamp(files[0]),))
-        read_draws(files[0])  # which says what it knows
-    if is_cmdstan_fit(source):
-        written = [Path(p) for p in getattr(getattr(source, "runset", None), "csv_files", [])]
-        if written and all(p.is_file() for p in written):
-            return read_cmdstan_contents(written, name=name, progress=progress)
-    if not isinstance(source, dict | Draws) and (hasattr(source, "posterior") or hasattr(source, "groups")):
-        return read_arviz_contents(source, name=name, progress=progress)
-    if callable(getattr(source, "get_extra_fields", None)):
-        return _with_energy(from_named_draws(read_draws(source, name=name), "NumPyro MCMC"), source)
-    return from_named_draws(read_draws(source, name=name), type(source).__name__)
-
-
-def _with_energy(contents: Contents, mcmc: Any) -> Contents:
-    energy = mcmc.get_extra_fields(group_by_chain=True).get("energy")
-    if energy is None:
-        return contents
-    flat = np.asarray(energy, float).reshape(-1)
-    return replace(contents, variables=(*contents.variables, Variable("sample_stats", "energy", (), True, flat)))
 
 
 def stamp(path: Path) -> Stamp:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, near
 from bayesrecon.posteriors.draws import Draws, assemble, reading
+from bayesrecon.types import Model
 
 MAX_JSON = 2 * 2**30
 """JSON that unpacks to more than this many bytes is refused."""
@@ -128,7 +130,7 @@ def read_reference_draws(database: Any, name: str, *, draws: int | None = None) 
     return result if draws is None else result.last(draws)
 
 
-def read_draws_file(path: Path) -> Draws:
+def read_draws_file(path: Path, *, name: str | None = None) -> Draws:
     """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it.
 
     Raises:
@@ -141,7 +143,7 @@ def read_draws_file(path: Path) -> Draws:
             raise BayesreconError(f"{path.name}: larger than {MAX_JSON / 2**30:g} GiB, refused")
         with reading(path.name, "JSON"):
             content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_repeats)
-    return Draws(_chains(path, content), name=path.name.split(".")[0])
+    return Draws(_chains(path, content), name=name or path.name.split(".")[0])
 
 
 def read_data(database: Any, name: str) -> dict[str, Any]:
@@ -243,3 +245,17 @@ def _numbers(key: str, draws: list[Any]) -> np.ndarray:
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise BayesreconError(f"the draws of {key[:80]!r} are not all numbers")
     return array.astype(np.float64)
+
+
+def posteriordb_model(info: Mapping[str, Any], data: Any) -> Model:
+    """The shipped model of a posteriordb entry; `data()` is read only for models with public constants."""
+    from bayesrecon.models import load, shipped
+
+    name = str(info["model_name"])
+    for entry in shipped().values():
+        if info["name"] in entry.posteriors:
+            return load(entry.name, **(entry.constants(data()) if entry.constants else {}))
+    raise BayesreconError(
+        f"posterior {info['name']}: its model {name} is not shipped (bayesrecon models lists those that are); "
+        "pass model= or --model file.py:function"
+    )

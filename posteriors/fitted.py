@@ -3,11 +3,17 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.models import shipped
+from bayesrecon.posteriors.cache import cache_folder, cache_path, store, versions
+from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data
+from bayesrecon.posteriors.npz import read_npz
+from bayesrecon.posteriors.nuts import check_records, sample
+from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.types import Model, Records, Release
 
 Say = Callable[[str], None]
@@ -67,8 +73,6 @@ def fitted(
         >>> fitted("coins", load("Rate_1_model"), coins).size    # doctest: +SKIP
         10000
     """
-    from bayesrecon.posteriors.cache import cache_path
-    from bayesrecon.posteriors.nuts import check_records
 
     run, say = run or run_for(model), say or _to_stderr
     records = check_records(model, records)
@@ -79,8 +83,6 @@ def fitted(
 
 
 def _build(path: Path, name: str, model: Model, records: Records, run: Run, say: Say) -> None:
-    from bayesrecon.posteriors.cache import store, versions
-    from bayesrecon.posteriors.nuts import sample
 
     count = len(next(iter(records.values())))
     say(
@@ -110,10 +112,6 @@ def _build(path: Path, name: str, model: Model, records: Records, run: Run, say:
 
 
 def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> Release:
-    from dataclasses import replace
-
-    from bayesrecon.posteriors.npz import read_npz
-    from bayesrecon.posteriors.sources import from_draws
 
     try:
         draws = read_npz(path, name=name)
@@ -147,9 +145,6 @@ def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None
 
 def built_file(database: Any, name: str) -> Path | None:
     """The cache's file of the default run of a posterior of posteriordb, None where it holds none."""
-    from bayesrecon.posteriors.cache import cache_folder, cache_path
-    from bayesrecon.posteriors.database import posterior_info
-    from bayesrecon.posteriors.nuts import check_records
 
     if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
         return None  # without a look at the program, which takes a second
@@ -163,9 +158,6 @@ def built_file(database: Any, name: str) -> Path | None:
 
 def _inputs(database: Any, info: dict[str, Any]) -> tuple[str, Model, Records]:
     """Name, model and records of an entry of posteriordb."""
-    from bayesrecon.models import shipped
-    from bayesrecon.posteriors.database import read_data
-    from bayesrecon.posteriors.sources import posteriordb_model
 
     name = str(info["name"])
     data: list[Any] = []

@@ -1,34 +1,42 @@
-"""One reader for whatever draws come in: by the suffix of a path, or by the look of an object."""
+"""One reader for whatever draws come in: by the suffix of a path, or by the look of an object.
+
+Every module of this package that has `FORMAT` is a format (`bayesrecon.posteriors.format`).
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.arviz import read_arviz
-from bayesrecon.posteriors.cmdstan import is_cmdstan_fit, read_cmdstan
-from bayesrecon.posteriors.draws import Draws, reading
-from bayesrecon.posteriors.npz import LOG_DENSITY, from_arrays, read_npz
+from bayesrecon.posteriors.contents import Contents, from_named_draws
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.format import Format
+from bayesrecon.types import Progress
 
-SUFFIXES = {
-    ".nc": read_arviz,
-    ".netcdf": read_arviz,
-    ".h5": read_arviz,
-    ".zarr": read_arviz,
-    ".csv": read_cmdstan,
-    ".npz": read_npz,
-}
-"""File name suffix -> reader."""
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """All formats, those first that are asked first whether an object is theirs."""
+    return tuple(sorted(discover("bayesrecon.posteriors", "FORMAT"), key=lambda f: f.rank))
+
+
+@cache
+def suffixes() -> Mapping[str, Format]:
+    """File name suffix -> format (read-only)."""
+    return MappingProxyType({suffix: f for f in formats() for suffix in f.suffixes})
 
 
 def read_draws(source: Any, *, name: str | None = None) -> Draws:
     """Draws from a file or an object.
 
     Args:
-        source: a path ending in `.nc`, `.netcdf`, `.h5`, `.zarr`, `.csv` or `.npz`; a list of CmdStan `.csv`
-            paths, one a chain; a dictionary of arrays `(chains, draws, *shape)`; `Draws`; an ArviZ
-            InferenceData or xarray DataTree; a CmdStanPy fit; a NumPyro MCMC that has run.
+        source: a path ending in one of `suffixes()`; a list of CmdStan `.csv` paths, one a chain; a dictionary of
+            arrays `(chains, draws, *shape)`; `Draws`; an ArviZ InferenceData or xarray DataTree; a CmdStanPy fit; a
+            NumPyro MCMC that has run.
         name: for display; from the file's name unless given.
 
     Raises:
@@ -42,48 +50,68 @@ def read_draws(source: Any, *, name: str | None = None) -> Draws:
     """
     if isinstance(source, Draws):
         return source
+    found = _of_paths(source)
+    if found is None:
+        return _of_object(source).draws(source, name=name)
+    kind, paths = found
+    return kind.draws(paths if len(paths) > 1 else paths[0], name=name)
+
+
+def read_contents(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+    """Everything in a file or an object.
+
+    Args:
+        source: what `read_draws` takes.
+        name: for display.
+        progress: called with a label and the fraction read.
+
+    Raises:
+        BayesreconError: no such file, an unknown suffix, damage, or nothing to audit in it.
+
+    >>> import numpy as np
+    >>> found = read_contents({"beta": np.zeros((2, 50)), "log_lik": np.zeros((2, 50, 7))})
+    >>> found.groups, found.group("log_likelihood")[0].shape
+    (['posterior', 'log_likelihood'], (7,))
+    """
+    if isinstance(source, Contents):
+        return source
+    if isinstance(source, Draws):
+        return from_named_draws(source, "draws")
+    found = _of_paths(source)
+    if found is None:
+        return _of_object(source).contents(source, name=name, progress=progress)
+    kind, paths = found
+    return kind.contents(paths if kind.several else paths[0], name=name, progress=progress)
+
+
+def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
+    """The format of a path or a list of paths, and the paths; None for other objects."""
     if isinstance(source, str | os.PathLike):
-        return _read_path(Path(source), name)
-    # Before mappings and sequences in general: InferenceData and DataTree are mappings of their groups.
-    if type(source) is dict:
-        return from_arrays(source, name=name or "draws")
-    if isinstance(source, Sequence) and not isinstance(source, bytes):
-        return _read_paths(source, name)
-    if callable(getattr(source, "get_samples", None)):
-        return _read_numpyro(source, name or "draws")
-    if is_cmdstan_fit(source):
-        return read_cmdstan(source, name=name)
-    if hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups"):
-        return read_arviz(source, name=name)
-    raise BayesreconError(f"cannot read draws from a {type(source).__name__}")
-
-
-def _read_path(path: Path, name: str | None) -> Draws:
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise BayesreconError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(SUFFIXES)}")
-    if not path.exists():
-        raise BayesreconError(f"{path}: no such file")
-    if path.is_dir() != (suffix == ".zarr"):
-        kind = "a directory" if path.is_dir() else "not a directory"
-        raise BayesreconError(f"{path} is {kind}")
-    return SUFFIXES[suffix](path, name=name)
-
-
-def _read_paths(source: Sequence[Any], name: str | None) -> Draws:
-    if not source or not all(isinstance(path, str | os.PathLike) for path in source):
+        listed = [source]
+    elif isinstance(source, Sequence) and not isinstance(source, bytes):
+        listed = list(source)
+    else:
+        return None
+    if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
         raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one a chain")
-    if len(source) == 1:
-        return _read_path(Path(source[0]), name)
-    if other := [path for path in source if Path(path).suffix.lower() != ".csv"]:
-        raise BayesreconError(f"{other[0]}: several files are read as CmdStan chains, which end in .csv")
-    return read_cmdstan(source, name=name)
+    paths = [Path(path) for path in listed]
+    for path in paths:
+        suffix = path.suffix.lower()
+        if suffix not in suffixes():
+            raise BayesreconError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(suffixes())}")
+        kind = suffixes()[suffix]
+        if not kind.takes(paths):
+            raise BayesreconError(f"{path}: several files are read as CmdStan chains, which end in .csv")
+    for path in paths:
+        if not path.exists():
+            raise BayesreconError(f"{path}: no such file")
+        if path.is_dir() != suffixes()[path.suffix.lower()].directory:
+            raise BayesreconError(f"{path} is {'a directory' if path.is_dir() else 'not a directory'}")
+    return suffixes()[paths[0].suffix.lower()], paths
 
 
-def _read_numpyro(mcmc: Any, name: str) -> Draws:
-    with reading("a NumPyro MCMC", "draws (has it run?)"):
-        samples = mcmc.get_samples(group_by_chain=True)
-        if not isinstance(samples, dict):
-            raise BayesreconError("this MCMC ran on a potential function: its draws carry no parameter names")
-        energy = mcmc.get_extra_fields(group_by_chain=True).get("potential_energy")
-    return from_arrays(samples if energy is None else {**samples, LOG_DENSITY: -energy}, name=name)
+def _of_object(source: Any) -> Format:
+    for kind in formats():
+        if kind.holds(source):
+            return kind
+    raise BayesreconError(f"cannot read draws from a {type(source).__name__}")

@@ -11,12 +11,12 @@ import scipy.linalg
 import scipy.optimize
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.score import gradients
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models.losses import named_leaves
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.posteriors.training import Trained
 from bayesrecon.precision import in_float64
-from bayesrecon.score import gradients
 from bayesrecon.types import Model, Records
 
 _MOST = 3000  # parameters whose Hessian is factorised

@@ -1,7 +1,7 @@
 """Releases from draws: one door, `from_draws`, that every source passes through and that checks everything."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,16 @@ import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.models import load
+from bayesrecon.models.losses import named_leaves
+from bayesrecon.posteriors.arviz import read_arviz
+from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.npz import read_npz
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Parameter, Release
 
 
-@in_float64
 def from_draws(
     draws: Draws | Mapping[str, Any], model: Model, *, name: str | None = None, ignore_unknown: bool = False
 ) -> Release:
@@ -39,6 +43,14 @@ def from_draws(
     >>> from_draws(values, load("kidscore_momiq")).theta.shape
     (100, 3)
     """
+    return accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown)[0]
+
+
+@in_float64
+def accepted_draws(
+    draws: Draws | Mapping[str, Any], model: Model, *, name: str | None = None, ignore_unknown: bool = False
+) -> tuple[Release, np.ndarray]:
+    """As `from_draws`, with the positions `(T,)` of the release's draws among those given, chain by chain."""
     if not isinstance(draws, Draws):
         draws = Draws({k: np.asarray(v) for k, v in draws.items()})
     values = draws.values if model.prepare is None else model.prepare(dict(draws.values))
@@ -78,7 +90,7 @@ def from_draws(
         raise BayesreconError(f"{(~edge).sum()} draw is not a sample; for a trained parameter use posteriors.dirac")
     log_density = None if draws.log_density is None else np.asarray(draws.log_density, float).reshape(-1)[~edge]
     count = int((~edge).sum())
-    return Release(
+    release = Release(
         theta=theta[~edge],
         weights=np.full(count, 1.0 / count),
         chain=np.repeat(np.arange(1, chains + 1), length)[~edge],
@@ -87,64 +99,7 @@ def from_draws(
         name=name or draws.name,
         notes=tuple(notes),
     )
-
-
-def from_posteriordb(
-    name: str,
-    *,
-    draws: int | None = None,
-    path: str | Path | None = None,
-    download: bool = False,
-    model: Model | None = None,
-    build: bool = True,
-    say: Callable[[str], None] | None = None,
-) -> Release:
-    """A posterior of posteriordb: its reference draws, or draws built here where there are none.
-
-    What is built (NUTS, 4 chains of 2,500 draws, seed 0) is kept in the user's cache, see
-    `bayesrecon.posteriors.fitted`.
-
-    Args:
-        name: e.g. "kidiq-kidscore_momiq".
-        draws: keep the last so many draws; all by default.
-        path: a local copy of the database; default POSTERIOR_DB_PATH.
-        download: fetch from the database's public repository instead.
-        model: instead of the shipped one; then there have to be reference draws.
-        build: False for reference draws only, with an error where there are none.
-        say: takes a line about what is built or read from the cache; lines go to stderr unless given.
-    """
-    from bayesrecon.posteriors.database import (
-        has_reference_draws,
-        open_database,
-        posterior_info,
-        read_data,
-        read_reference_draws,
-    )
-
-    database = open_database(path, download=download)
-    info = posterior_info(database, name)
-    if build and model is None and not has_reference_draws(database, name):
-        from bayesrecon.posteriors.fitted import fitted_posterior
-
-        return fitted_posterior(database, info, draws=draws, say=say)
-    table = read_reference_draws(database, name, draws=draws)
-    if model is None:
-        model = posteriordb_model(info, lambda: read_data(database, name))
-    return from_draws(table, model, name=name)
-
-
-def posteriordb_model(info: Mapping[str, Any], data: Any) -> Model:
-    """The shipped model of a posteriordb entry; `data()` is read only for models with public constants."""
-    from bayesrecon.models import load, shipped
-
-    name = str(info["model_name"])
-    for entry in shipped().values():
-        if info["name"] in entry.posteriors:
-            return load(entry.name, **(entry.constants(data()) if entry.constants else {}))
-    raise BayesreconError(
-        f"posterior {info['name']}: its model {name} is not shipped (bayesrecon models lists those that are); "
-        "pass model= or --model file.py:function"
-    )
+    return release, np.flatnonzero(~edge)
 
 
 def from_arviz(source: Any, model: Model | None = None, *, name: str | None = None) -> Release:
@@ -152,31 +107,23 @@ def from_arviz(source: Any, model: Model | None = None, *, name: str | None = No
 
     `model` may be left out for files written by `bayesrecon fit`, which name a shipped model.
     """
-    from bayesrecon.posteriors.arviz import read_arviz
-
     draws = read_arviz(source, name=name)
     return from_draws(draws, model or stored_model(draws), ignore_unknown=True)
 
 
 def from_cmdstan(source: Any, model: Model, *, name: str | None = None) -> Release:
     """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit."""
-    from bayesrecon.posteriors.cmdstan import read_cmdstan
-
     return from_draws(read_cmdstan(source, name=name), model, ignore_unknown=True)
 
 
 def from_npz(path: str | Path, model: Model | None = None) -> Release:
     """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters."""
-    from bayesrecon.posteriors.npz import read_npz
-
     draws = read_npz(path)
     return from_draws(draws, model or stored_model(draws))
 
 
 def stored_model(draws: Draws) -> Model:
     """The shipped model that a file's attributes name; its settings are data, checked by the model's family."""
-    from bayesrecon.models import load
-
     name = draws.attributes.get("bayesrecon_model")
     if name is None:
         raise BayesreconError(
@@ -198,8 +145,6 @@ def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Rele
     Args:
         params: `{parameter: value}` in the model's own parameters; nested dicts and lists as in `models.from_loss`.
     """
-    from bayesrecon.models.losses import named_leaves
-
     expected = {p.name: p for p in model.parameters}
     if set(params) != set(expected):
         params = named_leaves(params)

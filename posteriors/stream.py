@@ -17,18 +17,27 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup, shared_name
+from bayesrecon.posteriors.cmdstan import (
+    check_complete,
+    is_cmdstan_fit,
+    read_cmdstan,
+    read_header,
+    saved_warmup,
+    shared_name,
+)
 from bayesrecon.posteriors.contents import (
     WIDE,
     WIDE_VALUES,
     Contents,
-    Progress,
     Stamp,
     Variable,
+    from_named_draws,
     group_of,
     stride,
 )
 from bayesrecon.posteriors.draws import Draws, assemble, reading
+from bayesrecon.posteriors.format import Format
+from bayesrecon.types import Progress
 
 _BLOCK = 2**23  # bytes read at once
 _MOST_DRAWS = 50_000  # whose parameters are kept
@@ -225,3 +234,16 @@ def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
     return Contents(
         title, "CmdStan CSV", stamps, tuple(variables), comments=tuple(comments), draws=draws, rows=rows, notes=notes
     )
+
+
+def _contents_of(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+    """Files of chains, or a fit with or without its files."""
+    if isinstance(source, list):
+        return read_cmdstan_contents(source, name=name, progress=progress)
+    written = [Path(p) for p in getattr(getattr(source, "runset", None), "csv_files", [])]
+    if written and all(p.is_file() for p in written):
+        return read_cmdstan_contents(written, name=name, progress=progress)
+    return from_named_draws(read_cmdstan(source, name=name), type(source).__name__)
+
+
+FORMAT = Format("CmdStan CSV", (".csv",), read_cmdstan, _contents_of, is_cmdstan_fit, rank=30, several=True)

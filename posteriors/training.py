@@ -14,8 +14,8 @@ import scipy.linalg
 import scipy.optimize
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Release
 

@@ -10,11 +10,11 @@ import xarray as xr
 from command import Outcome
 
 import bayesrecon
-from bayesrecon.auditing.findings import Audit, Finding, Item, Remedy, Thresholds
-from bayesrecon.auditing.report import render
+from bayesrecon.attacks.sidechannels.resolution import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
-from bayesrecon.resolution import round_to
+from bayesrecon.plots.report import audit_page
+from bayesrecon.results.audit import Audit, Finding, Item, Remedy, Thresholds
 
 MODEL = load("kidscore_momiq")
 DATA = fits.records()
@@ -299,7 +299,7 @@ def test_hostile_text_stays_text():
     )
     settings = {HOSTILE: HOSTILE}
     files = ({"path": HOSTILE, "size": 1, "sha256": HOSTILE},)
-    page = Page(render(Audit((finding,), HOSTILE, HOSTILE, HOSTILE, 5, files, settings, warnings=(HOSTILE,))))
+    page = Page(audit_page(Audit((finding,), HOSTILE, HOSTILE, HOSTILE, 5, files, settings, warnings=(HOSTILE,))))
     assert not {"script", "img", "iframe", "object", "embed", "link", "base"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     assert "".join(page.words).count(HOSTILE) > 10

@@ -268,7 +268,8 @@ def test_warnings_go_to_stderr(run):
 def test_models(run):
     found = document(run("models", "--json"))
     assert [entry["name"] for entry in found] == list(shipped())
-    assert {"name": "kidscore_momiq", "posteriors": [KIDIQ]}.items() <= found[1].items()
+    (entry,) = (e for e in found if e["name"] == "kidscore_momiq")
+    assert entry["posteriors"] == [KIDIQ]
     outcome = run("models")
     assert (outcome.code, outcome.err) == (0, "")
     assert all(name in outcome.out for name in shipped())
@@ -406,7 +407,7 @@ BAD_INPUT = {
     "no model": (lambda folder: draws()(folder)[:2], "does not say which model it belongs to.*--model NAME"),
     # files
     "no such file": (lambda folder: ["recover", "none.nc"], "none.nc: no such file"),
-    "unknown suffix": (a_file("draws.txt", "1", "recover", "draws.txt"), r"unknown suffix '.txt'; known are .nc"),
+    "unknown suffix": (a_file("draws.txt", "1", "recover", "draws.txt"), r"unknown suffix '.txt'; known are .*\.nc"),
     "corrupt archive": (
         a_file("a.npz", zipped("junk"), "recover", "a.npz", *MODEL),
         "a.npz: cannot be read as an .npz",

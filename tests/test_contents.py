@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import stream
 from bayesrecon.posteriors.cmdstan import read_cmdstan
-from bayesrecon.posteriors.contents import group_of, read_contents, stride, wide_rows
+from bayesrecon.posteriors.contents import group_of, stride, wide_rows
+from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.hdf5 import open_group
 
 RNG = np.random.default_rng(0)

@@ -9,14 +9,14 @@ from sklearn.svm import LinearSVC
 
 import bayesrecon
 from bayesrecon import HRec, Improvements
+from bayesrecon.attacks.deletion.tilt import mean_shift, profile
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson, cosine_similarity
-from bayesrecon.linear import split_gradient
+from bayesrecon.kernels.linear import split_gradient
+from bayesrecon.kernels.score import total_score
 from bayesrecon.models import load
 from bayesrecon.posteriors import dirac, from_draws, from_sklearn, retrain_without, train
 from bayesrecon.precision import x64
-from bayesrecon.score import total_score
-from bayesrecon.tilt import mean_shift, profile
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(0.5, 1, (300, 5))

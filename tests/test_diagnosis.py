@@ -18,7 +18,7 @@ from matplotlib.text import Text
 
 import bayesrecon
 from bayesrecon.cli.inputs import open_releases
-from bayesrecon.diagnosis import Diagnosis, Eigenfunction, Feature
+from bayesrecon.disclosure.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.models import from_numpyro
 from bayesrecon.models.gaussian_linear import MODELS
 from bayesrecon.plots import plot_diagnosis, plot_diagnosis_spectrum, plot_visibility
@@ -109,7 +109,7 @@ def test_generic_records_do_not_matter(kidiq, diagnosis, key):
 
 @pytest.mark.parametrize("shift", [-2.0, 3.0])
 def test_where_the_generic_records_lie_does_not_matter(kidiq, diagnosis, monkeypatch, shift):
-    from bayesrecon import problem
+    from bayesrecon.estimation import problem
 
     locate = problem.locate
 
@@ -480,7 +480,7 @@ def test_hostile_plots(figures):
 
 
 def test_importing_the_plots_does_not_import_matplotlib():
-    code = "import sys, bayesrecon.plots, bayesrecon.diagnosis; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, bayesrecon.plots, bayesrecon.disclosure.diagnosis; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

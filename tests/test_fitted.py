@@ -45,7 +45,7 @@ def sampler(monkeypatch):
         state = convergence(release, divergences=2)
         return replace(release, model=model, notes=state.warnings), state
 
-    monkeypatch.setattr(sys.modules["bayesrecon.posteriors.nuts"], "sample", sample)
+    monkeypatch.setattr(sys.modules["bayesrecon.posteriors.fitted"], "sample", sample)
     return calls
 
 

@@ -6,9 +6,9 @@ import pytest
 
 import bayesrecon
 from bayesrecon import HRec, Improvements
+from bayesrecon.attacks.deletion.inversion import _metric, _product, embed, invert_embedding
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import cosine_similarity
-from bayesrecon.inversion import _metric, _product, embed, invert_embedding
 from bayesrecon.models import load
 from bayesrecon.posteriors import retrain_without, train
 

@@ -18,9 +18,9 @@ from scipy import stats
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import find, from_numpyro, gaussian_linear, glm, load, logistic, mixtures, shipped
-from bayesrecon.posteriors.database import posterior_info, read_data, read_reference_draws
+from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data, read_reference_draws
 from bayesrecon.posteriors.nuts import check_records
-from bayesrecon.posteriors.sources import from_draws, posteriordb_model
+from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import x64
 
 POSTERIORS = [(name, entry.name) for entry in shipped().values() for name in entry.posteriors]

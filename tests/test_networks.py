@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import bayesrecon
+from bayesrecon.attacks.matching.stationary import _Problem
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import match, ssim
+from bayesrecon.kernels.score import gradients, scores, total_score
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_loss
 from bayesrecon.plots import plot_matched
 from bayesrecon.plots.matched import mosaic
 from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.precision import x64
-from bayesrecon.score import gradients, scores, total_score
-from bayesrecon.stationary import _Problem
 
 WIDTH, CLASSES = 6, 3
 

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 from bayesrecon.errors import BayesreconError
 from bayesrecon.plots import plot_recovered_against_true, plot_recovery, plot_spectrum, plot_summary
 from bayesrecon.plots.text import label
-from bayesrecon.result import Recovery, Row
+from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import PseudoData
 
 HOSTILE = ["$x^", r"\$a\$", "<b>&amp;--</b>", "two\nlines\x00\u202e", "漢字\U0001f600", "_{^", "", "%s{}", "x" * 500]

@@ -10,16 +10,16 @@ from conjugate import regression_model, sample_regression
 
 import bayesrecon
 from bayesrecon import PseudoData, Slicing
-from bayesrecon.embedding import Basis
+from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sliced_divergence
+from bayesrecon.attacks.pseudodata.support import Chart, Support
+from bayesrecon.estimation.problem import solve_release
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.gradient import directions, divergence_slopes, sliced_divergence
+from bayesrecon.kernels.dense import Basis
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.posteriors.database import open_database, read_data
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.precision import x64
-from bayesrecon.problem import solve_release
-from bayesrecon.support import Chart, Support
 
 
 @pytest.fixture(scope="module")

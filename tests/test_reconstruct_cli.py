@@ -13,10 +13,10 @@ import xarray as xr
 from command import document
 
 import bayesrecon
-from bayesrecon.cli.console import nulls
+from bayesrecon.attacks.pseudodata.trace import Trace
 from bayesrecon.plots import plot_reconstruction, plot_traces
-from bayesrecon.pseudodata import Reconstruction
-from bayesrecon.trace import Trace
+from bayesrecon.results.base import plain
+from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import PseudoData
 
 KIDIQ = "kidiq-kidscore_momiq"
@@ -112,7 +112,7 @@ def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch,
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesrecon.iterate.newton", stop)
+    monkeypatch.setattr("bayesrecon.attacks.pseudodata.run.newton", stop)
     out, picture = tmp_path / "records.csv", tmp_path / "records.png"
     outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", out, "--plot", picture)
     assert document(outcome)["stopped"] == "interrupted"
@@ -152,13 +152,13 @@ def test_bad_input_is_one_line(database, reconstruct, arguments, words):
 def test_help_does_not_import_the_verb():
     code = (
         "import sys; from bayesrecon.cli.main import app; "
-        "sys.exit(any(m in sys.modules for m in ('jax', 'numpy', 'matplotlib', 'bayesrecon.reconstruction')))"
+        "sys.exit(any(m in sys.modules for m in ('jax', 'numpy', 'matplotlib', 'bayesrecon.attacks.reconstruction')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_numbers_that_do_not_exist_are_null():
-    assert nulls({"a": [np.nan, 1.5], "b": {"c": np.float64("inf"), "d": "nan"}, "e": (1, True)}) == {
+    assert plain({"a": [np.nan, 1.5], "b": {"c": np.float64("inf"), "d": "nan"}, "e": (1, True)}) == {
         "a": [None, 1.5],
         "b": {"c": None, "d": "nan"},
         "e": [1, True],

@@ -12,20 +12,20 @@ import scipy.stats
 
 import bayesrecon
 from bayesrecon import BayesreconError
-from bayesrecon.coordinates import metric_factor
+from bayesrecon.attacks.records.decode import decode
+from bayesrecon.attacks.records.rows import make_rows
+from bayesrecon.attacks.records.slots import make_slots
+from bayesrecon.attacks.records.system import _disagreement, _solve, make_system, units_of
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.evaluate import calibration_error, score_records
+from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.kernels.score import feature_gradients
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.models.registry import find
 from bayesrecon.posteriors import from_draws, from_posteriordb, nuts
 from bayesrecon.posteriors.database import open_database, read_data
 from bayesrecon.precision import x64
-from bayesrecon.records.decode import decode
-from bayesrecon.records.rows import make_rows
-from bayesrecon.records.slots import make_slots
-from bayesrecon.records.system import _disagreement, _solve, make_system, units_of
-from bayesrecon.score import feature_gradients
 from bayesrecon.types import Release
 
 

@@ -21,17 +21,17 @@ from conjugate import (
 )
 
 import bayesrecon
-from bayesrecon import locate
-from bayesrecon.coordinates import metric_factor
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
-from bayesrecon.embedding import Basis, Embedding, Moments, Part
+from bayesrecon.estimation import locate
+from bayesrecon.estimation.solve import _jackknifed, fit
+from bayesrecon.estimation.statistics import Component, moments
 from bayesrecon.evaluate import true_statistics
+from bayesrecon.kernels.dense import Basis, Embedding, Moments, Part
+from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
 from bayesrecon.posteriors.database import read_data
 from bayesrecon.precision import x64
-from bayesrecon.solve import _jackknifed, fit
-from bayesrecon.statistics import Component, moments
 
 
 @pytest.fixture(scope="module")

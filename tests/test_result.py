@@ -16,7 +16,7 @@ import xarray as xr
 
 import bayesrecon
 from bayesrecon import BayesreconError, PseudoData, Recovery, load_result
-from bayesrecon.result import Row
+from bayesrecon.results.recovery import Row
 
 HOSTILE = ["<script>alert(1)</script>", "a&b\"'", "漢字 \u202e", "$x^", "", "%s{}"]
 

@@ -10,11 +10,11 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from scipy.special import expit, logit
 
+from bayesrecon.kernels.score import gradients
 from bayesrecon.models import curves, load, occupancy, series, shipped
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.database import has_reference_draws, posterior_names
 from bayesrecon.precision import x64
-from bayesrecon.score import gradients
 from bayesrecon.types import simulated
 
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf

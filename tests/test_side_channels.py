@@ -5,18 +5,18 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from bayesrecon.anchors import Reference
-from bayesrecon.columns import summarise_columns
-from bayesrecon.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.columns import summarise_columns
+from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.preimage import invert_columns, linear_response, standard_errors
+from bayesrecon.attacks.sidechannels.regression import least_squares, rounded
+from bayesrecon.attacks.sidechannels.resolution import decimal_step, resolution, round_to
+from bayesrecon.auditing.scoring import column_of, match_records
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
 from bayesrecon.evaluate import clopper_pearson, true_statistics
-from bayesrecon.evaluate.audit import column_of, match_records
 from bayesrecon.models import load
 from bayesrecon.posteriors import Draws, from_draws
 from bayesrecon.precision import x64
-from bayesrecon.preimage import invert_columns, linear_response, standard_errors
-from bayesrecon.regression import least_squares, rounded
-from bayesrecon.resolution import decimal_step, resolution, round_to
 
 MODEL = load("kidscore_momiq")
 DATA = fits.records()

@@ -6,14 +6,14 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from bayesrecon.anchors import Reference
-from bayesrecon.coordinates import fold_factors, in_coordinates, metric_factor
-from bayesrecon.embedding import Embedding
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.solve import find_basis
+from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
+from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
-from bayesrecon.solve import find_basis
-from bayesrecon.sparse import SparseEmbedding
 
 GROUPS = 30
 
@@ -68,7 +68,7 @@ def test_a_record_touches_its_own_group_and_what_all_share(both):
 
 def test_scores(both, monkeypatch):
     dense, sparse, _, probes = both
-    monkeypatch.setattr("bayesrecon.sparse._LARGE", 0)
+    monkeypatch.setattr("bayesrecon.kernels.sparse._LARGE", 0)
     with x64():
         assert same(*(e.scores(probes, np.arange(0, 600, 50)) for e in (dense, sparse)))
 
@@ -103,7 +103,7 @@ def test_records_over_many_orders_of_magnitude_are_summed_densely(both, monkeypa
         basis = find_basis(dense, Reference(dense.release.model.fields), np.random.default_rng(1))[1]
         one, other = (e.moments(basis).gram for e in (dense, sparse))
         assert np.array_equal(one, other)
-        monkeypatch.setattr("bayesrecon.sparse._CONDITION", np.inf)
+        monkeypatch.setattr("bayesrecon.kernels.sparse._CONDITION", np.inf)
         assert not np.array_equal(one, sparse.moments(basis).gram)
 
 

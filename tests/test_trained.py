@@ -16,11 +16,11 @@ from sklearn.svm import LinearSVC
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.linear import design, join, penalty_of, slopes, split_gradient
+from bayesrecon.kernels.linear import design, join, penalty_of, slopes, split_gradient
+from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.models import from_loss, load
 from bayesrecon.posteriors import dirac, from_draws, from_sklearn
 from bayesrecon.precision import x64
-from bayesrecon.score import gradients, total_score
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(1, 2, (80, 3))

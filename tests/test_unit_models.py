@@ -13,9 +13,8 @@ from scipy import stats
 from scipy.special import expit, log_expit, logsumexp
 
 from bayesrecon.models import find, load
-from bayesrecon.posteriors.database import posterior_info, read_data
+from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data
 from bayesrecon.posteriors.nuts import check_records
-from bayesrecon.posteriors.sources import posteriordb_model
 
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 

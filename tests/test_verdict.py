@@ -7,10 +7,10 @@ import pytest
 from command import document
 
 from bayesrecon import BayesreconError
+from bayesrecon.auditing.verdict import cells, verdict
 from bayesrecon.evaluate import score_records
 from bayesrecon.posteriors.database import read_data
-from bayesrecon.records.table import Column, RecordTable
-from bayesrecon.verdict import cells, verdict
+from bayesrecon.results.records import Column, RecordTable
 
 NOTHING = "single records are not determined, sums over them are"
 

@@ -1,19 +1,18 @@
 """What every attack of an audit starts from: the contents of a file, read as a release of a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.anchors import Reference
-from bayesrecon.auditing.findings import Thresholds
-from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Contents, Variable
-from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.result import Recovery
-from bayesrecon.types import Model, Release
+from bayesrecon.posteriors.sources import accepted_draws
+from bayesrecon.results.audit import Thresholds
+from bayesrecon.results.recovery import Recovery
+from bayesrecon.types import Model, Progress, Release
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,4 @@ def open_release(contents: Contents, model: Model) -> tuple[Release, np.ndarray]
     draws = contents.draws
     if draws is None:
         raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
-    count = draws.chains * draws.length
-    numbered = replace(draws, log_density=np.arange(count, dtype=float).reshape(draws.chains, draws.length))
-    release = from_draws(numbered, model, ignore_unknown=True)
-    kept = np.asarray(release.log_density, int)
-    density = None if draws.log_density is None else draws.log_density.reshape(-1)[kept]
-    return replace(release, log_density=density), kept
+    return accepted_draws(draws, model, ignore_unknown=True)

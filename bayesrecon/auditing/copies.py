@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.findings import Finding, Remedy, Severity
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents
+from bayesrecon.results.audit import Finding, Remedy, Severity
 
 Named = Callable[[Any], str | None]
 

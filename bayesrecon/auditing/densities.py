@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
+from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, decimal_step
 from bayesrecon.auditing.attack import Attack
-from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity
-from bayesrecon.densities import DensityRecovery, recover_from_log_density
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.resolution import below_arithmetic, decimal_step
-from bayesrecon.result import Recovery
+from bayesrecon.results.audit import Finding, Item, Remedy, Severity
+from bayesrecon.results.recovery import Recovery
 
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)

@@ -7,16 +7,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity, Thresholds
-from bayesrecon.embedding import Progress
+from bayesrecon.attacks.recovery import recover
+from bayesrecon.attacks.sidechannels.resolution import round_to
+from bayesrecon.disclosure.planner import plan
 from bayesrecon.errors import BayesreconError
-from bayesrecon.planner import plan
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.recovery import recover
-from bayesrecon.resolution import round_to
-from bayesrecon.result import Recovery
-from bayesrecon.types import Release
+from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
+from bayesrecon.results.recovery import Recovery
+from bayesrecon.types import Progress, Release
 
 _THINNINGS = (1000, 300)
 _DIGITS = (3, 2)
@@ -149,7 +148,7 @@ def start(
     release: Release, known: Mapping[str, Any], unit: str | None, key: int, progress: Progress | None
 ) -> tuple[Recovery, Any]:
     """What the draws give, and where the records lie."""
-    from bayesrecon.recovery import recover_with_problem
+    from bayesrecon.attacks.recovery import recover_with_problem
 
     problem, recovery = recover_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)
     return recovery, problem.reference

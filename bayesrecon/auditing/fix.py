@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.findings import Audit
+from bayesrecon.attacks.sidechannels.resolution import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.resolution import round_to
+from bayesrecon.results.audit import Audit
 from bayesrecon.types import Model
 
 SUFFIXES = (".nc", ".npz")

@@ -33,8 +33,8 @@ def read_private(data: Any, model: Model | None) -> Private | None:
     if isinstance(data, str | os.PathLike):
         from dataclasses import asdict
 
-        from bayesrecon.cli.inputs import read_table
         from bayesrecon.posteriors.contents import stamp as stamp_of
+        from bayesrecon.posteriors.tables import read_table
 
         table: Mapping[str, Any] = read_table(str(data))
         stamp = asdict(stamp_of(Path(data)))

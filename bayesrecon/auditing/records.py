@@ -6,14 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.anchors import Reference
+from bayesrecon.attacks.sidechannels.columns import summarise_columns
+from bayesrecon.attacks.sidechannels.densities import even
+from bayesrecon.attacks.sidechannels.preimage import (
+    IGNORED,
+    PreImages,
+    invert_columns,
+    linear_response,
+    standard_errors,
+)
+from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, decimal_step, resolution, round_to
 from bayesrecon.auditing.attack import Attack
-from bayesrecon.auditing.findings import Finding, Item, Remedy, Severity
-from bayesrecon.columns import summarise_columns
-from bayesrecon.densities import even
+from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Contents, Variable
-from bayesrecon.preimage import IGNORED, PreImages, invert_columns, linear_response, standard_errors
-from bayesrecon.resolution import below_arithmetic, decimal_step, resolution, round_to
+from bayesrecon.results.audit import Finding, Item, Remedy, Severity
 
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.anchors import Reference
 from bayesrecon.auditing.attack import Attack, open_release
 from bayesrecon.auditing.copies import find_copies
 from bayesrecon.auditing.densities import attack_energies, attack_log_densities
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
-from bayesrecon.auditing.findings import Audit, Finding, Thresholds, ordered, with_score
 from bayesrecon.auditing.private import Private, read_private
 from bayesrecon.auditing.records import attack_log_likelihoods, attack_predictions, look_at_columns
-from bayesrecon.embedding import Progress
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.contents import Contents, read_contents
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model
+from bayesrecon.results.audit import Audit, Finding, Thresholds, ordered, with_score
+from bayesrecon.types import Model, Progress
 
 _CHANNELS = (attack_log_densities, attack_energies, attack_log_likelihoods, attack_predictions)
 
@@ -179,14 +179,14 @@ def _stored_model(contents: Contents) -> Model | None:
 
 def _named(private: Private) -> Callable[[Any], str | None]:
     """Which private column an array is."""
-    from bayesrecon.evaluate.audit import column_of
+    from bayesrecon.auditing.scoring import column_of
 
     return lambda values: column_of(values, private.columns)
 
 
 def _scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:
     """The finding with the truth beside it. Attacks are over when this is called."""
-    from bayesrecon.evaluate.audit import match_records, measured_remedies
+    from bayesrecon.auditing.scoring import match_records, measured_remedies
     from bayesrecon.evaluate.truth import true_statistics
 
     if model is None or private.records is None or not finding.evidence:

@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from bayesrecon.auditing.findings import Audit, Finding
+    from bayesrecon.results.audit import Audit, Finding
 
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
@@ -74,7 +74,7 @@ def audit(
     from bayesrecon.auditing.run import merge
     from bayesrecon.cli import console, inputs
     from bayesrecon.cli.saving import deliver
-    from bayesrecon.posteriors.contents import read_contents
+    from bayesrecon.posteriors.formats import read_contents
 
     given = inputs.parse_settings(settings)
     if given and model is None:
@@ -130,8 +130,13 @@ def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
 
 def _reference(name: str, download: bool) -> tuple[Any, Any]:
     """Reference draws of a posteriordb posterior, and its model."""
-    from bayesrecon.posteriors.database import open_database, posterior_info, read_data, read_reference_draws
-    from bayesrecon.posteriors.sources import posteriordb_model
+    from bayesrecon.posteriors.database import (
+        open_database,
+        posterior_info,
+        posteriordb_model,
+        read_data,
+        read_reference_draws,
+    )
 
     database = open_database(download=download)
     info = posterior_info(database, name)

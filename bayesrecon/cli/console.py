@@ -1,7 +1,6 @@
 """Where output goes: results to stdout, everything else to stderr."""
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from bayesrecon.results.base import plain
 
 # Tables written to a file or a pipe must not be squeezed into 80 columns.
 _WIDTH = None if sys.stdout.isatty() else 160
@@ -42,13 +43,4 @@ def warn(message: str) -> None:
 
 def emit_json(document: Any) -> None:
     """One JSON object on stdout; numbers that do not exist are null."""
-    print(json.dumps(nulls(document), allow_nan=False))  # noqa: T201
-
-
-def nulls(document: Any) -> Any:
-    """The document with None for numbers that do not exist, such as the mean of no weight at all."""
-    if isinstance(document, dict):
-        return {key: nulls(value) for key, value in document.items()}
-    if isinstance(document, (list, tuple)):
-        return [nulls(value) for value in document]
-    return None if isinstance(document, float) and not math.isfinite(document) else document
+    print(json.dumps(plain(document), allow_nan=False))  # noqa: T201

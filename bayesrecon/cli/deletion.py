@@ -10,9 +10,9 @@ from bayesrecon.cli import options
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
+    from bayesrecon.attacks.deletion.deleted import DeletedRecord
+    from bayesrecon.attacks.deletion.tilt import DeletionInference
     from bayesrecon.cli.deletions import Deletions
-    from bayesrecon.deleted import DeletedRecord
-    from bayesrecon.tilt import DeletionInference
     from bayesrecon.types import Model, Records
 
 _MOST_ROWS = 30
@@ -74,12 +74,12 @@ def deletion(
     pair = pairs[0]
     known = None if public is None else _records(public, first.model, response)
     if candidates is not None:
-        from bayesrecon.tilt import infer_deletion
+        from bayesrecon.attacks.deletion.tilt import infer_deletion
 
         found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=total)
         deliver(found, out=out, plot=plot, draw="plot_inference", json=json, show=_show_inference)
         return
-    from bayesrecon.deleted import reconstruct_deleted
+    from bayesrecon.attacks.deletion.deleted import reconstruct_deleted
 
     if not first.temperature and within:
         raise BayesreconError("--bounds are for draws; trained parameters take the range of --public")

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.deleted import DeletedRecord
+    from bayesrecon.attacks.deletion.deleted import DeletedRecord
     from bayesrecon.types import Deletion
 
 _COLUMNS = 12  # of a grid of images
@@ -54,8 +54,8 @@ def several(
     seed: int,
 ) -> Deletions:
     """Reconstruct the record of every pair; the truth is only compared with, in the pairs' order."""
-    from bayesrecon.deleted import deleted_by, reconstruct_deleted
-    from bayesrecon.hrec import HRec
+    from bayesrecon.attacks.deletion.deleted import deleted_by, reconstruct_deleted
+    from bayesrecon.attacks.deletion.hrec import HRec
 
     first = pairs[0].before
     attack = HRec(first.model, public, total=total) if public is not None and not first.temperature else None

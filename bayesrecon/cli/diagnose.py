@@ -11,9 +11,9 @@ from bayesrecon.errors import BayesreconError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bayesrecon.bounds import Bounds
-    from bayesrecon.diagnosis import Diagnosis, Eigenfunction
-    from bayesrecon.planner import Plan
+    from bayesrecon.disclosure.bounds import Bounds
+    from bayesrecon.disclosure.diagnosis import Diagnosis, Eigenfunction
+    from bayesrecon.disclosure.planner import Plan
     from bayesrecon.types import Release
 
 _MOST_ROWS = 60
@@ -46,7 +46,7 @@ def diagnose(
     """Tell what a release determines about its data, and what stays hidden."""
     from bayesrecon.cli import console, inputs
     from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
-    from bayesrecon.diagnosis import diagnose as run
+    from bayesrecon.disclosure.diagnosis import diagnose as run
 
     check_suffix(out, (".json", ".csv"), "--out")
     check_suffix(plot, FIGURES, "--plot")
@@ -86,7 +86,7 @@ def _plan(release: "Release", seed: int, out: Path | None, plot: Path | None, js
     """The release planner: predicted errors and shifts, as a table, a file or JSON."""
     from bayesrecon.cli import console
     from bayesrecon.cli.saving import deliver
-    from bayesrecon.planner import plan as run
+    from bayesrecon.disclosure.planner import plan as run
 
     with console.progress_bar() as progress:
         result = run(release, key=seed, progress=progress)
@@ -122,9 +122,9 @@ def _bounds(
     json: bool,
 ) -> None:
     """Intervals consistent with the release, as a table, a file or JSON."""
-    from bayesrecon.bounds import bound as run
     from bayesrecon.cli import console
     from bayesrecon.cli.saving import deliver
+    from bayesrecon.disclosure.bounds import bound as run
 
     with console.progress_bar() as progress:
         result = run(release, domain=domain, known=known, total=total, key=seed, progress=progress)

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.posteriors.tables import read_table
 from bayesrecon.types import Model, Records, Release
 
 
@@ -62,7 +61,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
     try:
         loader.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise BayesreconError(f"--model {spec}: {path} does not import: {_first(error)}") from None
+        raise BayesreconError(f"--model {spec}: {path} does not import: {first_line(error)}") from None
     make = getattr(module, function, None)
     if not callable(make):
         raise BayesreconError(f"--model {spec}: {path} has no function {function}")
@@ -71,7 +70,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
     except BayesreconError:
         raise
     except (Exception, SystemExit) as error:
-        raise BayesreconError(f"--model {spec}: {function}() failed: {_first(error)}") from None
+        raise BayesreconError(f"--model {spec}: {function}() failed: {first_line(error)}") from None
     if not isinstance(model, Model):
         raise BayesreconError(
             f"--model {spec}: {function}() must return a Model (bayesrecon.models.from_numpyro makes one), "
@@ -123,35 +122,9 @@ def open_releases(sources: Sequence[str], *, draws: int | None = None, **options
 
 
 def _is_file(source: str) -> bool:
-    from bayesrecon.posteriors.formats import SUFFIXES
+    from bayesrecon.posteriors.formats import suffixes
 
-    return Path(source).suffix.lower() in SUFFIXES or Path(source).exists()
-
-
-def read_table(path: str) -> dict[str, Any]:
-    """Columns of a data file: CSV with a header, JSON object of arrays, or a NumPy archive."""
-    file = Path(path)
-    if not file.is_file():
-        raise BayesreconError(f"there is no file {path}")
-    try:
-        if file.suffix.lower() == ".csv":
-            import pandas as pd
-
-            frame = pd.read_csv(file)
-            return {str(c): frame[c].to_numpy() for c in frame.columns}
-        if file.suffix.lower() == ".json":
-            content = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(content, dict):
-                raise BayesreconError(f"{path}: expected a JSON object of arrays")
-            return content
-        if file.suffix.lower() == ".npz":
-            with np.load(file, allow_pickle=False) as archive:
-                return {k: archive[k] for k in archive.files}
-    except BayesreconError:
-        raise
-    except Exception as error:
-        raise BayesreconError(f"{path} cannot be read as {file.suffix[1:].upper()}: {_first(error)}") from None
-    raise BayesreconError(f"{path}: data are read from .csv, .json and .npz files")
+    return Path(source).suffix.lower() in suffixes() or Path(source).exists()
 
 
 def known_fields(path: str | None, model: Model) -> dict[str, Any] | None:
@@ -210,8 +183,3 @@ def open_data(
         return model, entry.records(table)
     except KeyError as error:
         raise BayesreconError(f"{data} lacks {error.args[0]!r}, which model {model_name} needs") from None
-
-
-def _first(error: BaseException) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}{': ' + text.splitlines()[0] if text else ''}"

@@ -71,8 +71,8 @@ def recover(
 
     Several posteriordb names, or several .nc, .zarr or .npz files, are releases of one data set and are pooled.
     """
+    from bayesrecon.attacks.recovery import recover as run
     from bayesrecon.cli import console, inputs, tables
-    from bayesrecon.recovery import recover as run
 
     check_suffix(out, (".nc", ".json", ".csv"), "--out")
     check_suffix(plot, FIGURES, "--plot")
@@ -105,7 +105,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Fit a regression to 442 patients, keep only the draws, and recover the patients' statistics from them."""
-    from bayesrecon.demo import run_demo
+    from bayesrecon.cli.demo import run_demo
 
     run_demo(out, seed=seed, json=json)
 

@@ -11,8 +11,8 @@ from bayesrecon.errors import BayesreconError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bayesrecon.gradient import Slicing
-    from bayesrecon.pseudodata import Reconstruction
+    from bayesrecon.attacks.pseudodata.adam import Slicing
+    from bayesrecon.results.reconstruction import Reconstruction
 
 _MOST_ROWS = 60
 _SLICES = 10
@@ -89,8 +89,8 @@ def reconstruct(
     slicing = _slicing(method, objective, slices, slice_law, fixed_slices, reduced)
     within = inputs.parse_intervals(bounds or ())
 
-    from bayesrecon.reconstruction import reconstruct as run
-    from bayesrecon.records.table import RecordTable
+    from bayesrecon.attacks.reconstruction import reconstruct as run
+    from bayesrecon.results.records import RecordTable
 
     opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
     with console.progress_bar() as progress:
@@ -145,7 +145,7 @@ def _slicing(
         return None
     if not reduced and not adam:
         raise BayesreconError("--no-reduced needs --method adam")
-    from bayesrecon.gradient import Slicing
+    from bayesrecon.attacks.pseudodata.adam import Slicing
 
     count = _SLICES if slices is None else slices
     return Slicing(count, law or "normal", adam and not fixed, reduced)  # type: ignore[arg-type]

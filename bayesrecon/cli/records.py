@@ -7,7 +7,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bayesrecon.records.table import RecordTable
+    from bayesrecon.results.records import RecordTable
 
 _MOST_ROWS, _MOST_UNITS = 25, 10
 

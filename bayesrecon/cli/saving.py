@@ -67,9 +67,7 @@ def save_result(result: Any, path: Path) -> None:
     if path.suffix == ".nc":
         result.save(path)
     elif path.suffix == ".json":
-        from bayesrecon.cli.console import nulls
-
-        text = json_module.dumps(nulls(result.to_dict()), indent=2, allow_nan=False) + "\n"
+        text = json_module.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
         write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     else:
         write_whole(path, lambda temporary: result.to_dataframe().to_csv(temporary))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rich.markup import escape
 from rich.table import Table
 
-from bayesrecon.result import Recovery
+from bayesrecon.results.recovery import Recovery
 
 STYLE = {"determined": "green", "partly": "yellow", "undetermined": "dim"}
 

@@ -10,7 +10,7 @@ def show_verdicts(names: Sequence[str], *, build: bool, json: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon import verdict as verdicts
+    from bayesrecon.auditing import verdict as verdicts
     from bayesrecon.cli import console
 
     rest: list[str] = []

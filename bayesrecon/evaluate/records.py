@@ -5,7 +5,7 @@ import scipy.stats
 
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.errors import BayesreconError
-from bayesrecon.records.table import RecordTable
+from bayesrecon.results.records import RecordTable
 from bayesrecon.types import Records
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.statistics import library_of
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.precision import in_float64
-from bayesrecon.result import Recovery
-from bayesrecon.statistics import library_of
+from bayesrecon.results.recovery import Recovery
 from bayesrecon.types import Model, Records
 
 

@@ -24,6 +24,7 @@ from bayesrecon.plots.planner import plot_plan as plot_plan
 from bayesrecon.plots.reconstruction import plot_reconstruction as plot_reconstruction
 from bayesrecon.plots.reconstruction import plot_traces as plot_traces
 from bayesrecon.plots.records import plot_records as plot_records
+from bayesrecon.plots.report import audit_page as audit_page
 from bayesrecon.plots.scatter import plot_recovered_against_true as plot_recovered_against_true
 from bayesrecon.plots.spectrum import plot_spectrum as plot_spectrum
 from bayesrecon.plots.summary import plot_summary as plot_summary

@@ -12,7 +12,7 @@ from bayesrecon.plots.text import label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.auditing.findings import Audit, Finding
+    from bayesrecon.results.audit import Audit, Finding
 
 _ROW = 0.24  # inches
 _MOST_RECORDS = 1500

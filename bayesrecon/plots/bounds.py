@@ -9,7 +9,7 @@ from bayesrecon.plots.text import label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.bounds import Bounds
+    from bayesrecon.results.bounds import Bounds
 
 
 def plot_bounds(bounds: "Bounds", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":

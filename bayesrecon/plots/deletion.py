@@ -13,8 +13,7 @@ from bayesrecon.plots.saving import check_path, save_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.deleted import DeletedRecord
-    from bayesrecon.tilt import DeletionInference
+    from bayesrecon.results.deletion import DeletedRecord, DeletionInference
 
 _MOST = 60
 _STYLES = ((BLUE, "-"), (RED, "--"), (ORANGE, "-."), (GREY, ":"))

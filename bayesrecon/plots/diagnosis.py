@@ -14,7 +14,7 @@ from bayesrecon.plots.text import label, minus
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.diagnosis import Diagnosis
+    from bayesrecon.results.diagnosis import Diagnosis
 
 _SMALLEST = 1e-33
 _COLOURS = {"determined": BLUE, "partly": ORANGE, "undetermined": GREY}

@@ -13,7 +13,7 @@ from bayesrecon.plots.columns import write_columns
 from bayesrecon.plots.frame import BLUE, GREY, RED, TITLE_PAD, draw_marks, finish, fit, new_figure, set_ticks
 from bayesrecon.plots.table import tabulate
 from bayesrecon.plots.text import label, minus, power
-from bayesrecon.result import Recovery
+from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

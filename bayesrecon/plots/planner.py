@@ -11,7 +11,7 @@ from bayesrecon.plots.text import label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.planner import Plan
+    from bayesrecon.results.plan import Plan
 
 _MOST = 8
 

@@ -14,7 +14,7 @@ from bayesrecon.plots.text import label, minus, power
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.pseudodata import Reconstruction
+    from bayesrecon.results.reconstruction import Reconstruction
 
 _COLOURS = (BLUE, ORANGE, "#009E73", RED, "#CC79A7", "#56B4E9", GREY)  # Okabe-Ito
 _WIDTH, _HEIGHT = 2.5, 1.7  # inches of a panel of a trace

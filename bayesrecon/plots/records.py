@@ -12,7 +12,7 @@ from bayesrecon.plots.saving import check_path, save_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.records.table import Column, RecordTable
+    from bayesrecon.results.records import Column, RecordTable
 
 _MOST_BARS = 60  # records up to which every one has its own error bar
 _SHOWN_UNITS = 15

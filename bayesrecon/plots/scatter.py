@@ -10,7 +10,7 @@ from bayesrecon.diagnostics import Z95
 from bayesrecon.plots.frame import BLUE, GREY, RED, draw_marks, finish, fit, new_figure, set_ticks
 from bayesrecon.plots.table import tabulate
 from bayesrecon.plots.text import label
-from bayesrecon.result import Recovery
+from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

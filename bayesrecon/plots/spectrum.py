@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.plots.frame import BLUE, GREY, finish, fit, new_figure, set_ticks
-from bayesrecon.result import Recovery
+from bayesrecon.results.recovery import Recovery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.scatter import draw_scatter, label_points
 from bayesrecon.plots.spectrum import plot_spectrum
 from bayesrecon.plots.text import label
-from bayesrecon.result import Recovery
+from bayesrecon.results.recovery import Recovery
 
 _TITLES = {"scatter": "Recovered against true", "table": "Recovered statistics", "spectrum": "Spectrum"}
 _SIDE_BY_SIDE = 14  # a longer table is taller than the panels next to it

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.result import Recovery
+from bayesrecon.results.recovery import Recovery
 
 
 def tabulate(result: Recovery, truth: Mapping[str, float] | None) -> Any:

@@ -11,7 +11,7 @@ from bayesrecon.plots.text import label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.landscape import Witness
+    from bayesrecon.results.witness import Witness
 
 
 def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":

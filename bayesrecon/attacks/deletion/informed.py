@@ -1,0 +1,144 @@
+"""The informed adversary: every record but one is known (Balle et al. 2022, for models with closed forms).
+
+A trained parameter is stationary, so the missing record's gradient is minus what all the others and the regulariser
+leave over. For a linear predictor that gradient is an outer product of the loss's slope and the record,
+
+    grad l(theta, x) = -[ sum_known grad l(theta, x_n) + grad log pi0(theta) ] = s (x, 1)',    s = dh/deta
+
+whose intercept column is the slope itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.linear import label_of, slope_at, split_gradient
+from bayesrecon.kernels.score import total_score
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.results.deletion import MissingRecord
+from bayesrecon.types import LinearPredictor, Model, Params, Records, Release
+
+_OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
+
+
+@in_float64
+def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: float | None = None) -> MissingRecord:
+    """The one record that is not known, from a trained linear predictor and all other records.
+
+    Args:
+        release: a trained parameter of a model with a linear predictor (`posteriors.from_sklearn`,
+            `models.linear_predictor`).
+        others: `{field: (N - 1, *shape)}`, all other training records.
+        tolerance: gradient norm at which training stopped, in the model's objective; default rounding.
+
+    Raises:
+        BayesreconError: draws, a model without a linear predictor, other fields, no intercept (the record's
+            scale and sign are then not determined), or a gradient that vanishes.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> import bayesrecon
+    >>> x, y = np.array([[0.0], [1.0], [3.0]]), np.array([0.0, 1.0, 1.5])
+    >>> release = bayesrecon.posteriors.from_sklearn(Ridge(1.0).fit(x, y))
+    >>> missing_record(release, {"x": x[:2], "y": y[:2]}).record["x"].round(6).tolist()
+    [3.0]
+    """
+    model = release.model
+    if release.temperature:
+        raise BayesreconError(
+            "missing_record takes a trained parameter; for draws condition on the other records: "
+            "reconstruct(condition(release, others), n=1, total=1)"
+        )
+    if model.linear is None:
+        raise BayesreconError(
+            f"model {model.name} has no linear predictor, so no closed form; "
+            "use reconstruct(condition(release, others), n=1, total=1)"
+        )
+    table = _all_fields(model, others)
+    if model.linear.intercept is None:
+        raise BayesreconError(
+            "without an intercept the record's direction alone is determined, not its scale and sign; "
+            "state more, e.g. reconstruct(condition(release, others), n=1, total=1, bounds=...)"
+        )
+    theta = np.asarray(release.theta)[0]
+    count = len(next(iter(table.values())))
+    gradient = -np.asarray(total_score(model, theta, table, np.ones(count)))
+    left = float(
+        np.finfo(float).eps * np.sqrt(count) * (1 + np.abs(gradient).max()) if tolerance is None else tolerance
+    )
+    return _solve(release, model.linear, model.constrain(theta), gradient, left)
+
+
+def condition(release: Release, others: Mapping[str, Any]) -> Release:
+    """The release as one of the remaining records alone: known records join the prior.
+
+    Every verb then speaks about the records that are not known: `reconstruct(condition(release, others), n=1,
+    total=1)` is the informed adversary for any model and for posterior draws.
+
+    Args:
+        others: `{field: (K, *shape)}`, known records, all fields of each.
+    """
+    model = release.model
+    table = _all_fields(model, others)
+
+    def log_prior_at(params: Params) -> Any:
+        return model.log_prior_at(params) + jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, table).sum()
+
+    joined = replace(model, name=f"{model.name} given {len(next(iter(table.values())))} records", identities={})
+    return replace(release, model=replace(joined, log_prior_at=log_prior_at, program=None, simulate=None))
+
+
+def _all_fields(model: Model, others: Mapping[str, Any]) -> Records:
+    missing = [f for f in model.fields if f not in others]
+    if missing:
+        raise BayesreconError(f"the known records lack field {missing[0]} (fields: {', '.join(model.fields)})")
+    return check_knowledge(model, known=others).known
+
+
+def _solve(
+    release: Release, linear: LinearPredictor, params: Params, gradient: np.ndarray, left: float
+) -> MissingRecord:
+    if not np.linalg.norm(gradient) > np.finfo(float).eps:
+        raise BayesreconError(
+            "the missing record has no gradient at this parameter (its loss is flat there, as beyond the margin of a "
+            "hinge loss): nothing of it can be seen"
+        )
+    outer = split_gradient(release.model, gradient)
+    slope = outer[:, -1]
+    if not np.linalg.norm(slope) > 0:
+        raise BayesreconError("the intercept's gradient vanishes: the record's scale is not determined")
+    x, label = slope @ outer[:, :-1] / (slope @ slope), label_of(linear, slope)
+    eta = np.asarray(params[linear.coef]) @ x + np.asarray(params[str(linear.intercept)])
+    disagreement = None
+    if linear.loss == "squared":
+        label = eta + slope
+        label = float(label[0]) if label.shape == (1,) else label
+        if len(slope) > 1:
+            disagreement = float(np.linalg.norm(outer[:, : x.size] - np.outer(slope, x)) / np.linalg.norm(outer))
+    else:
+        implied = slope_at(linear, eta, label)
+        disagreement = float(np.linalg.norm(implied - slope) / np.linalg.norm(slope))
+    amplification = float(np.sqrt(1 + x @ x) / np.linalg.norm(slope))
+    warnings = []
+    if disagreement is not None and disagreement > _OFF:
+        warnings.append(
+            f"the parameter is not stationary for these records: slope and record disagree by {disagreement:.1g}; "
+            "more than one record is missing, the penalty is another one, or training stopped early"
+        )
+    if amplification * left > max(1.0, float(np.linalg.norm(x))):
+        warnings.append("the record's gradient is smaller than what training left over: it cannot be seen")
+    record = {linear.x: x, linear.y: label}
+    return MissingRecord(
+        record,
+        slope,
+        amplification,
+        amplification * left,
+        disagreement,
+        release.name,
+        release.model.name,
+        tuple(warnings),
+    )

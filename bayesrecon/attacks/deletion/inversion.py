@@ -1,0 +1,184 @@
+"""Records from estimates of their embeddings: `phi(x) ~ f` solved for x by descent from several starts.
+
+The error of an estimated embedding (`HRec`) is a weighted sum of public records' deviations from their mean,
+so it is large where public embeddings vary much. Misfits are therefore measured in the metric of their covariance,
+
+    misfit(x) = 1 - <phi(x) - c, f - c> / (|phi(x) - c| |f - c|),   <a, b> = a' (Cov + r I)^-1 b,
+
+which does not depend on the multiple of `f - c` that the estimate may carry. Starts are the public records of smallest
+misfit and their mean; the misfit also chooses among what became of them.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.precision import in_float64
+from bayesrecon.results.deletion import Inversion
+
+_RANK, _SOME = 300, 1500  # directions of the covariance kept, and public records that it is taken from
+_RIDGE = 0.1  # r, in units of the mean variance
+_BLOCK = 2**22  # doubles of embeddings at once
+_STEP = 0.05  # first step, in units of a field's range
+
+
+@in_float64
+def invert_embedding(
+    embedding: Callable[[Any], Any],
+    targets: Any,
+    public: Any,
+    *,
+    starts: int = 3,
+    steps: int = 60,
+    bounds: tuple[Any, Any] | None = None,
+) -> Inversion:
+    """Find the records whose embeddings are nearest to the targets.
+
+    Args:
+        embedding: `(p,) -> (D,)`, written with `jax.numpy`.
+        targets: `(N, D)` estimates of embeddings.
+        public: `(m, p)` records from the same distribution: starts, metric and bounds come from them.
+        starts: from how many public records.
+        steps: of Adam, with a step that shrinks to zero.
+        bounds: smallest and largest value of each field; by default those of the public records.
+
+    Raises:
+        BayesreconError: an embedding that cannot be evaluated, or of another width than the targets.
+
+    >>> import jax.numpy as jnp
+    >>> rng = np.random.default_rng(0)
+    >>> w, x = rng.normal(size=(2, 20)), rng.uniform(size=(50, 2))
+    >>> phi = lambda x: jnp.cos(x @ w)
+    >>> found = invert_embedding(phi, phi(x[:1]), x[1:])
+    >>> bool(abs(found.x - x[:1]).max() < 0.02)
+    True
+    """
+    public, targets = np.asarray(public, float), np.atleast_2d(np.asarray(targets, float))
+    if public.ndim != 2 or len(public) < 2:
+        raise BayesreconError(f"public records have shape {public.shape}; expected (m, p) with m at least two")
+    if starts < 1 or steps < 1:
+        raise BayesreconError("starts and steps are at least one")
+    features = embed(embedding, public)
+    if features.shape[1] != targets.shape[1]:
+        raise BayesreconError(f"the embedding has {features.shape[1]} features, the targets {targets.shape[1]}")
+    low, high = (public.min(axis=0), public.max(axis=0)) if bounds is None else bounds
+    low, high = (np.broadcast_to(np.asarray(v, float), public.shape[1:]) for v in (low, high))
+    centre, metric = features.mean(axis=0), _metric(features)
+    kept = min(starts, len(public))
+    block = max(1, _BLOCK // (features.shape[1] * (kept + 1)))
+    records, misfits = [], []
+    for first in range(0, len(targets), block):
+        about = targets[first : first + block] - centre
+        near = np.argsort(np.asarray(_apart(features - centre, about, metric)), axis=1)[:, :kept]
+        begin = np.concatenate([public[near], public[near].mean(axis=1, keepdims=True)], axis=1)
+        flat = np.repeat(about, kept + 1, axis=0)
+        x = begin.reshape(len(flat), -1)
+        end, misfit = _descend(embedding, x, flat, low, high, centre, metric, steps)
+        records.append(np.asarray(end).reshape(begin.shape))
+        misfits.append(np.asarray(misfit).reshape(begin.shape[:2]))
+    every, all_misfits = np.concatenate(records), np.concatenate(misfits)
+    best, n = all_misfits.argmin(axis=1), np.arange(len(every))
+    return Inversion(every[n, best], all_misfits[n, best], best, all_misfits)
+
+
+@in_float64
+def embed(embedding: Callable[[Any], Any], records: np.ndarray) -> np.ndarray:
+    """The embeddings `(m, D)` of records `(m, p)`."""
+    one = jax.ShapeDtypeStruct(records.shape[1:], jnp.float64)
+    try:
+        shape = jax.eval_shape(embedding, one).shape
+    except Exception as error:
+        raise _unusable(error) from None
+    if len(shape) != 1:
+        raise BayesreconError(f"the embedding of one record has shape {shape}; expected (D,)")
+    block = max(1, _BLOCK // shape[0])
+    try:
+        parts = [np.asarray(_embed(embedding, records[i : i + block])) for i in range(0, len(records), block)]
+    except ValueError as error:  # JAX keeps NumPy constants of a function in the precision in which it first ran
+        raise _unusable(error, "; make its constants JAX arrays (jax.numpy.asarray)") from None
+    found = np.concatenate(parts)
+    if not np.isfinite(found).all():
+        raise BayesreconError("the embedding of public records holds missing or infinite values")
+    return found
+
+
+def _unusable(error: Exception, advice: str = "") -> BayesreconError:
+    text = " ".join(str(error).split())[:120]
+    return BayesreconError(f"the embedding of one record cannot be evaluated: {text}{advice}")
+
+
+@partial(jax.jit, static_argnames="embedding")
+def _embed(embedding: Callable[[Any], Any], records: Any) -> Any:
+    return jax.vmap(embedding)(records)
+
+
+def _metric(features: np.ndarray) -> Mapping[str, Any]:
+    """`(Cov + r I)^-1` as leading directions with their weights, and one weight for all others."""
+    some = features[:: -(-len(features) // _SOME)]
+    about = some - some.mean(axis=0)
+    values, vectors = np.linalg.eigh(about @ about.T / len(some))
+    rank = min(_RANK, len(some) - 1, features.shape[1])
+    values, vectors = values[-rank:], vectors[:, -rank:]
+    seen = values > 1e-12 * values[-1]
+    values, vectors = values[seen], vectors[:, seen]
+    total = float((about**2).sum() / len(some))
+    if not total > 0:
+        raise BayesreconError("all public records have the same embedding")
+    ridge = _RIDGE * total / features.shape[1]
+    others = max(total - values.sum(), 0.0) / max(features.shape[1] - len(values), 1)
+    directions = about.T @ vectors / np.sqrt(values * len(some))
+    return {"directions": directions, "inverse": 1 / (values + ridge), "rest": 1 / (others + ridge)}
+
+
+def _product(a: Any, b: Any, metric: Mapping[str, Any]) -> Any:
+    """`<a, b>` of rows."""
+    inside, outside = a @ metric["directions"], b @ metric["directions"]
+    plain = (a * b).sum(axis=-1) - (inside * outside).sum(axis=-1)
+    return (inside * outside) @ metric["inverse"] + metric["rest"] * plain
+
+
+@jax.jit
+def _apart(features: Any, about: Any, metric: Mapping[str, Any]) -> Any:
+    """Misfit of every public record to every target, `(N, m)`."""
+    lengths = jnp.sqrt(_product(features, features, metric))
+    inside, outside = about @ metric["directions"], features @ metric["directions"]
+    products = (inside * metric["inverse"]) @ outside.T + metric["rest"] * (about @ features.T - inside @ outside.T)
+    return 1 - products / lengths / jnp.sqrt(_product(about, about, metric))[:, None]
+
+
+@partial(jax.jit, static_argnames=("embedding", "steps"))
+def _descend(
+    embedding: Callable[[Any], Any],
+    x: Any,
+    about: Any,
+    low: Any,
+    high: Any,
+    centre: Any,
+    metric: Mapping[str, Any],
+    steps: int,
+) -> Any:
+    import optax
+
+    unit = about / jnp.sqrt(_product(about, about, metric))[:, None]
+
+    def misfits(u: Any) -> Any:
+        found = jax.vmap(embedding)(low + u * (high - low)) - centre
+        return 1 - _product(found, unit, metric) / jnp.sqrt(_product(found, found, metric) + 1e-300)
+
+    rule = optax.adam(optax.cosine_decay_schedule(_STEP, steps))
+
+    def step(_: Any, carry: Any) -> Any:
+        u, state = carry
+        slope = jax.grad(lambda v: misfits(v).sum())(u)
+        change, state = rule.update(slope, state)
+        return jnp.clip(u + change, 0.0, 1.0), state
+
+    wide = jnp.where(high > low, high - low, 1.0)
+    u = jnp.clip((x - low) / wide, 0.0, 1.0)
+    u = jax.lax.fori_loop(0, steps, step, (u, rule.init(u)))[0]
+    return low + u * (high - low), misfits(u)

@@ -1,0 +1,207 @@
+"""Which record was deleted, from two sets of posterior draws or two trained parameters.
+
+The posterior with the record is the one without it, tilted: `log p+(theta) - log p-(theta) = l(theta, x) - c`. Given
+which draw came from which release, the tilt is a logistic regression with slope one and an unknown constant (Qin 1998),
+whose likelihood at a candidate record is
+
+    L(x) = max_c sum_t [ s_t (u_t - c) - log(1 + exp(u_t - c)) ],    u_t = l(theta_t, x) + log(T+ / T-)
+
+with s_t one for draws made with the record. No public data, no curvature and no normal approximation are needed. To
+first order in the tilt it is the mean shift, `Sigma^-1 (mean+ - mean-) = grad l(theta, x)`.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.attacks.deletion.hrec import HRec, parameters_of
+from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.linear import design, slopes
+from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.kernels.score import gradients
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.results.deletion import DeletionInference
+from bayesrecon.types import Deletion, Model, Records
+
+_STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
+_BLOCK = 2**22
+
+
+@in_float64
+def infer_deletion(
+    pair: Deletion,
+    candidates: Mapping[str, Any],
+    *,
+    method: str | None = None,
+    public: Mapping[str, Any] | None = None,
+    total: float | None = None,
+) -> DeletionInference:
+    """The probability that each candidate was the deleted record.
+
+    Args:
+        pair: posterior draws, or trained parameters, before and after the deletion.
+        candidates: `{field: (N, *shape)}`, one of which was deleted.
+        method: "ratio" (default for draws) or "shift", the means of the draws alone.
+        public: for trained parameters of a linear predictor: records that stand in for the private Hessian.
+        total: number of private records, for trained parameters; as many as public ones by default.
+
+    Raises:
+        BayesreconError: fields that are missing, trained parameters without public records, draws of different size.
+
+    >>> import bayesrecon
+    >>> # pair = bayesrecon.deletion(before, after)
+    >>> # infer_deletion(pair, {"x": x, "y": y}).probability.argmax()
+    """
+    model = pair.before.model
+    missing = [f for f in model.fields if f not in candidates]
+    if missing:
+        raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
+    table = check_knowledge(model, known=candidates).known
+    if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
+        raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
+    warnings = [*pair.before.notes, *pair.after.notes]
+    if not pair.before.temperature:
+        if method not in (None, "gradient"):
+            raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
+        found, effective, name = _by_gradient(pair, table, public, total), float("inf"), "gradient"
+    elif public is not None:
+        raise BayesreconError("posterior draws carry their own curvature: leave public out")
+    elif method in (None, "ratio"):
+        found, effective, warned = _by_ratio(pair, table)
+        warnings, name = [*warnings, *warned], "ratio"
+    elif method == "shift":
+        found, effective, name = *_by_shift(pair, table), "shift"
+    else:
+        raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
+    weight = np.exp(found - found.max())
+    return DeletionInference(
+        weight / weight.sum(),
+        found,
+        name,
+        effective,
+        pair.before.name,
+        pair.after.name,
+        model.name,
+        tuple(dict.fromkeys(warnings)),
+    )
+
+
+@partial(jax.jit, static_argnames="model")
+def log_liks(model: Model, theta: Any, records: Records) -> Any:
+    """`l(theta_t, z_m)`, `(T, M)`."""
+    return jax.vmap(jax.vmap(model.log_lik, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
+
+
+@jax.jit
+def profile(u: Any, side: Any, weights: Any) -> tuple[Any, Any]:
+    """L and its constant c for each column of `u (T, M)`.
+
+    Args:
+        side: `(T,)`, one for draws made with the record.
+        weights: `(T,)`, how much each draw counts.
+    """
+
+    # At its maximum in c the likelihood's slope in u does not depend on how c moves: nothing is differentiated here.
+    fixed, offered = jax.lax.stop_gradient(u), jax.lax.stop_gradient(weights)
+
+    def step(state: Any) -> tuple[Any, Any, Any]:
+        c, _, count = state
+        p = jax.nn.sigmoid(fixed - c)
+        slope = offered @ (p - side[:, None])
+        bend = offered @ (p * (1 - p))
+        # Newton, damped where the logistic is flat.
+        move = jnp.clip(slope / jnp.maximum(bend, 1e-12), -2.0, 2.0)
+        return c + move, jnp.max(jnp.abs(move)), count + 1
+
+    start = jnp.sum(offered[:, None] * fixed, axis=0) / offered.sum()
+    going = jnp.asarray(jnp.inf, start.dtype), jnp.asarray(0)
+    c, _, _ = jax.lax.while_loop(lambda s: (s[1] > _SETTLED) & (s[2] < _STEPS), step, (start, *going))
+    value = weights @ (side[:, None] * (u - c) - jax.nn.softplus(u - c))
+    return value, c
+
+
+def pooled(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All draws `(T, d)`, their side, and weights so that each release counts as its effective sample size.
+
+    Autocorrelated draws say less: a release's weight is the smallest effective size over its parameters.
+    """
+    parts = []
+    for side, release in ((1.0, pair.before), (0.0, pair.after)):
+        theta, weights = np.asarray(release.theta), np.asarray(release.weights)
+        size = effective_sample_size(theta, np.asarray(release.chain)).min()
+        size = float(min(size, 1 / np.sum(weights**2)))
+        parts.append((theta, np.full(len(theta), side), weights * size))
+    theta, side, weights = (np.concatenate(p) for p in zip(*parts, strict=True))
+    return theta, side, weights
+
+
+def _by_ratio(pair: Deletion, table: Records) -> tuple[np.ndarray, float, list[str]]:
+    theta, side, weights = pooled(pair)
+    model, count = pair.before.model, len(next(iter(table.values())))
+    block = max(1, _BLOCK // len(theta))
+    values, spread = [], []
+    offset = np.log((weights * side).sum() / (weights * (1 - side)).sum())
+    for first in range(0, count, block):
+        some = {k: v[first : first + block] for k, v in table.items()}
+        u = np.asarray(log_liks(model, theta, some)) + offset
+        if not np.isfinite(u).all():
+            u = np.where(np.isfinite(u), u, np.nanmin(np.where(np.isfinite(u), u, np.nan)))
+        values.append(np.asarray(profile(u, side, weights)[0]))
+        spread.append(u.std(axis=0))
+    warnings = []
+    if (np.concatenate(spread) > 3).any():
+        warnings.append(
+            "some candidates change the posterior so much that the two sets of draws hardly overlap there; "
+            "their probabilities are uncertain"
+        )
+    return np.concatenate(values), float(weights.sum()), warnings
+
+
+def mean_shift(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Sigma^-1 (mean+ - mean-)` `(d,)`, its error's covariance `(d, d)`, and the parameter it is the gradient at.
+
+    Sigma is the average of both releases' covariances: the shift is then exact to second order at the midpoint.
+    """
+    centres, covariances, sizes = [], [], []
+    for release in (pair.before, pair.after):
+        theta, weights = np.asarray(release.theta), np.asarray(release.weights)
+        root = metric_factor(release, "covariance")
+        centres.append(weights @ theta)
+        covariances.append(root @ root.T)
+        size = effective_sample_size(theta, np.asarray(release.chain)).min()
+        sizes.append(float(min(size, 1 / np.sum(weights**2))))
+    precision = np.linalg.inv(0.5 * (covariances[0] + covariances[1]))
+    error = precision * (1 / sizes[0] + 1 / sizes[1])
+    return precision @ (centres[0] - centres[1]), error, 0.5 * (centres[0] + centres[1])
+
+
+def _by_shift(pair: Deletion, table: Records) -> tuple[np.ndarray, float]:
+    shift, error, theta = mean_shift(pair)
+    each = np.asarray(gradients(pair.before.model, theta, table)) - shift
+    return -0.5 * np.einsum("nd,de,ne->n", each, np.linalg.inv(error), each), float(len(pair.before.theta))
+
+
+def _by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None, total: float | None) -> np.ndarray:
+    """The estimated gradient beside each candidate's, in units of the estimate's error `A (x) B`."""
+    if public is None:
+        raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
+    model = pair.before.model
+    attack = HRec(model, public, total=total)
+    before, after = parameters_of(pair, model)
+    found, kappa = attack.gradient(before, after)
+    error, second = attack.error(kappa)
+    x = design(model, table[attack.linear.x])
+    y = table[attack.linear.y]
+    y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
+    each = np.asarray(slopes(attack.linear, x @ before.T, y))  # (N, K)
+    # tr(A^-1 D B^-1 D') for D = G - s x' expands into products that never hold N gradients.
+    left, right = np.linalg.inv(error), np.linalg.pinv(second, hermitian=True)
+    cross = np.einsum("nk,kl,lq,nq->n", each, left, found @ right, x, optimize=True)
+    own = np.einsum("nk,kl,nl->n", each, left, each) * np.einsum("nq,qr,nr->n", x, right, x, optimize=True)
+    return cross - 0.5 * own

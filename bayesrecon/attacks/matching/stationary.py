@@ -1,0 +1,361 @@
+"""Gradient-norm matching for trained networks: records and multipliers whose gradients cancel the regulariser's.
+
+At a trained parameter `sum_m w_m grad l(theta, z_m) + c grad log pi0(theta) = 0` with non-negative multipliers w
+(Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2). With the regulariser's strength known c is one.
+Unknown, it is fixed by the number of records: the equation alone is the same for all multiples of w and c.
+
+The equations are solved by a projected Levenberg-Marquardt method; one reverse sweep per record, so that networks with
+many parameters fit. Its last Jacobian says which records the equations fix.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.problem import generator
+from bayesrecon.estimation.stein import beyond
+from bayesrecon.kernels.score import gradients, total_score
+from bayesrecon.knowledge import Knowledge, check_knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.results.matched import Matched
+from bayesrecon.types import Model, PseudoData, Records, Release
+
+_STATIONARY = 1e-3  # residual from which a parameter does not look stationary
+_EXACT, _SOLVED = 1e-12, 1e-9  # residual at which a descent has nothing left to match, and no other start is tried
+_FIXED = 1e-6  # share of a record that the equations leave free, above which it is not determined
+_RANK, _BEYOND = 1e-9, 1e-6
+_STALLED, _SLOW = 30, 0.999  # steps in which the residual must fall by more than a thousandth
+_CANDIDATES, _REFINED, _MASS, _WIDE = 4096, 8, 2.0, 10.0
+
+
+@in_float64
+def match_gradient(
+    release: Release,
+    *,
+    n: int,
+    total: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    multipliers: str = "free",
+    strength_known: bool = True,
+    restarts: int = 10,
+    steps: int = 1000,
+    key: Any = 0,
+) -> Matched:
+    """Find records whose gradients cancel at a trained parameter; `reconstruct` calls this for networks.
+
+    Args:
+        release: a trained parameter of any model, e.g. of `models.from_loss`.
+        n: M, records to place; responses with finitely many values are dealt out evenly.
+        total: sum of the multipliers, when known; needed where the regulariser's strength is not.
+        bounds, domain: where the fields lie; a record starts at random inside.
+        multipliers: "free", non-negative; or "one", each record counted once (a summed loss, n the number of records).
+        strength_known: False when weight decay was used but its strength is not known.
+        restarts: random starts at most; the smallest residual wins, and one that leaves nothing ends the search.
+        steps: of Levenberg-Marquardt for each.
+
+    Raises:
+        BayesreconError: draws, or a regulariser that is unknown while `total` is too.
+
+    >>> import bayesrecon
+    >>> # release = bayesrecon.posteriors.dirac(model, params)
+    >>> # bayesrecon.match_gradient(release, n=20).to_dataframe()
+    """
+    began = time.perf_counter()
+    if release.temperature:
+        raise BayesreconError("match_gradient takes a trained parameter; for draws use reconstruct")
+    if n < 1 or restarts < 1 or steps < 1:
+        raise BayesreconError("n, restarts and steps are positive whole numbers")
+    if multipliers not in ("free", "one"):
+        raise BayesreconError(f"multipliers={multipliers!r}: expected 'free' or 'one'")
+    if multipliers == "one":
+        if total is not None and total != n:
+            raise BayesreconError(f"total={total} contradicts multipliers of one for n={n} records")
+        total = float(n)
+    if not strength_known and total is None:
+        raise BayesreconError("an unknown regulariser scales all multipliers: state total=")
+    attacker = check_knowledge(release.model, bounds=bounds, domain=domain, total=total)
+    problem = _Problem.of(release, attacker, multipliers == "one", strength_known)
+    rng = generator(key)
+    found: list[_End] = []
+    while len(found) < restarts and not (found and found[-1].residual < _SOLVED):
+        found.append(problem.descend(problem.start(rng, n), steps))
+    found.sort(key=lambda end: end.residual)
+    best = found[0]
+    records, weights = problem.records(best.x, best.still), np.asarray(problem.weights(best.x))
+    least, mass, box = problem.certify(best.left, weights, rng)
+    equations, unknowns, determined, error = problem.resolve(best)
+    warnings = ()
+    if best.residual > _STATIONARY and least > 0:
+        warnings = (
+            f"the parameter is not stationary: every data set of at most {mass:.3g} records on this domain leaves "
+            f"{least:.1g} or more of the regulariser's gradient; was the loss summed and trained to its optimum, "
+            "and is the regulariser this one?",
+        )
+    elif best.residual > _STATIONARY:
+        warnings = (
+            f"the gradients do not cancel (residual {best.residual:.1g} of the regulariser's): the parameter is not "
+            "stationary, its regulariser is another one, or more records, restarts or steps are needed",
+        )
+    return Matched(
+        pseudo=PseudoData(weights, records),
+        residual=best.residual,
+        least=least,
+        mass=mass,
+        domain=box,
+        strength=float(best.x.get("strength", 1.0)),
+        residuals=tuple(end.residual for end in found),
+        equations=equations,
+        unknowns=unknowns,
+        determined=determined,
+        error=error,
+        multipliers=multipliers,
+        release=release.name,
+        model=release.model.name,
+        warnings=(*release.notes, *warnings),
+        seconds=time.perf_counter() - began,
+    )
+
+
+@dataclass(frozen=True)
+class _End:
+    """Where a descent ended: variables, fixed fields, what is left of the gradient `(d,)`, and its relative norm."""
+
+    x: Records
+    still: Records
+    left: np.ndarray
+    residual: float
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The equations, and the box in which they are solved."""
+
+    model: Model
+    theta: np.ndarray
+    base: np.ndarray
+    attacker: Knowledge
+    moved: tuple[str, ...]
+    one: bool
+    strength_known: bool
+
+    @classmethod
+    def of(cls, release: Release, attacker: Knowledge, one: bool, strength_known: bool) -> "_Problem":
+        model, theta = release.model, np.asarray(release.theta)[0]
+        moved = tuple(k for k, f in attacker.fields.items() if not f.domain.discrete)
+        some = Reference(attacker.fields).draw(np.random.default_rng(0), 1)
+        base = np.asarray(total_score(model, theta, some, np.zeros(1)))
+        if not np.linalg.norm(base) > 0:
+            raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")
+        return cls(model, theta, base, attacker, moved, one, strength_known)
+
+    def start(self, rng: np.random.Generator, n: int) -> tuple[Records, Records]:
+        """Random records, each counted once, and the fields that stay."""
+        drawn = {}
+        for k, f in self.attacker.fields.items():
+            if f.domain.levels and not f.shape:
+                levels = np.asarray(f.domain.levels, f.domain.dtype)
+                drawn[k] = levels[np.arange(n) % len(levels)]
+            elif np.isfinite(f.domain.high - f.domain.low) and k in self.moved:
+                drawn[k] = rng.uniform(f.domain.low, f.domain.high, (n, *f.shape))
+            else:
+                drawn[k] = f.domain.draw(rng, (n, *f.shape), 0.0, 1.0)
+        x: Records = {k: np.asarray(drawn[k], float) for k in self.moved}
+        if not self.one:
+            x["weights"] = np.full(n, (self.attacker.total or n) / n)
+        if not self.strength_known:
+            x["strength"] = np.ones(())
+        return x, {k: v for k, v in drawn.items() if k not in self.moved}
+
+    def weights(self, x: Records) -> Any:
+        if self.one:
+            return np.ones(len(next(iter(x.values()))))
+        weights, total = x["weights"], self.attacker.total
+        return weights if total is None else total * weights / weights.sum()
+
+    def records(self, x: Records, still: Records) -> Records:
+        return {k: np.asarray(x[k]) if k in x else still[k] for k in self.model.fields}
+
+    def left(self, x: Records, still: Records) -> np.ndarray:
+        """What the gradients leave, `(d,)`, relative to the regulariser's norm."""
+        each = np.asarray(gradients(self.model, self.theta, self.records(x, still)))
+        return (self.weights(x) @ each + x.get("strength", 1.0) * self.base) / np.linalg.norm(self.base)
+
+    def jacobian(self, x: Records, still: Records) -> np.ndarray:
+        """Of `left` in all variables, fields first, `(d, U)`."""
+        records, weights = self.records(x, still), self.weights(x)
+        each, slopes = _sensitivity(self.model, self.moved, self.theta, records)
+        parts = [
+            np.moveaxis(np.asarray(slopes[k]).reshape(*np.shape(each), -1) * weights[:, None, None], 1, 0)
+            for k in self.moved
+        ]
+        columns = [p.reshape(len(self.base), -1) for p in parts]
+        if "weights" in x:
+            own = np.asarray(each).T
+            if self.attacker.total is not None:
+                own = (own - (own @ weights / weights.sum())[:, None]) * (self.attacker.total / x["weights"].sum())
+            columns.append(own)
+        if "strength" in x:
+            columns.append(self.base[:, None])
+        return np.concatenate(columns, axis=1) / np.linalg.norm(self.base)
+
+    def flatten(self, x: Records) -> np.ndarray:
+        return np.concatenate([np.ravel(x[k]) for k in self._names(x)])
+
+    def unflatten(self, v: np.ndarray, like: Records) -> Records:
+        found, at = {}, 0
+        for k in self._names(like):
+            found[k] = v[at : at + np.size(like[k])].reshape(np.shape(like[k]))
+            at += np.size(like[k])
+        return found
+
+    def _names(self, x: Records) -> list[str]:
+        return [*self.moved, *(k for k in ("weights", "strength") if k in x)]
+
+    def box(self, x: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ends and scale of every variable, `(U,)` each."""
+        low, high, scale = [], [], []
+        for k in self._names(x):
+            ends, size = (0.0, np.inf), float(np.mean(x[k]))
+            if k in self.moved:
+                domain = self.attacker.fields[k].domain
+                ends = domain.low, domain.high
+                size = (domain.high - domain.low) / np.sqrt(12) if np.isfinite(domain.high - domain.low) else 1.0
+            for values, value in ((low, ends[0]), (high, ends[1]), (scale, size)):
+                values.append(np.full(np.size(x[k]), value))
+        return np.concatenate(low), np.concatenate(high), np.concatenate(scale)
+
+    def descend(self, start: tuple[Records, Records], steps: int) -> _End:
+        """Levenberg and Marquardt's method; variables at an end of their box that would leave it rest."""
+        like, still = start
+        low, high, scale = self.box(like)
+        v, damping, trace = self.flatten(like), 1e-2, []
+        left = self.left(like, still)
+        for _ in range(steps):
+            trace.append(size := float(np.linalg.norm(left)))
+            if size < _EXACT or (len(trace) > _STALLED and size > _SLOW * trace[-1 - _STALLED]):
+                break
+            jacobian = self.jacobian(self.unflatten(v, like), still) * scale
+            slope = jacobian.T @ left
+            free = ~(((v <= low) & (slope > 0)) | ((v >= high) & (slope < 0)))
+            inner = jacobian[:, free]
+            squares = inner @ inner.T if free.sum() > len(left) else inner.T @ inner
+            typical = float(np.trace(squares)) / len(squares) + 1e-300
+            while damping < 1e12:
+                step = np.zeros(len(v))
+                step[free] = _damped(inner, squares, left, damping * typical)
+                trial = np.clip(v + scale * step, low, high)
+                after = self.left(self.unflatten(trial, like), still)
+                if np.linalg.norm(after) < size:
+                    v, left, damping = trial, after, max(damping / 5, 1e-14)
+                    break
+                damping *= 4
+            else:
+                break
+        return _End(self.unflatten(v, like), still, left, float(np.linalg.norm(left)))
+
+    def resolve(self, end: _End) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
+        """Independent equations, unknowns, which records are fixed, and how far a small gradient moves them."""
+        scale = self.box(end.x)[2]
+        jacobian = self.jacobian(end.x, end.still) * scale
+        _, singular, turned = scipy.linalg.svd(jacobian, full_matrices=False)
+        rank = int((singular > _RANK * singular[0]).sum())
+        seen = np.sum(turned[:rank] ** 2, axis=0)
+        spread = np.sqrt(np.sum((turned[:rank] / singular[:rank, None]) ** 2, axis=0))
+        moved = self.unflatten(np.where(seen < 1 - _FIXED, np.inf, spread * scale), end.x)
+        loose = np.zeros(len(self.weights(end.x)), bool)
+        error = {}
+        for k in self._names(end.x):
+            if k != "strength":
+                error["weight" if k == "weights" else k] = moved[k] * end.residual / np.sqrt(len(end.left))
+                loose |= ~np.isfinite(moved[k].reshape(len(loose), -1)).all(axis=1)
+        return rank, len(scale), ~loose, error
+
+    def certify(
+        self, left: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+    ) -> tuple[float, float, dict[str, Any]]:
+        """What every measure of bounded mass leaves, by duality.
+
+        For a unit vector u and a measure of mass at most B, `|sum w grad l + base| >= <u, base> + B min(0, min_z
+        <u, grad l(z)>)`; u is the direction of what the best measure found leaves. What lies beyond the span of all
+        gradients no measure cancels, whatever its mass.
+        """
+        size, base = float(np.linalg.norm(left)), self.base / np.linalg.norm(self.base)
+        fixed, mass = self.attacker.total is not None, float(weights.sum())
+        mass = mass if fixed else _MASS * max(mass, len(weights))
+        fields = self.attacker.fields
+        box = {k: _ends(fields[k].domain) for k in self.moved}
+        if size <= _STATIONARY or not self.strength_known:
+            return 0.0, mass, box
+        u = left / size / np.linalg.norm(self.base)
+        centre = {k: np.full(fields[k].shape, np.mean(box[k])) for k in box}
+        law = Reference(fields, {}, centre, {k: np.full_like(centre[k], np.ptp(box[k]) / 4) for k in box}, 0.3)
+        pool = law.draw(rng, _CANDIDATES)
+        pool |= {k: np.clip(pool[k], *box[k]) for k in box}
+        each = np.asarray(gradients(self.model, self.theta, pool))
+        values = each @ u
+        lowest = [self._lowest({k: v[i] for k, v in pool.items()}, u, box) for i in np.argsort(values)[:_REFINED]]
+        worst = min(lowest) if fixed else min(0.0, *lowest)
+        span = float(np.linalg.norm(beyond(each[: len(base) * 5 // 4 + 16].T, base)))
+        return max(0.0 if span < _BEYOND else span, float(left / size @ base) + mass * worst), mass, box
+
+    def _lowest(self, record: Records, u: np.ndarray, box: dict[str, Any]) -> float:
+        import scipy.optimize
+
+        still = {k: v for k, v in record.items() if k not in box}
+        sizes = {k: np.asarray(record[k], float) for k in box}
+        start = np.concatenate([np.ravel(v) for v in sizes.values()])
+        limits = [box[k] for k, v in sizes.items() for _ in range(np.size(v))]
+
+        def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
+            value, slope = _pull(self.model, self.theta, u, self.unflatten(v, sizes), still)
+            return float(value), np.concatenate([np.ravel(slope[k]) for k in sizes])
+
+        return float(scipy.optimize.minimize(evaluate, start, jac=True, method="L-BFGS-B", bounds=limits).fun)
+
+
+def _ends(domain: Any) -> tuple[float, float]:
+    low = domain.low if np.isfinite(domain.low) else min(-_WIDE, domain.high - 2 * _WIDE)
+    high = domain.high if np.isfinite(domain.high) else max(_WIDE, domain.low + 2 * _WIDE)
+    return float(low), float(high)
+
+
+def _damped(inner: np.ndarray, squares: np.ndarray, left: np.ndarray, damping: float) -> np.ndarray:
+    """`-(J'J + damping)^-1 J' left`, in the smaller of the two spaces."""
+    ridged = squares + damping * np.eye(len(squares))
+    try:
+        factor = scipy.linalg.cho_factor(ridged, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return np.zeros(inner.shape[1])
+    if len(squares) == len(left) and inner.shape[1] > len(left):
+        return -inner.T @ scipy.linalg.cho_solve(factor, left, check_finite=False)
+    return -scipy.linalg.cho_solve(factor, inner.T @ left, check_finite=False)
+
+
+@partial(jax.jit, static_argnames=("model", "moved"))
+def _sensitivity(model: Model, moved: tuple[str, ...], theta: Any, records: Records) -> tuple[Any, Records]:
+    """Gradients of the records `(M, d)`, and their derivatives in the moving fields `{field: (M, d, *shape)}`."""
+
+    def one(moving: Records, still: Records) -> tuple[Any, Records]:
+        def gradient(y: Records) -> Any:
+            return jax.grad(model.log_lik)(theta, {**still, **y})
+
+        return gradient(moving), jax.jacfwd(gradient)(moving)
+
+    moving = {k: jnp.asarray(records[k], float) for k in moved}
+    return jax.vmap(one)(moving, {k: v for k, v in records.items() if k not in moved})
+
+
+@partial(jax.jit, static_argnames="model")
+def _pull(model: Model, theta: Any, u: Any, moving: Records, still: Records) -> Any:
+    """`<u, grad l(theta, z)>` of one record and its slopes."""
+    return jax.value_and_grad(lambda y: jnp.dot(u, jax.grad(model.log_lik)(theta, {**still, **y})))(moving)

@@ -1,0 +1,240 @@
+"""One descent of a reconstruction: its best iterate, its trace, its checkpoint, and why it ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.pseudodata.adam import Slicing, adam_start, adam_steps
+from bayesrecon.attacks.pseudodata.certificate import Certificate, bounded, candidates_of, inside, residual, signed
+from bayesrecon.attacks.pseudodata.descent import merge, newton, nonnegative, quasi_newton
+from bayesrecon.attacks.pseudodata.features import Features
+from bayesrecon.attacks.pseudodata.support import Support, Variables
+from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
+from bayesrecon.domains import Domain
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.kernels.dense import Embedding
+from bayesrecon.results.reconstruction import Reconstruction
+from bayesrecon.types import Progress, PseudoData, Records
+
+_ROUNDS, _POOL, _POLISH = 30, 2048, 60
+_NOISE_SHARE = 0.01  # of what the draws can resolve, that a gap may still be
+_STRIDE = 100  # steps of Adam between two rows of the trace
+
+
+@dataclass
+class Run:
+    """One descent: its best iterate, its trace, and why it ended."""
+
+    problem: Problem
+    features: Features
+    support: Support
+    trace: Trace
+    tolerance: float
+    progress: Progress | None
+    checkpoint: Checkpoint | None = None
+    stopped: str = "converged"
+    iteration: int = 0
+    best: float = np.inf
+    variables: Variables = field(default_factory=dict)
+    first: float = 0.0
+    state: Any = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def embedding(self) -> Embedding:
+        return self.problem.embedding
+
+    @property
+    def scale(self) -> float:
+        """What a gap is relative to: the divergence that can be gained over the empty measure."""
+        return max(abs(self.features.bound), 1e-300)
+
+    @property
+    def noise(self) -> float:
+        """What the draws can resolve, `rank / (2 T_eff)`."""
+        if not self.embedding.temperature:
+            return 0.0
+        return self.problem.solved.basis.size / (2 * self.embedding.effective_size)
+
+    def watch(self, x: Variables, half: float) -> bool:
+        """Note an iterate; True when it is good enough."""
+        self.iteration += 1
+        if half < self.best:
+            self.best, self.variables = half, {k: np.asarray(v) for k, v in x.items()}
+            self.trace.add(self.iteration, half + self.features.bound, half, self.support.unpack(x))
+            self._save()
+        self.first = self.first or half
+        if self.progress is not None and half > 0 and self.first > 0:
+            whole = np.log(self.first / (self.tolerance * self.scale))
+            self.progress("descent", float(np.clip(np.log(self.first / half) / max(whole, 1e-9), 0, 1)))
+        return half <= self.tolerance * self.scale
+
+    def newton(self, regulariser: Callable[[Any, Records], Any] | None, steps: int | None) -> None:
+        if not np.any(self.features.target) and self.support.chart.weights == "positive":
+            self.warnings.append(
+                "the target is zero: with a flat prior or regulariser the best weights are all zero; "
+                "state what is known, e.g. total="
+            )
+        self._resume()
+        if regulariser is not None:
+            found = quasi_newton(self.features, self.support, self.watch, regulariser, steps=steps or 2000)
+            self.variables, self.stopped = found
+            self.trace.add(self.iteration, *self._value(self.pseudo), self.pseudo)
+            return
+        chart, rank = self.support.chart, self.problem.solved.spectrum
+        if chart.weights in ("fixed", "units") or (rank.gap and chart.moved and chart.weights == "positive"):
+            self.stopped = newton(self.features, self.support, self.watch, steps=steps or 300)
+        else:
+            self._conditional_gradient()
+
+    def _conditional_gradient(self) -> None:
+        """Best weights on a pool of records, descent from there, and new records where the witness is smallest.
+
+        The optimum over non-negative measures sits on at most `rank` records, however many were asked for.
+        """
+        support, most = self.support, len(self.support.start.weights)
+        total = support.chart.total if support.chart.weights == "total" else None
+        pool = support.start.records
+        if support.chart.moved:
+            box, more = candidates_of(support, self.problem.reference, self.problem.rng, _POOL)
+            pool = {k: np.concatenate([inside(pool[k], box[k]) if k in box else pool[k], more[k]]) for k in pool}
+            # What is certified on a domain must stay inside it.
+            domains = tuple(
+                (k, Domain("interval", np.min(box[k][0]), np.max(box[k][1]))) for k, _ in support.chart.moved
+            )
+            self.support = replace(support, chart=replace(support.chart, moved=domains))
+        reached, kept = np.inf, self.support
+        for step in range(_ROUNDS):
+            best = PseudoData(nonnegative(self.features, pool, total), pool)
+            if not best.weights.any():
+                return
+            best = merge(best, self.support.scale, most)
+            self.support, self.variables, self.best = self._with(best), {}, np.inf
+            newton(self.features, self.support, self.watch, steps=_POLISH)
+            if not support.chart.moved:
+                return
+            if (value := self._value(self.pseudo)[1]) < reached:
+                reached, kept = value, self._with(self.pseudo)
+            found = self.certify()
+            if self.progress is not None:
+                self.progress("conditional gradient", (step + 1) / _ROUNDS)
+            if found.minima is None or found.gap <= max(self.tolerance * self.scale, _NOISE_SHARE * self.noise):
+                return
+            pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), found.minima[k]]) for k in pool}
+        self.stopped, self.support, self.variables = "no further progress", kept, {}
+
+    def adam(self, objective: str, slicing: Slicing, steps: int, rate: float, key: Any) -> None:
+        import jax.numpy as jnp
+
+        if objective == "exact":
+            slicing = replace(slicing, count=0)
+        release, chart = self.embedding.release, self.support.chart
+        atoms = (self.embedding.metric, np.asarray(release.theta), self.embedding.weights)
+        given, fixed, whiten = np.asarray(self.support.start.weights), self.support.fixed, self._whiten
+        x = {k: jnp.asarray(v, float) for k, v in self.support.pack().items()}
+        state = (x, adam_start(rate, x))
+        done = self._resume_adam(state)
+        if done is not None:
+            self.iteration, state = done
+        else:
+            self._note(state)
+        self.stopped = "all steps taken"
+        while self.iteration < steps:
+            stride = min(_STRIDE, steps - self.iteration)
+            model, temperature = release.model, release.temperature
+            static = (chart, model, temperature, slicing, rate, stride)
+            state = adam_steps(*static, atoms, given, fixed, whiten, key, self.iteration, state)
+            self.iteration += stride
+            self._note(state)
+            if not np.isfinite(self.trace.rows[-1][2]):
+                self.stopped = "diverged"
+                self.warnings.append("the descent diverged; the best iterate before is kept. Lower rate=")
+                return
+            if self.progress is not None:
+                self.progress("descent", self.iteration / steps)
+
+    def _note(self, state: tuple[Variables, Any]) -> None:
+        x = {k: np.asarray(v) for k, v in state[0].items()}
+        pseudo = self.support.unpack(x)
+        objective, gap = self._value(pseudo)
+        self.trace.add(self.iteration, objective, gap, pseudo)
+        if gap < self.best:
+            self.best, self.variables = gap, x
+        self.state = state
+        self._save()
+
+    def _resume_adam(self, like: tuple[Variables, Any]) -> tuple[int, tuple[Variables, Any]] | None:
+        if self.checkpoint is None or (found := self.checkpoint.load(self.trace)) is None:
+            return None
+        import jax
+
+        iteration, arrays = found
+        self.variables = {k[5:]: v for k, v in arrays.items() if k.startswith("best_")}
+        self.best = self._value(self.support.unpack(self.variables))[1]
+        leaves, shape = jax.tree_util.tree_flatten(like)
+        return iteration, jax.tree_util.tree_unflatten(shape, [arrays[f"leaf_{i}"] for i in range(len(leaves))])
+
+    def _resume(self) -> None:
+        if self.checkpoint is None or (found := self.checkpoint.load(self.trace)) is None:
+            return
+        self.iteration, arrays = found
+        self.support = self._with(self.support.unpack(arrays))
+
+    def _save(self, last: bool = False) -> None:
+        if self.checkpoint is None or not (last or self.checkpoint.due()) or not self.variables:
+            return
+        import jax
+
+        arrays = self.variables
+        if self.state is not None:  # Adam goes on from its own state, which is not its best
+            leaves = jax.tree_util.tree_leaves(self.state)
+            arrays = {f"best_{k}": v for k, v in arrays.items()} | {f"leaf_{i}": v for i, v in enumerate(leaves)}
+        self.checkpoint.save(self.iteration, arrays, self.trace)
+
+    def _with(self, pseudo: PseudoData) -> Support:
+        return replace(self.support, start=pseudo)
+
+    @property
+    def _whiten(self) -> tuple[Records, Records]:
+        return self.support.centre, self.support.scale
+
+    @property
+    def pseudo(self) -> PseudoData:
+        return self.support.unpack(self.variables) if self.variables else self.support.start
+
+    def _value(self, pseudo: PseudoData) -> tuple[float, float]:
+        gap = 0.5 * float(np.sum(residual(self.features, pseudo) ** 2))
+        return gap + self.features.bound, gap
+
+    def certify(self) -> Certificate:
+        positive = self.support.chart.weights in ("positive", "free")
+        if self.problem.solved.spectrum.gap and positive and not self.problem.attacker.known:
+            return signed(self.features, self.pseudo)
+        return bounded(self.features, self.pseudo, self.support, self.problem.reference, self.problem.rng)
+
+    def result(self, about: dict[str, Any], seconds: float) -> Reconstruction:
+        pseudo, certificate = self.pseudo, self.certify()
+        self._save(last=True)
+        about = {**about, "n": len(pseudo.weights)}
+        noise = self.noise
+        return Reconstruction(
+            pseudo=pseudo,
+            trace=tuple(tuple(row) for row in self.trace.rows),
+            columns=tuple(self.trace.columns),
+            objective_value=self._value(pseudo)[0],
+            bound=self.features.bound,
+            gap=certificate.gap,
+            relative_gap=certificate.gap / self.scale if self.features.bound else None,
+            gap_in_noise=certificate.gap / noise if noise else None,
+            certificate=certificate.kind,
+            domain=certificate.domain or {},
+            mass=certificate.mass,
+            rank=self.problem.solved.basis.size,
+            weights=self.support.chart.weights,
+            stopped=self.stopped,
+            warnings=(*self.problem.release.notes, *self.warnings),
+            seconds=seconds,
+            **about,
+        )

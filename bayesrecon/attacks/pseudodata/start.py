@@ -1,0 +1,139 @@
+"""Where a descent begins, and which records it moves."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.pseudodata.support import Chart, Support, WeightsKind
+from bayesrecon.domains import Domain
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.kernels.metric import constrained_theta
+from bayesrecon.types import Field, PseudoData, Records
+
+_MOST_COMBINATIONS = 1000
+
+
+def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool) -> Support:
+    """The support of a reconstruction from what the attacker knows.
+
+    Args:
+        n: records, where no field is known.
+        start: "located", "published" or a `PseudoData`.
+        key: a JAX key, for simulated responses.
+        published: free weights, records in their own units.
+    """
+    attacker, reference = problem.attacker, problem.reference
+    unknown = {k: f for k, f in attacker.fields.items() if k not in attacker.known}
+    moved = tuple((k, f.domain) for k, f in unknown.items() if f.domain.kind in ("real", "interval"))
+    weights: WeightsKind = "positive"
+    group = 1
+    if attacker.known:
+        records, group = _rows(problem, unknown)
+        size = len(next(iter(records.values())))
+        weights = "units" if group > 1 else "fixed"
+        begin = PseudoData(np.full(size, 1.0 / group), records)
+        if isinstance(start, PseudoData):
+            raise BayesreconError("start: with known fields the records are the table's rows; leave start out")
+    else:
+        if isinstance(start, PseudoData):
+            begin = _given(start, attacker.fields)
+        elif start == "located":
+            begin = PseudoData(np.full(n, _count(problem) / n), reference.draw(problem.rng, n))
+        else:
+            begin = PseudoData(np.ones(n), _published(problem, n, key))
+        weights = "free" if published else "positive"
+        if attacker.total is not None:
+            weights = "total"
+            begin = PseudoData(np.full(len(begin.weights), attacker.total / len(begin.weights)), begin.records)
+    if published:
+        # In the records' own units, and unconstrained where the domain allows it.
+        centre = {k: np.zeros(attacker.fields[k].shape) for k, _ in moved}
+        scale = {k: np.ones(attacker.fields[k].shape) for k, _ in moved}
+    else:
+        centre = {k: np.asarray(reference.centre.get(k, 0.0), float) for k, _ in moved}
+        scale = {k: np.asarray(reference.scale.get(k, 1.0), float) for k, _ in moved}
+    return Support(Chart(moved, weights, attacker.total or 0.0, group), begin, centre, scale)
+
+
+def _count(problem: Problem) -> float:
+    """About how many records there are: what the solved measure weighs, if that is a number of records at all."""
+    total = float(problem.solved.pseudo.weights.sum())
+    return total if np.isfinite(total) and total >= 1 else 1.0
+
+
+def _given(start: PseudoData, fields: dict[str, Field]) -> PseudoData:
+    if set(start.records) != set(fields):
+        raise BayesreconError(f"start: its records have the fields {', '.join(start.records)}, not {', '.join(fields)}")
+    weights = np.asarray(start.weights, float)
+    records = {k: np.asarray(start.records[k]) for k in fields}
+    for name, spec in fields.items():
+        if records[name].shape != (len(weights), *spec.shape):
+            raise BayesreconError(f"start: field {name!r} has shape {records[name].shape}, not one value per weight")
+        if not spec.domain.contains(np.asarray(records[name], float)).all():
+            raise BayesreconError(f"start: field {name!r} holds values outside its domain")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise BayesreconError("start: weights must be non-negative numbers that do not all vanish")
+    return PseudoData(weights, records)
+
+
+def _published(problem: Problem, n: int, key: Any) -> Records:
+    """Covariates standard normal, observed fields drawn from the model at the mean parameters."""
+    release, rng = problem.release, problem.rng
+    model = release.model
+    records: Records = {}
+    for name, spec in problem.attacker.fields.items():
+        if spec.domain.kind == "levels":
+            records[name] = spec.domain.draw(rng, (n, *spec.shape), 0.0, 1.0)
+        else:
+            low, high = spec.domain.low, spec.domain.high
+            values = np.clip(rng.standard_normal((n, *spec.shape)), low, high)
+            records[name] = np.round(values).astype(np.int64) if spec.domain.kind == "integer" else values
+    if model.simulate is None:
+        raise BayesreconError("start='published' needs a model built from a NumPyro program; pass start='located'")
+    stacked = np.asarray(release.weights) @ constrained_theta(model, np.asarray(release.theta))
+    params, at = {}, 0
+    for p in model.parameters:
+        size = int(np.prod(p.shape)) if p.shape else 1
+        params[p.name] = stacked[at : at + size].reshape(p.shape)
+        at += size
+    drawn = model.simulate(params, records, key)
+    return {k: np.asarray(drawn[k], records[k].dtype) for k in records}
+
+
+def _rows(problem: Problem, unknown: dict[str, Field]) -> tuple[Records, int]:
+    """Known rows, each with every combination of the unknown fields that have finitely many values."""
+    attacker, reference, rng = problem.attacker, problem.reference, problem.rng
+    rows = len(next(iter(attacker.known.values())))
+    finite = {k: f for k, f in unknown.items() if f.domain.kind in ("levels", "integer")}
+    choices = []
+    for name, spec in finite.items():
+        values = _values(spec.domain)
+        if spec.shape or values is None:
+            raise BayesreconError(
+                f"field {name!r} has too many values to try them all on every row; narrow it with bounds={{{name!r}: "
+                "(low, high)}"
+            )
+        choices.append(values)
+    combinations = list(itertools.product(*choices))
+    group = len(combinations)
+    if group > _MOST_COMBINATIONS:
+        raise BayesreconError(f"{group} combinations of {', '.join(finite)} on every row are too many; narrow bounds=")
+    records: Records = {k: np.repeat(v, group, axis=0) for k, v in attacker.known.items()}
+    for i, (name, spec) in enumerate(finite.items()):
+        column = np.array([c[i] for c in combinations], spec.domain.dtype)
+        records[name] = np.tile(column, rows)
+    drawn = reference.draw(rng, rows * group)
+    for name in unknown:
+        if name not in finite:
+            records[name] = drawn[name]
+    return {k: records[k] for k in attacker.fields}, group
+
+
+def _values(domain: Domain) -> np.ndarray | None:
+    if domain.kind == "levels":
+        return np.asarray(domain.levels)
+    if np.isfinite(domain.low) and np.isfinite(domain.high) and domain.high - domain.low < _MOST_COMBINATIONS:
+        return np.arange(domain.low, domain.high + 1)
+    return None

@@ -1,0 +1,213 @@
+"""Individual records from a release: the design is known, one record a unit, the response private."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.records.candidates import Around, Guess, candidates_of, naive_guesses, readout
+from bayesrecon.attacks.records.decode import decode, inverse_root
+from bayesrecon.attacks.records.rows import make_rows
+from bayesrecon.attacks.records.slots import make_slots
+from bayesrecon.attacks.records.system import System, make_system, units_of
+from bayesrecon.diagnostics import Z95, effective_sample_size
+from bayesrecon.domains import Domain
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.totals import PARTLY, verdict_of
+from bayesrecon.kernels.metric import in_coordinates, metric_factor
+from bayesrecon.knowledge import Knowledge
+from bayesrecon.results.records import Column, RecordTable
+from bayesrecon.types import Progress, Release
+
+_SCATTERED = 2048  # records whose errors are the scatter of their own series; more are predicted with their help
+_SERIES = 512  # series whose autocorrelation is looked at
+_AT_ONCE = 1024
+_STANDS_OUT = 4.0  # standard errors from the guess
+_TELLING = 200  # functionals whose mean squared disagreement tells a common factor within a tenth
+
+
+def recover_records(
+    release: Release,
+    attacker: Knowledge,
+    *,
+    metric: str | None,
+    coordinates: str,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> RecordTable:
+    """Recover the unknown fields of every known row.
+
+    The rows' features have coordinates s (`records.rows`) that solve `K s = b` (`records.system`). A field that is an
+    affine function of s is read off with its sandwich error; a field with finitely many or whole values is decided by
+    the probabilities of the values given the solution, its noise and what the model itself says of the row.
+
+    Raises:
+        BayesreconError: for a trained parameter, an empty list of unknown fields, or a likelihood that the unknown
+            fields do not touch.
+    """
+    began = time.perf_counter()
+    unknown = {k: f for k, f in attacker.fields.items() if k not in attacker.known}
+    if not release.temperature:
+        raise BayesreconError(
+            "individual records are recovered from posterior draws; for a trained parameter leave unit= out"
+        )
+    units = attacker.unit if isinstance(attacker.unit, tuple) else (str(attacker.unit),)
+    if units[0] not in attacker.known:
+        raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
+    if not unknown:
+        raise BayesreconError("every field is known: nothing is left to recover")
+    view = in_coordinates(release, coordinates)
+    theta = np.asarray(view.theta)
+    rows = make_rows(view, attacker.known, unknown, rng)
+    pairs = rows.pairs()
+    slots = make_slots(view.model, theta, metric_factor(view, metric), pairs)
+    system = make_system(view, slots, rows.base(), pairs, progress)
+    read = readout(view, rows, slots, rng)
+    some = np.linspace(0, read.columns.shape[1] - 1, min(_SCATTERED, read.columns.shape[1])).astype(int)
+    series = system.influence(read.columns[:, some].toarray(), progress)
+    weights = np.asarray(view.weights)
+    scatter = weights @ (series - weights @ series) ** 2
+    draws = _effective(series, np.asarray(view.chain)) / len(weights) / np.sum(weights**2)
+    precision, predicted = _normal_theory(system, read.columns)
+    inflation = float(np.median(scatter / np.maximum(predicted[some], 1e-300)))
+    variance = inflation * predicted
+    variance[some] = scatter
+    visibility = _visibility(system, read.columns).reshape(rows.count, -1)
+    visibility = np.where(read.readable, visibility, 0.0)
+    seen = visibility >= PARTLY
+    variance /= draws
+    precision *= draws / max(inflation, 1.0)
+    each, whole = _understated(system, read.columns[:, seen.ravel()], variance[seen.ravel()], precision)
+    precision /= whole
+    se = np.sqrt(each * variance).reshape(rows.count, -1)
+    floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
+    estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
+    discrete = all(f.domain.discrete for f in unknown.values())
+    guesses = naive_guesses(view, rows, read, rng)
+    options, probability = None, None
+    if discrete:
+        centre, sd = expected = _expected(list(guesses.values()))
+        # Where the draws show nothing of a row, its values are those that the model expects.
+        around = np.where(seen, estimate, centre), np.where(seen, se, sd)
+        options = candidates_of(view, rows, slots, read, around, expected)
+    if options is not None:
+        if progress is not None:
+            progress("values", 0.0)
+        precision = rows.padded_square(precision)
+        solution = rows.padded(system.solution).ravel()
+        probability = decode(precision, solution, options.coordinates, options.log_prior)
+        if progress is not None:
+            progress("values", 1.0)
+    columns = {}
+    for j, (name, spec) in enumerate(unknown.items()):
+        numbers = estimate[:, j], se[:, j], floor[:, j], visibility[:, j]
+        columns[name] = _column(spec.domain, *numbers, guesses[name])
+        if options is not None and probability is not None:
+            value, stated, prior = options.most_probable(name, probability)
+            columns[name] = replace(columns[name], value=value, probability=stated, prior=prior)
+    return RecordTable(
+        known=attacker.known,
+        unit=units,
+        columns=columns,
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        effective_draws=draws,
+        unknowns=len(system.solution),
+        touched=slots.width,
+        left_out=slots.left_out,
+        warnings=_warnings(release, columns),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _expected(guesses: list[Guess]) -> Around:
+    centre = [np.full_like(g.sd, np.nan) if g.value is None else g.value for g in guesses]
+    # A rare count that was never drawn is rare, not impossible.
+    return np.stack(centre, axis=1), np.maximum(np.stack([g.sd for g in guesses], axis=1), 1.0)
+
+
+def _effective(series: np.ndarray, chain: np.ndarray) -> float:
+    """Typical effective sample size of the records' series."""
+    some = np.linspace(0, series.shape[1] - 1, min(_SERIES, series.shape[1])).astype(int)
+    sizes = [effective_sample_size(series[:, block], chain) for block in np.array_split(some, -(-len(some) // 64))]
+    return float(np.median(np.concatenate(sizes)))
+
+
+def _visibility(system: System, columns: Any) -> np.ndarray:
+    """Share of each functional that the draws determine, `(S,)`."""
+    if system.visible is None:
+        return np.ones(columns.shape[1])
+    a = columns / units_of(system.gram)[:, None]
+    whole = np.maximum((a**2).sum(axis=0), 1e-300)
+    return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / whole, 0, 1)
+
+
+def _normal_theory(system: System, columns: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Precision of the solution per draw `(M, M)`, and the variances of the functionals `(S,)` that it implies."""
+    information = system.information()
+    unit = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    scaled = information / unit[:, None]
+    scaled /= unit
+    scaled[np.diag_indices_from(scaled)] += 1e-10
+    root = inverse_root(scaled)
+    a = (columns / unit[:, None]).tocsc()
+    starts = range(0, a.shape[1], _AT_ONCE)
+    variance = [((a[:, i : i + _AT_ONCE].T @ root) ** 2).sum(axis=1) for i in starts]
+    return information, np.concatenate(variance)
+
+
+def _understated(system: System, columns: Any, variance: np.ndarray, precision: np.ndarray) -> tuple[float, float]:
+    """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution.
+
+    Influence has heavy tails, and draws far out pull the fit towards themselves, so that their residuals tell less than
+    they move it. The halves of the draws disagree by all of it. One where too few unknowns share the factor to tell.
+    """
+    apart = system.disagreement
+    if apart is None or len(variance) < _TELLING:
+        return 1.0, 1.0
+    each = np.mean((columns.T @ apart) ** 2 / np.maximum(variance, 1e-300))
+    rank = len(apart) if system.visible is None else system.visible.shape[1]
+    return max(1.0, float(each)), max(1.0, float(apart @ precision @ apart) / rank)
+
+
+def _column(
+    domain: Domain, estimate: np.ndarray, se: np.ndarray, floor: np.ndarray, visibility: np.ndarray, guess: Guess
+) -> Column:
+    # With an error as wide as the whole domain nothing was learned, however well infinitely many draws would show it;
+    # nor with one wider than the model's own spread of the record, unless the record stands out even so.
+    wide = se > domain.width
+    if guess.value is not None and not domain.discrete:
+        wide |= (se > guess.sd) & (np.abs(estimate - guess.value) < _STANDS_OUT * se)
+    seen = (visibility >= PARTLY) & ~wide
+    low, high = estimate - Z95 * se, estimate + Z95 * se
+    return Column(
+        estimate=np.where(seen, estimate, np.nan),
+        se=np.where(seen, se, np.nan),
+        floor=np.where(seen, floor, np.nan),
+        lower=np.where(seen, np.clip(low, domain.low, domain.high), np.nan),
+        upper=np.where(seen, np.clip(high, domain.low, domain.high), np.nan),
+        visibility=visibility,
+        verdict=np.array(
+            [verdict_of(float(v)) if s else "undetermined" for v, s in zip(visibility, seen, strict=True)]
+        ),
+        naive=guess.value,
+        naive_sd=guess.sd if np.isfinite(guess.sd).all() else None,
+    )
+
+
+def _warnings(release: Release, columns: dict[str, Column]) -> tuple[str, ...]:
+    found = list(release.notes)
+    hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
+    noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
+    if hidden.any():
+        found.append(
+            f"{hidden.sum()} of {len(hidden)} records are not determined one by one: the draws show only sums over them"
+        )
+    if noisy.any():
+        found.append(
+            f"{noisy.sum()} of {len(noisy)} records have errors wider than their field's domain or the model's own "
+            "spread of them: these draws do not narrow them"
+        )
+    return tuple(found)

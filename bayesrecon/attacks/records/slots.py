@@ -1,0 +1,88 @@
+"""Which parameters a row touches: the sparsity that makes thousands of unknown records affordable.
+
+An answer moves with its person's and its item's parameters and with nothing else. Given all other coordinates, those
+that the same rows touch have a law of their own, and the score of that law satisfies the same identity: the metric is
+the identity in coordinates that are white within every such group. Coordinates that no row touches together share a
+colour, so that a row has one coordinate of every colour at most, its "slots", and
+
+    k(n, m) = sum_A  1[i_A(n) = i_A(m)]  E_t[ D_A(t, n) D_A(t, m) ],    D_A(t, n) = d f_n / d theta_{i_A(n)}.
+
+One sweep along the sum of a colour's coordinates gives D_A of all rows at once (Curtis, Powell and Reid 1974).
+Parameters that nearly all rows touch may be left out, given like the others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.kernels.score import Pairs, feature_gradients
+from bayesrecon.kernels.sparse import NONE, coloured
+from bayesrecon.types import Model
+
+_SHARED = 0.5  # a coordinate touched by more than this share of the rows is shared by them
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The coordinates each row touches.
+
+    Attributes:
+        basis: `(k, d)` the coordinates that take part as directions of theta, in which the metric is the identity.
+        index: `(M, q)` the coordinate of every slot, -1 where a row has none of a colour.
+        colours: `(q, d)` the sums of the coordinates of each colour.
+        left_out: number of shared coordinates that do not take part.
+    """
+
+    basis: np.ndarray
+    index: np.ndarray
+    colours: np.ndarray
+    left_out: int
+
+    @property
+    def width(self) -> int:
+        """q, the number of slots of a row."""
+        return self.index.shape[1]
+
+    def sharing(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Sets of rows that share coordinates: the slots of these coordinates, and the rows."""
+        found: dict[bytes, tuple[list[int], np.ndarray]] = {}
+        for a, column in enumerate(self.index.T):
+            order = np.argsort(column, kind="stable")
+            parts = np.split(order, np.flatnonzero(np.diff(column[order])) + 1)
+            for rows in map(np.sort, parts):
+                if column[rows[0]] != NONE:
+                    found.setdefault(rows.tobytes(), ([], rows))[0].append(a)
+        return [(np.array(slots), rows) for slots, rows in found.values()]
+
+
+def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs) -> Slots:
+    """Slots of the features of `pairs`.
+
+    Args:
+        theta: `(T, d)` atoms.
+        metric: `(d, d)` factor of Sigma.
+    """
+    count = len(next(iter(pairs[0].values())))
+    touched = np.zeros((count, theta.shape[1]), bool)
+    for t in theta[np.linspace(0, len(theta) - 1, 3).astype(int)]:
+        touched |= np.asarray(feature_gradients(model, t, pairs)) != 0
+    shared = touched.mean(axis=0) > _SHARED
+    left_out = 0
+    # With more rows than coordinates the rows differ by how their gradients change over the draws; there the shared
+    # coordinates add more noise than they show.
+    if count > theta.shape[1] and touched[:, ~shared].any(axis=1).all():
+        touched[:, shared] = False
+        left_out = int(shared.sum())
+    used = np.flatnonzero(touched.any(axis=0))
+    touched = touched[:, used]
+    scale = np.sqrt((metric**2).sum(axis=1))
+    precision = np.linalg.inv((metric @ metric.T) / np.outer(scale, scale))[np.ix_(used, used)]
+    basis = np.zeros((len(used), theta.shape[1]))
+    _, group = np.unique(touched, axis=1, return_inverse=True)
+    for g in range(group.max() + 1):
+        own = np.flatnonzero(group.ravel() == g)
+        values, vectors = np.linalg.eigh(precision[np.ix_(own, own)])
+        basis[np.ix_(own, used[own])] = (vectors / np.sqrt(values)).T * scale[used[own]]
+    colour, index = coloured(touched)
+    colours = np.stack([basis[colour == c].sum(axis=0) for c in range(len(index))])
+    return Slots(basis, np.ascontiguousarray(index.T), colours, left_out)

@@ -1,0 +1,183 @@
+"""The main verb: statistics of the private data from a release, with errors."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.estimation.pooling import pool
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.statistics import Library, library_of
+from bayesrecon.estimation.totals import Totals, part_totals, rows_of, slopes_of
+from bayesrecon.kernels.joint import JointEmbedding
+from bayesrecon.precision import in_float64, x64
+from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.types import Progress, Release
+
+Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
+
+_FEW = 1.0  # standard errors of bias in the count from which draws are called so
+
+_Solved = tuple[Problem, Recovery, tuple[str, ...]]  # the warnings are about this release alone
+
+
+@in_float64
+def recover(
+    release: Release | Sequence[Release],
+    *,
+    statistics: Statistics = None,
+    known: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+    total: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    metric: str | None = None,
+    coordinates: str = "unconstrained",
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> Recovery:
+    """Recover statistics of the private data behind a release.
+
+    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.dense`).
+    Totals `sum_n f(x_n)` follow exactly for every f in the span of the model's score features; their
+    errors by the sandwich `K^+ Cov(r) K^+ / T_eff`, their Cramer-Rao floor from the value kernel
+    `V^+ / T`, means and variances by the delta method. `visibility` is
+    `1 - |f - P f|^2 / |f - P_low f|^2` over probe records that were not anchors, P the projection on what the
+    release determines and P_low the one on simpler functions; a ratio has the smallest of its parts'. Where the
+    spectrum decays, more draws always show more, and the variance of `P f` counts as not seen too.
+
+    Args:
+        release: from `bayesrecon.posteriors`; several releases of one data set are pooled: targets add where
+            their records share the fields, the rest by inverse variance.
+        statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
+            `{field: array}` and returns one number. The result holds their total and their mean.
+        known: `{field: (N, *shape)}` fields whose values are known for every record, row by row.
+        unit: the known field that names the unit; each of its values has exactly one record.
+        total: the number of records, when known.
+        bounds, domain: narrower domains of fields than the model's.
+        metric: "covariance" (default for draws) or "identity".
+        coordinates: "unconstrained" or "constrained".
+        key: an integer or a JAX key; seeds the generic records only.
+        progress: called with a label and the fraction done.
+
+    Returns:
+        A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`.
+
+    Raises:
+        BayesreconError: for input that cannot be used, saying what to change.
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
+    >>> bayesrecon.recover(release)["mean(mom_iq)"].estimate  # doctest: +SKIP
+    100.05...
+    """
+    options: dict[str, Any] = {"known": known, "unit": unit, "total": total, "bounds": bounds, "domain": domain}
+    options |= {"metric": metric, "coordinates": coordinates, "key": key, "progress": progress}
+    if isinstance(release, Release):
+        _, recovery, warnings = _recover(release, statistics, options)
+        return _warned(recovery, warnings)
+    return _recover_pooled(list(release), statistics, options)
+
+
+def recover_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
+    """As `recover`, with the solved problem beside the result; takes `recover`'s options."""
+    with x64():
+        problem, recovery, warnings = _recover(release, statistics, {"coordinates": "unconstrained", **options})
+        return problem, _warned(recovery, warnings)
+
+
+def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> _Solved:
+    start = time.perf_counter()
+    problem = solve_release(release, **options)
+    rows, scores, warnings = _rows(problem, statistics)
+    solved = problem.solved
+    recovery = Recovery(
+        rows=rows,
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        metric=problem.metric,
+        coordinates=options["coordinates"],
+        temperature=release.temperature,
+        rank=solved.spectrum.rank,
+        gap=solved.spectrum.gap,
+        spectrum=solved.spectrum.values,
+        pseudo=solved.pseudo,
+        warnings=problem.warnings(scores),
+        seconds=time.perf_counter() - start,
+    )
+    return problem, recovery, warnings
+
+
+def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:
+    solved, attacker, reference = problem.solved, problem.attacker, problem.reference
+    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
+    totals = part_totals(solved, library, attacker)
+    rows = rows_of(library, totals, solved.embedding)
+    return rows, totals.scores, _few_draws(solved, library, totals, rows)
+
+
+def _few_draws(solved: Fit, library: Library, totals: Totals, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A warning where the bias that was taken out of the count is no longer small next to its error; where the count
+    is known, out of the statistic in which it weighs most."""
+    if solved.correction is None:
+        return ()
+    seen, slopes = slopes_of(library, totals)
+    shifts = dict(zip((row.name for row in seen), solved.correction @ totals.directions @ slopes, strict=True))
+    sure = [row for row in rows if row.verdict == "determined" and row.se and row.estimate]
+    count = [row for row in sure if row.name == "n"]
+    found = [(abs(shifts[row.name]) / (row.se or np.inf), row) for row in count or sure]
+    ratio, row = max(found, key=lambda pair: pair[0], default=(0.0, None))
+    if row is None or ratio < _FEW:
+        return ()
+    return (
+        f"few draws for {solved.spectrum.rank} features: {row.name} was corrected by "
+        f"{shifts[row.name] / abs(row.estimate or np.inf):+.1%} ({ratio:.1f} standard errors), and part of that bias "
+        "may be left; more draws would tell",
+    )
+
+
+def _warned(recovery: Recovery, warnings: tuple[str, ...]) -> Recovery:
+    return replace(recovery, warnings=(*recovery.warnings, *warnings))
+
+
+def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:
+    """Releases whose records share their fields are solved as one; what is left combines by inverse variance."""
+    alone = [_recover(release, statistics, options) for release in releases]
+    # Which checks that they do not contradict each other.
+    pooled = pool([_warned(recovery, warnings) for _, recovery, warnings in alone])
+    groups: dict[Any, list[_Solved]] = {}
+    for one in alone:
+        problem, recovery, _ = one
+        groups.setdefault((recovery.temperature, *sorted(problem.attacker.fields.items())), []).append(one)
+    if len(groups) == len(alone):
+        return pooled
+    joint = [
+        _recover_jointly(group, statistics) if len(group) > 1 else _warned(*group[0][1:]) for group in groups.values()
+    ]
+    return pool(joint) if len(joint) > 1 else joint[0]
+
+
+def _recover_jointly(group: list[_Solved], statistics: Statistics) -> Recovery:
+    start = time.perf_counter()
+    pooled = pool([recovery for _, recovery, _ in group])
+    # The release that sees most located the data best.
+    lead = max(group, key=lambda pair: (pair[1].rank, pair[1].draws))[0]
+    identities = {k: v for problem, *_ in group for k, v in problem.attacker.identities.items()}
+    embedding = JointEmbedding([problem.embedding for problem, *_ in group])
+    solved = fit(embedding, lead.reference, lead.rng, finite=pooled.gap, expected=pooled.rank)
+    problem = replace(lead, attacker=replace(lead.attacker, identities=identities), solved=solved)
+    rows, _, warnings = _rows(problem, statistics)
+    recovery = replace(
+        pooled,
+        rows=rows,
+        rank=solved.spectrum.rank,
+        gap=solved.spectrum.gap,
+        spectrum=solved.spectrum.values,
+        pseudo=solved.pseudo,
+        seconds=pooled.seconds + time.perf_counter() - start,
+    )
+    return _warned(recovery, warnings)

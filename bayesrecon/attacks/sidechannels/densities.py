@@ -1,0 +1,367 @@
+"""Statistics of the private data from released log densities, through the value kernel.
+
+A sampler's log density is the model's log joint at the draw, up to a constant:
+
+    lp_t - log pi0(theta_t) - log |det|(theta_t) = sum_n l(theta_t, x_n) + c
+
+Written in a basis of value functions, `l(theta, z) = sum_k e_k(z) g_k(theta) + const(z)`, this is a linear regression
+of the left-hand side on the `g_k`: its coefficients are the totals `sum_n e_k(x_n)`, its noise is the rounding of the
+printed numbers. No sampling error enters, so that rank plus two exact values already give the totals exactly. The
+same value kernel bounds what draws alone can tell (`bayesrecon.kernels.dense`). Stan's `lp__`, PyMC's `lp` and minus
+NumPyro's `potential_energy` all include the Jacobian of the constraining map; constants they drop fall into c.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.attacks.sidechannels.regression import Regression, least_squares, rounded
+from bayesrecon.attacks.sidechannels.resolution import Resolution, decimal_step, resolution, round_to
+from bayesrecon.diagnostics import Z95
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.locate import follow_moments, locate
+from bayesrecon.estimation.problem import generator
+from bayesrecon.estimation.solve import Fit, find_basis
+from bayesrecon.estimation.statistics import Library, library_of
+from bayesrecon.estimation.totals import Totals, slopes_of
+from bayesrecon.kernels.dense import Basis, Embedding, Moments, log_likelihoods
+from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.results.recovery import Row
+from bayesrecon.types import Model, Progress, Release
+
+_POINTS = 512  # parameter vectors on which the basis is built
+_PROBES = 512
+_DECAYING = 200  # features of a decaying spectrum to be ready for: exact values show more of them than draws do
+_FEW = 64  # draws below which a decaying spectrum is not attacked
+_TRIALS, _EQUATIONS = 200, 400_000  # of a remedy, predicted and measured: at most, and as the draws allow
+_FEWEST = 80
+_DITHER = 2.0  # how far the totals are moved for a new trial, as seen in the log densities, in steps of the rounding
+_MOST = 20_000  # draws at even distances that are used
+_STORED = 1.0  # the same of the last of them, which storing the value takes
+_ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """A remedy tried many times.
+
+    Attributes:
+        predicted: `(S,)` root mean squared error that should remain, from theory.
+        estimates: `(R, S)` what the attack gave in each trial.
+    """
+
+    predicted: np.ndarray
+    estimates: np.ndarray
+
+    def measured(self, now: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Root mean squared error `(S,)`: how far the estimates move, and the `errors` that they have `now`."""
+        return np.sqrt(np.nanmean((self.estimates - now) ** 2, axis=0) + errors**2)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityRecovery:
+    """Statistics of the private data from log densities.
+
+    Attributes:
+        rows: one `Row` per statistic; `se` is due to rounding (and to kinetic noise, for energies).
+        rank: features of a record that log densities determine.
+        gap: whether there are finitely many.
+        resolution: how the log densities were written.
+        misfit: root mean squared residual in units of the rounding error. Much above one: the values are not this
+            model's log density at these draws.
+        bounded: whether the estimates lie between the rounding intervals (else least squares).
+        draws: how many log densities were used.
+        step: `(T,)` unit in which errors of the log densities are measured: of the last digit that was printed.
+        given, values, design, regression: `given` less the prior is `values = c + design @ totals`, solved for totals.
+        read: from a solution to the determined statistics `(S,)`.
+    """
+
+    rows: tuple[Row, ...]
+    rank: int
+    gap: bool
+    resolution: Resolution
+    misfit: float
+    bounded: bool
+    draws: int
+    step: np.ndarray
+    given: np.ndarray
+    design: np.ndarray
+    values: np.ndarray
+    regression: Regression
+    read: Callable[[Regression], np.ndarray]
+
+    def __getitem__(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The statistics that are determined, in the order of `read`."""
+        return tuple(row.name for row in self.rows if row.estimate is not None)
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Their errors `(S,)`: standard errors, and what the log densities do not show of them."""
+        rows = [row for row in self.rows if row.estimate is not None]
+        ends = np.array([(row.upper or 0.0) - (row.lower or 0.0) for row in rows])
+        se = np.array([row.se or 0.0 for row in rows])
+        return np.hypot(se, np.maximum(0.5 * ends - Z95 * se, 0.0))
+
+    def tried(self, count: int | None, digits: int | None, rng: np.random.Generator) -> Tried:
+        """What would be left if draws were thinned, or values rounded.
+
+        Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
+        totals and the errors that the file's numbers carry now. Measured: on the released values. A trial of
+        thinning takes draws at random. A trial of rounding moves the totals by a known amount, less than the log
+        density itself varies, before the numbers are cut: the rounding errors are then new ones, and the amount is
+        taken off again. (A shift of the constant alone would renew one number only, for all draws.)
+
+        Args:
+            count: draws to keep, all by default.
+            digits: significant digits to keep, as they are by default.
+        """
+        totals, rank = self.regression.coefficients, len(self.regression.coefficients)
+        trials = int(np.clip(_EQUATIONS // (count or len(self.given)), _FEWEST, _TRIALS if self.gap else _FEWEST))
+        base = self.given - self.values
+        fitted, whole = self.values.mean() + self.design @ totals, np.arange(len(self.given))
+        r = np.linalg.qr(self.design, mode="r")
+        step = self.step if digits is None else decimal_step(self.given, digits)
+        far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(whole) / rank)
+        simulated, real = [], []
+        for _ in range(trials):
+            kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
+            design, moved = self.design[kept], np.zeros(rank)
+            if digits is not None:
+                moved = scipy.linalg.solve_triangular(r, far * rng.normal(size=rank))
+            for results, values in ((simulated, fitted + self._noise(rng)), (real, self.values)):
+                seen = (values + base + self.design @ moved)[kept]
+                seen, width = (seen, step[kept]) if digits is None else _cut(seen, digits)
+                bounded = self.gap and (digits is not None or self.bounded)
+                found = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
+                results.append(self.read(replace(found, coefficients=found.coefficients - moved)))
+        centre = self.read(self.regression)
+        hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
+        predicted = np.sqrt(np.nanmean((np.array(simulated) - centre) ** 2, axis=0) + hidden)
+        return Tried(predicted, np.array(real))
+
+    def _noise(self, rng: np.random.Generator) -> np.ndarray:
+        """Errors `(T,)` as the numbers carry them: of rounding, or of arithmetic, whose size the residuals tell."""
+        if self.resolution.digits:
+            return rng.uniform(-0.5, 0.5, len(self.step)) * self.step
+        return max(self.misfit, _STORED / _ARITHMETIC) * self.step / np.sqrt(12) * rng.normal(size=len(self.step))
+
+
+def _cut(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values as printed with so many digits, and the unit of the last one."""
+    cut = round_to(values, digits)
+    return cut, decimal_step(cut, digits)
+
+
+@in_float64
+def recover_from_log_density(
+    release: Release,
+    *,
+    log_density: Any = None,
+    kinetic: bool = False,
+    known: Mapping[str, Any] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> DensityRecovery:
+    """Recover statistics of the private data from draws that carry their log densities.
+
+    Args:
+        release: draws; their log densities are `release.log_density` unless given.
+        log_density: `(T,)` log densities in the sampler's unconstrained coordinates, up to a constant.
+        kinetic: the values are minus the energies of a Hamiltonian sampler, which carry kinetic energy: noise of
+            variance d / 2 that the regression estimates from its residuals.
+        known, domain, statistics: as in `recover`.
+        key: seeds generic records only.
+
+    Raises:
+        BayesreconError: no log densities, values that are not numbers, or fewer draws than rank plus two.
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_arviz("posterior.nc")  # doctest: +SKIP
+    >>> recover_from_log_density(release)["n"].estimate  # doctest: +SKIP
+    434.0000001
+    """
+    given = release.log_density if log_density is None else log_density
+    if given is None:
+        raise BayesreconError(f"{release.name} carries no log densities (lp__, lp or potential_energy)")
+    given = np.asarray(given, float)
+    if given.shape != (release.size,):
+        raise BayesreconError(f"log densities of shape {given.shape} for {release.size} draws")
+    if not np.isfinite(given).all():
+        raise BayesreconError(f"{int((~np.isfinite(given)).sum())} log densities are missing or infinite")
+    attacker = check_knowledge(release.model, known=known, domain=domain)
+    rng = generator(key)
+    kept = even(release.size, _MOST)
+    given, theta = given[kept], np.asarray(release.theta)[kept]
+    values = given - np.asarray(_base(release.model, theta))
+    embedding = Embedding(_points(release, rng), np.eye(release.model.dimension), progress)
+    embedding = replace(embedding, metric=metric_factor(embedding.release, "covariance"))
+    written = resolution(given)
+    step = written.step if written.digits else _ARITHMETIC * written.step
+    if kinetic:
+        step = np.maximum(step, np.sqrt(12 * release.model.dimension / 2))
+    bounded = written.digits is not None and not kinetic
+
+    def solve(reference: Reference, finite: bool = True, last: bool = False) -> tuple[Fit, np.ndarray, Regression]:
+        return _solve(embedding, reference, rng, theta, values, step, finite, bounded and last)
+
+    broad = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
+    spectrum = find_basis(embedding, broad, rng)[0]
+    if spectrum.gap:
+        if len(values) < spectrum.rank + 2:
+            raise BayesreconError(
+                f"{len(values)} log densities cannot settle {spectrum.rank} features and a constant; "
+                f"{spectrum.rank + 2} are needed"
+            )
+        reference = follow_moments(lambda law: solve(law)[0], broad, attacker)
+    else:
+        if len(values) < _FEW:
+            raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum decays")
+        located = Embedding(release, metric_factor(release, "covariance"), progress)
+        reference = locate(located, attacker, rng)[0]
+    solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
+    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
+    parts = library.evaluate(solved.probes)
+    rows, beta = _rows(solved, library, parts)
+    names = [row.name for row in rows if row.estimate is not None]
+    by_name = {s.name: s for s in library.statistics}
+
+    def read(other: Regression) -> np.ndarray:
+        if not solved.spectrum.gap:
+            # How far coefficients are trusted depends on their errors.
+            again = {row.name: row.estimate for row in _rows(_weighed(solved, other), library, parts)[0]}
+            return np.array([again.get(name) for name in names], float)
+        found = dict(zip(library.parts, other.coefficients @ beta, strict=True))
+        return np.array([by_name[name].value(found) for name in names])
+
+    return DensityRecovery(
+        rows=rows,
+        rank=solved.spectrum.rank,
+        gap=solved.spectrum.gap,
+        resolution=written,
+        misfit=regression.misfit,
+        bounded=regression.bounded,
+        draws=len(values),
+        step=step,
+        given=given,
+        design=design,
+        values=values,
+        regression=regression,
+        read=read,
+    )
+
+
+def _rows(solved: Fit, library: Library, parts: np.ndarray) -> tuple[tuple[Row, ...], np.ndarray]:
+    """Statistics with their errors, and the coefficients in the basis `(r, P)` of their parts `(Q, P)` at probes."""
+    projection = solved.project(parts)
+    beta = projection.beta
+    totals = solved.moments.target @ beta
+    visibility = library.visibility(parts, projection.fitted, solved.basis.size, solved.variance(beta))
+    unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted)
+    none = np.zeros((0, len(totals)))
+    found, slopes = slopes_of(library, Totals(totals, beta, none, none, unseen, none, visibility, none, none[:, 0]))
+    directions = beta @ slopes
+    errors = np.sqrt(np.maximum(np.einsum("rs,rq,qs->s", directions, solved.moments.gram, directions), 0.0))
+    hidden = np.sqrt(np.mean((unseen @ slopes) ** 2, axis=0))
+    rows: dict[str, Row] = {}
+    for row, se, gone in zip(found, errors, hidden, strict=True):
+        assert row.estimate is not None
+        half = Z95 * se + gone
+        bounds = {"lower": float(row.estimate - half), "upper": float(row.estimate + half)}
+        rows[row.name] = replace(row, se=float(se), **bounds)
+    listed = [s.name for s in library.statistics if s.name in rows or s.substitute_for is None]
+    return tuple(rows.get(name) or Row(name) for name in listed), beta
+
+
+def _solve(
+    embedding: Embedding,
+    reference: Reference,
+    rng: np.random.Generator,
+    theta: np.ndarray,
+    values: np.ndarray,
+    step: np.ndarray,
+    finite: bool,
+    bounded: bool,
+) -> tuple[Fit, np.ndarray, Regression]:
+    """The basis on generic records, and the regression on it: totals in `target`, their covariance in `gram`."""
+    spectrum, basis, few = find_basis(embedding, reference, rng, finite, 0 if finite else _DECAYING)
+    if not spectrum.gap:
+        # Half of the equations at most go into coefficients: the pivots come in order of what they add.
+        size = min(basis.size, max(1, (len(values) - 2) // 2))
+        basis = Basis({k: v[:size] for k, v in basis.records.items()}, basis.coefficients[:size, :size])
+    probes = reference.draw(rng, max(_PROBES, 4 * basis.size))
+    cross = embedding.cross(basis, probes, few)
+    design = log_likelihoods(embedding.release.model, theta, basis)
+    design = design - design.mean(axis=0)
+    found = _settle(design, values, step, bounded, rng)
+    totals, covariance = found.coefficients, found.covariance
+    moments = Moments(covariance, totals, covariance)
+    fit = Fit(embedding, spectrum, basis, moments, probes, cross, totals, None, 1.0)
+    return _weighed(fit, found), design, found
+
+
+def _weighed(fit: Fit, found: Regression) -> Fit:
+    """The fit with other totals and, without a gap, with their errors weighed against what is left unseen."""
+    totals, covariance = found.coefficients, found.covariance
+    fit = replace(fit, moments=Moments(covariance, totals, covariance), y=totals, ridge=None, size=1.0)
+    if fit.spectrum.gap:
+        return fit
+    for _ in range(2):
+        fit = replace(fit, ridge=covariance)
+        ones = fit.project(np.ones((len(fit.cross), 1)))
+        fit = replace(fit, size=max(1.0, float(abs(totals @ ones.beta[:, 0]))))
+    return fit
+
+
+def _settle(
+    design: np.ndarray,
+    values: np.ndarray,
+    step: np.ndarray,
+    bounded: bool,
+    rng: np.random.Generator | None = None,
+    start: np.ndarray | None = None,
+) -> Regression:
+    """The totals from the values: between the rounding intervals where rounding is all there is."""
+    if bounded:
+        return rounded(design, values, step, rng, start)
+    return least_squares(design, values, step / np.sqrt(12), relative=True)
+
+
+def _points(release: Release, rng: np.random.Generator) -> Release:
+    """Parameter vectors where the draws lie: the draws, or a normal law around them where they are few."""
+    theta = np.asarray(release.theta)
+    if len(theta) >= _POINTS:
+        points = theta[np.linspace(0, len(theta) - 1, _POINTS).astype(int)]
+    else:
+        spread = theta.std(axis=0)
+        if not np.all(spread > 0):
+            raise BayesreconError(f"{release.name}: a parameter takes one value in all draws")
+        factor = spread * np.eye(theta.shape[1])
+        if len(theta) > 4 * theta.shape[1]:
+            factor = metric_factor(release, "covariance").T
+        points = theta.mean(axis=0) + rng.normal(size=(_POINTS, theta.shape[1])) @ factor
+    share = np.full(len(points), 1 / len(points))
+    return replace(release, theta=points, weights=share, chain=np.ones(len(points), int), log_density=None)
+
+
+@partial(jax.jit, static_argnames="model")
+def _base(model: Model, theta: Any) -> Any:
+    return jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)
+
+
+def even(size: int, count: int) -> np.ndarray:
+    """Indices of `count` of `size` draws at even distances."""
+    return np.linspace(0, size - 1, min(size, count)).round().astype(int)

@@ -1,0 +1,116 @@
+"""Recovered records against the private ones: one to one, and beside a null."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.auditing.records import typical_error
+from bayesrecon.evaluate.rates import clopper_pearson
+from bayesrecon.results.audit import Finding, RecordScore, Remedy
+
+_MOST = 600  # recovered records that are matched
+_NULLS = 10
+
+
+def match_records(
+    found: Mapping[str, Any], data: Mapping[str, Any], *, tolerance: float = 0.01, key: int = 0
+) -> RecordScore:
+    """Assign every recovered record to a private record of its own and count those that agree.
+
+    Args:
+        found: `{field: (M, *shape)}` recovered records, at most as many as there are private ones.
+        data: `{field: (N, *shape)}`.
+        tolerance: a share of each field's range in the data, which every field must keep.
+
+    >>> import numpy as np
+    >>> data = {"x": np.arange(50.0)}
+    >>> match_records({"x": np.arange(50.0)[::-1] + 0.1}, data).share
+    1.0
+    """
+    rng = np.random.default_rng(key)
+    columns = {name: _flat(data[name]) for name in found}
+    ranges = _ranges(columns)
+    count = len(next(iter(columns.values())))
+    size = len(next(iter(found.values())))
+    rows = np.sort(rng.permutation(size)[:_MOST])
+    guess = {name: _flat(found[name])[rows] for name in found}
+    hits, pairs = _matched(guess, columns, ranges, tolerance)
+    null = []
+    for _ in range(_NULLS):
+        shuffled = {name: v[rng.permutation(count)][rng.integers(count, size=len(rows))] for name, v in columns.items()}
+        null.append(_matched(shuffled, columns, ranges, tolerance)[0] / len(rows))
+    share = clopper_pearson(hits, len(rows))
+    errors = {name: float(np.median(np.abs(guess[name][pairs[0]] - columns[name][pairs[1]]))) for name in found}
+    return RecordScore(hits, len(rows), *share, float(np.mean(null)), tolerance, errors)
+
+
+def measured_remedies(finding: Finding, truth: Mapping[str, float], data: Mapping[str, Any]) -> tuple[Remedy, ...]:
+    """The finding's remedies, with the errors measured against the truth where they were tried often enough for that.
+
+    The error that draws alone leave is one draw of a random number; there a remedy stays measured by what it moves.
+
+    Args:
+        truth: `{statistic: value}`.
+        data: `{field: (N, *shape)}` the private records, of all fields that were recovered.
+    """
+    return tuple(replace(r, measured=_remaining(r, finding, truth, data)) for r in finding.remedies)
+
+
+def _remaining(remedy: Remedy, finding: Finding, truth: Mapping[str, float], data: Mapping[str, Any]) -> float | None:
+    name = remedy.statistic
+    if remedy.trials is None or name is None:
+        return remedy.measured
+    if remedy.rows is None:
+        return float(np.sqrt(np.nanmean((remedy.trials - truth[name]) ** 2))) if name in truth else remedy.measured
+    if name not in data or len(data[name]) < len(remedy.rows):
+        return remedy.measured
+    columns = {f: _flat(v) for f, v in data.items()}
+    guess = {f: _flat(finding.records[f])[remedy.rows] for f in data}
+    one, other = _matched(guess, columns, _ranges(columns), 0.01)[1]
+    return typical_error(remedy.trials[:, one] - columns[name][other])
+
+
+def column_of(values: Any, private: Mapping[str, Any] | None) -> str | None:
+    """The private column that these values are, in whatever order."""
+    if private is None:
+        return None
+    flat = np.ravel(np.asarray(values))
+    for name, column in private.items():
+        other = np.ravel(np.asarray(column))
+        if other.size != flat.size or other.size < 3:
+            continue
+        if flat.dtype.kind in "fiub" and other.dtype.kind in "fiub":
+            one, two = np.sort(flat.astype(float)), np.sort(other.astype(float))
+            if len(np.unique(two)) > 2 and np.allclose(one, two, rtol=1e-6, atol=0):
+                return str(name)
+        elif flat.dtype.kind not in "fiub" and sorted(map(str, flat)) == sorted(map(str, other)):
+            return str(name)
+    return None
+
+
+def _ranges(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: np.where(np.ptp(v, axis=0) > 0, np.ptp(v, axis=0), 1.0) for name, v in columns.items()}
+
+
+def _flat(values: Any) -> np.ndarray:
+    return np.asarray(values, float).reshape(len(values), -1)
+
+
+def _matched(
+    guess: Mapping[str, np.ndarray],
+    data: Mapping[str, np.ndarray],
+    ranges: Mapping[str, np.ndarray],
+    tolerance: float,
+) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
+    from scipy.optimize import linear_sum_assignment
+
+    cost = np.zeros((len(next(iter(guess.values()))), len(next(iter(data.values())))))
+    for name, values in guess.items():
+        for j in range(values.shape[1]):
+            cost = np.maximum(cost, np.abs(values[:, None, j] - data[name][None, :, j]) / ranges[name][j])
+    cost = np.nan_to_num(cost, nan=1e6, posinf=1e6)
+    # Far pairs are all alike, so that the assignment serves the close ones.
+    pairs = linear_sum_assignment(np.minimum(cost, 10 * tolerance) + 1e-6 * np.minimum(cost, 1e3))
+    return int((cost[pairs] <= tolerance).sum()), pairs

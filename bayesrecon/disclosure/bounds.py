@@ -1,0 +1,199 @@
+"""The values of a statistic that are consistent with a release, where it is only partly determined.
+
+Over non-negative measures w on candidate records of a stated domain, the totals in the directions that the
+release resolves must match the target within its noise:
+
+    | u_k' (e' w - target) | <= q   for all k,   u_k the whitened directions of the noise,
+
+with q such that all hold together at the stated level (Bonferroni over the directions), or a little more where the
+candidates, being a sample, need it. Totals are linear in w;
+means are linear-fractional and become linear by the Charnes-Cooper transformation; a variance is the smallest
+second moment about any centre, which bounds it from both sides by linear programs on a grid of centres.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from scipy.special import ndtri
+
+from bayesrecon.domains import parse
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.statistics import Component, components
+from bayesrecon.precision import in_float64
+from bayesrecon.results.bounds import Bounds, Interval
+from bayesrecon.types import Progress, Records, Release
+
+_CANDIDATES = 4500
+_CENTRES = 9
+_MARGIN, _FARTHEST = 1.2, 3.0
+
+
+@in_float64
+def bound(
+    release: Release,
+    *,
+    domain: Mapping[str, Any],
+    level: float = 0.99,
+    variances: bool = True,
+    known: Mapping[str, Any] | None = None,
+    total: float | None = None,
+    metric: str | None = None,
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> Bounds:
+    """Intervals for n and the means and variances of the unknown fields.
+
+    Args:
+        release: posterior draws.
+        domain: `{field: domain}` for every unknown field; the bounds hold for data inside it, and widen with it.
+        variances: bound variances as well (most of the time goes there).
+        level: probability that all intervals hold together, over the draws.
+        known, total, metric, key, progress: as in `recover`.
+
+    Raises:
+        BayesreconError: without a domain for an unknown field, or for a trained parameter (no noise to allow for).
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_arviz("wells.nc")  # doctest: +SKIP
+    >>> bayesrecon.bound(release, domain={"dist": (0, 340)})["n"]  # doctest: +SKIP
+    """
+    if not release.temperature:
+        raise BayesreconError("bounds need posterior draws: at a trained parameter nothing but its own score is fixed")
+    if not 0.5 < level < 1:
+        raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
+    stated = {name: parse(spec, name) for name, spec in domain.items()}
+    for name, spec in release.model.fields.items():
+        if name not in stated and name not in (known or {}) and spec.domain.kind not in ("levels",):
+            raise BayesreconError(f"bounds need the domain of field {name!r}: pass domain={{{name!r}: (low, high)}}")
+    problem = solve_release(
+        release,
+        known=known,
+        total=total,
+        domain=domain,
+        metric=metric,
+        key=key,
+        progress=progress,
+    )
+    program = _Program(problem, level)
+    found = components(problem.attacker.fields, list(problem.attacker.known), {}, {})
+    intervals = [Interval("n", *program.total(np.ones(program.size)))]
+    for c in found:
+        mean = program.ratio(c.values(program.records))
+        intervals.append(Interval(f"mean({c.name})", *mean))
+        if variances:
+            intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
+    shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.attacker.fields.items())}
+    return Bounds(release.name, level, shown, tuple(intervals))
+
+
+class _Program:
+    """The feasible measures, as linear constraints on weights over candidate records."""
+
+    def __init__(self, problem: Problem, level: float):
+        solved, embedding = problem.solved, problem.embedding
+        self.records = _candidates(problem)
+        cross = embedding.cross(solved.basis, self.records)
+        noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        values, vectors = np.linalg.eigh(noise)
+        # Directions far below the largest noise are rounding; the rest are measured in standard errors.
+        kept = values > 1e-13 * values[-1]
+        whiten = vectors[:, kept] / np.sqrt(values[kept])
+        self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.moments.target
+        quantile = -ndtri((1 - level) / (2 * len(self.target)))
+        self.size = cross.shape[0]
+        self.fixed = problem.attacker.total
+        self.slack = np.full(len(self.target), max(quantile, _MARGIN * self._least_slack(quantile)))
+
+    def _least_slack(self, quantile: float) -> float:
+        """The smallest slack at which any measure on the candidates fits: they are a sample, and may just miss."""
+        ones = np.ones((len(self.target), 1))
+        upper = np.concatenate([np.hstack([self.matrix, -ones]), np.hstack([-self.matrix, -ones])])
+        limit = np.concatenate([self.target, -self.target])
+        equal = np.append(np.ones(self.size), 0.0)[None] if self.fixed else None
+        right = np.array([self.fixed]) if self.fixed else None
+        least, _ = self._solve(np.append(np.zeros(self.size), 1.0), upper, limit, equal, right)
+        if least is None or least > _FARTHEST * quantile:
+            raise BayesreconError(
+                "no data set on this domain is consistent with the release: widen the domain, or the draws do not "
+                "belong to the model"
+            )
+        return least
+
+    def total(self, values: np.ndarray) -> tuple[float | None, float | None]:
+        """Range of `sum_m w_m f(z_m)`."""
+        upper = np.concatenate([self.matrix, -self.matrix])
+        limit = np.concatenate([self.target + self.slack, -self.target + self.slack])
+        equal = (np.ones((1, self.size)), np.array([self.fixed])) if self.fixed else (None, None)
+        return self._solve(values, upper, limit, *equal)
+
+    def ratio(self, values: np.ndarray) -> tuple[float | None, float | None]:
+        """Range of `sum w f / sum w`: variables `v = t w` with `sum v = 1` and `t >= 0`."""
+        upper = np.concatenate(
+            [
+                np.column_stack([self.matrix, -(self.target + self.slack)]),
+                np.column_stack([-self.matrix, self.target - self.slack]),
+            ]
+        )
+        equal = np.column_stack([np.ones((1, self.size)), [[0.0]]])
+        right = np.array([1.0])
+        if self.fixed:
+            equal = np.concatenate([equal, np.eye(1, self.size + 1, self.size)])
+            right = np.array([1.0, 1 / self.fixed])
+        return self._solve(np.append(values, 0.0), upper, np.zeros(len(upper)), equal, right)
+
+    def variance(self, c: Component, mean: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+        """Range of the variance: it is the least second moment about any centre."""
+        low, high = mean
+        if low is None or high is None:
+            return None, None
+        values = c.values(self.records)
+        moments = [self.ratio((values - centre) ** 2) for centre in np.linspace(low, high, _CENTRES)]
+        # About a centre off by at most half a step, the second moment exceeds the variance by the step squared.
+        step = (high - low) / (_CENTRES - 1) / 2
+        lowest = [m[0] for m in moments if m[0] is not None]
+        highest = [m[1] for m in moments if m[1] is not None]
+        lower = max(0.0, min(lowest) - step**2) if len(lowest) == _CENTRES else None
+        return lower, min(highest) if highest else None
+
+    def _solve(
+        self, objective: np.ndarray, upper: np.ndarray, limit: np.ndarray, equal: Any, right: Any
+    ) -> tuple[float | None, float | None]:
+        # Columns scaled: HiGHS works with absolute tolerances.
+        scale = 1 / np.maximum(np.abs(upper).max(axis=0), 1e-12)
+        ends: list[float | None] = []
+        for sign in (1.0, -1.0):
+            found = scipy.optimize.linprog(
+                sign * objective * scale,
+                A_ub=upper * scale,
+                b_ub=limit,
+                A_eq=None if equal is None else equal * scale,
+                b_eq=right,
+                bounds=(0, None),
+                method="highs",
+            )
+            ends.append(None if found.status == 3 or found.fun is None else float(sign * found.fun))
+        return ends[0], ends[1]
+
+
+def _candidates(problem: Problem) -> Records:
+    """Candidate records: some around the recovered data, and some over the whole domain."""
+    rng, fields, known = problem.rng, problem.attacker.fields, problem.attacker.known
+    # Wider than the recovered cloud: records in its tail must have neighbours too.
+    wider = {name: 1.4 * np.asarray(scale) for name, scale in problem.reference.scale.items()}
+    near = Reference(fields, known, problem.reference.centre, wider).draw(rng, _CANDIDATES * 2 // 3)
+    whole: Records = {}
+    rest = Reference(fields, known).draw(rng, _CANDIDATES // 3)
+    for name, spec in fields.items():
+        low, high = spec.domain.low, spec.domain.high
+        bounded = name not in known and spec.domain.kind in ("interval", "integer") and np.isfinite(low + high)
+        if bounded:
+            values = np.linspace(low, high, len(rest[name])) if spec.shape == () else rest[name]
+            values = rng.permutation(values) if spec.shape == () else values
+            rest[name] = np.round(values).astype(np.int64) if spec.domain.kind == "integer" else values
+        whole[name] = np.concatenate([near[name], rest[name]])
+    usable = np.isfinite(problem.embedding.information(whole))
+    return {k: v[usable] for k, v in whole.items()}

@@ -1,0 +1,192 @@
+"""What a release can and cannot give away: the verb `diagnose`."""
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, add_units, components
+from bayesrecon.estimation.totals import part_totals, rows_of, verdict_of
+from bayesrecon.precision import in_float64
+from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
+from bayesrecon.types import Progress, Release
+
+_MOST_FEATURES = 400
+
+
+@in_float64
+def diagnose(
+    release: Release,
+    *,
+    order: int = 3,
+    statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+    known: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+    total: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    metric: str | None = None,
+    coordinates: str = "unconstrained",
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Tell what a release determines about its data, and how well.
+
+    Visibility of a function f is `1 - |f - P f|^2 / |f - P_low f|^2` in L2 of generic records around the data,
+    with P the projection on the kernel's numerically non-zero features and P_low the one on monomials of
+    lower order (constants for the user's functions, nothing for the constant itself). The spectrum is that of
+    the kernel operator on those records (Mercer), with the noise of the target beside each eigenvalue.
+
+    Args:
+        order: highest degree of the monomials; lowered where there would be more than 400 of them.
+        statistics: further functions of a record, `{name: f}`.
+        known, unit, total, bounds, domain, metric, coordinates, key, progress: as in `recover`.
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
+    >>> bayesrecon.diagnose(release)["mom_iq^2"].verdict  # doctest: +SKIP
+    'determined'
+    """
+    start = time.perf_counter()
+    problem = solve_release(
+        release,
+        known=known,
+        unit=unit,
+        total=total,
+        bounds=bounds,
+        domain=domain,
+        metric=metric,
+        coordinates=coordinates,
+        key=key,
+        progress=progress,
+    )
+    solved, attacker, reference = problem.solved, problem.attacker, problem.reference
+    found = components(attacker.fields, attacker.aside, reference.centre, reference.scale)
+    library, orders = monomials(found, order)
+    polynomial = Library(dict(library.parts), [])
+    if unit is not None:
+        add_units(library, unit, attacker.levels, found)
+    if statistics:
+        add_functions(library, statistics, solved.probes)
+    totals = part_totals(solved, library, attacker)
+    count = abs(totals.totals[library.index(["1"])[0]])
+    library.statistics[:] = [_average(name, count) for name in library.parts]
+    rows = {row.name: row for row in rows_of(library, totals, solved.embedding)}
+    values = library.evaluate(solved.probes)
+    in_the_limit = values - solved.project(values, limit=True).fitted
+    limit = library.visibility(values, values - in_the_limit, solved.basis.size)
+    residual = np.sqrt(np.mean(in_the_limit**2, axis=0))
+    eigenvalues, noise, functions = mercer(solved, max(count, 1.0))
+    features = []
+    for i, name in enumerate(library.parts):
+        verdict = verdict_of(float(limit[i]), trained=totals.trained)
+        row, own = rows[name], verdict != "undetermined"
+        features.append(
+            Feature(
+                name.removeprefix("f:"),
+                orders.get(name, 0),
+                float(limit[i]),
+                float(totals.visibility[i]),
+                row.se if own else None,
+                row.floor if own else None,
+                float(residual[i]),
+                verdict,
+            )
+        )
+    return Diagnosis(
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        rank=solved.spectrum.rank,
+        gap=solved.spectrum.gap,
+        resolved=int((eigenvalues > noise).sum()),
+        index=float((eigenvalues / (eigenvalues + noise)).sum()),
+        spectrum=eigenvalues / eigenvalues[0],
+        noise=noise / eigenvalues[0],
+        features=tuple(features),
+        eigenfunctions=_describe(eigenvalues, noise, functions, polynomial, solved),
+        warnings=problem.warnings(totals.scores),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def monomials(found: Sequence[Component], order: int) -> tuple[Library, dict[str, int]]:
+    """Monomials of the standardised fields up to a degree, each with all lower ones, and their degrees."""
+    library = Library()
+    orders: dict[str, int] = {}
+    for degree in range(order + 1):
+        terms = list(itertools.combinations_with_replacement(found, degree))
+        if len(library.parts) + len(terms) > _MOST_FEATURES:
+            break
+        lower = tuple(library.parts)
+        for term in terms:
+
+            def values(records: dict[str, Any], term: tuple[Component, ...] = term) -> np.ndarray:
+                result = np.ones(len(next(iter(records.values()))))
+                for c in term:
+                    result = result * c.values(records)
+                return result
+
+            name = _monomial_name(term)
+            library.parts[name] = Part(name, values, lower)
+            orders[name] = degree
+    return library, orders
+
+
+def _monomial_name(term: Sequence[Component]) -> str:
+    powers = [(name, len(list(group))) for name, group in itertools.groupby(c.name for c in term)]
+    return "*".join(name if p == 1 else f"{name}^{p}" for name, p in powers) or "1"
+
+
+def _average(part: str, count: float) -> Statistic:
+    """The average of a part over the records; for the constant, the count relative to `count`."""
+    if part == "1":
+        return Statistic("1", ("1",), lambda t: t["1"] / count, lambda t: {"1": 1 / count})
+    return Statistic(
+        part,
+        ("1", part),
+        lambda t: t[part] / t["1"],
+        lambda t: {part: 1 / t["1"], "1": -t[part] / t["1"] ** 2},
+    )
+
+
+def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Eigenvalues of the kernel operator on the probes, their noise, and the eigenfunctions at the probes.
+
+    The noise of an eigenfunction's average over `count` records has variance `noise / eigenvalue`.
+
+    Returns:
+        `(r,)`, `(r,)` and `(Q, r)`, the functions with unit mean square.
+    """
+    gram, cross, embedding = solved.moments.gram, solved.cross, solved.embedding
+    values, vectors = np.linalg.eigh(gram)
+    root = vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
+    orthonormal = cross @ root
+    _, singular, turned = np.linalg.svd(orthonormal / np.sqrt(len(cross)), full_matrices=False)
+    directions = root @ turned.T
+    eigenvalues = np.maximum(singular**2, 1e-300)
+    covariance = np.zeros_like(gram)
+    if embedding.temperature:
+        covariance = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+    noise = np.einsum("rk,rs,sk->k", directions, covariance, directions, optimize=True) / count**2
+    return eigenvalues, noise, cross @ directions / np.sqrt(eigenvalues)
+
+
+def _describe(
+    eigenvalues: np.ndarray, noise: np.ndarray, functions: np.ndarray, library: Library, solved: Fit
+) -> tuple[Eigenfunction, ...]:
+    """Shares of the leading eigenfunctions' variance on monomials cleared of the simpler ones."""
+    names = list(library.parts)
+    q, r = np.linalg.qr(library.evaluate(solved.probes))
+    alive = np.abs(np.diag(r)) > 1e-9 * np.abs(np.diag(r)).max()
+    described = []
+    for k in range(min(len(eigenvalues), 12)):
+        shares = np.where(alive, (q.T @ functions[:, k]) ** 2, 0.0) / (functions[:, k] @ functions[:, k])
+        top = np.argsort(-shares)[:3]
+        loads = tuple((names[i], float(shares[i])) for i in top if shares[i] > 0.05)
+        described.append(Eigenfunction(float(eigenvalues[k] / eigenvalues[0]), float(noise[k] / eigenvalues[0]), loads))
+    return tuple(described)

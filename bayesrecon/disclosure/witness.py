@@ -1,0 +1,103 @@
+"""Where the private data lie along a field or a pair of fields, as far as the release can tell.
+
+The witness at a point is the recovered total of a narrow bump there: the bump is projected on what the release
+determines, and the mean embedding evaluates the projection. What the release does not determine of the
+bump is filled in with its average over the reference law, a smooth cloud with the recovered moments; `visibility`
+says how much that is. Divided by the number of records and the bump's mass the witness is a density.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.precision import in_float64
+from bayesrecon.results.witness import Witness
+from bayesrecon.types import Progress, Release
+
+_WIDTH = 0.3  # of the bump, in standard deviations of the field
+
+
+@in_float64
+def witness(
+    release: Release,
+    fields: str | Sequence[str],
+    *,
+    points: int = 60,
+    domain: Mapping[str, Any] | None = None,
+    metric: str | None = None,
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> Witness:
+    """Evaluate the witness over one or two scalar fields.
+
+    Args:
+        fields: a field's name or two names.
+        points: grid points per field, over three standard deviations about the recovered mean, or the levels.
+        domain, metric, key, progress: as in `recover`.
+
+    Raises:
+        BayesreconError: for fields that the model does not have, and where the release does not determine the
+            number of records, so that there is nothing to divide by.
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
+    >>> bayesrecon.witness(release, ("mom_iq", "kid_score")).plot()  # doctest: +SKIP
+    """
+    names = (fields,) if isinstance(fields, str) else tuple(fields)
+    model_fields = release.model.fields
+    for name in names:
+        if name not in model_fields:
+            listed = ", ".join(model_fields)
+            raise BayesreconError(
+                f"{name!r} is not a field of {release.model.name} ({listed}){near(name, model_fields)}"
+            )
+    if not 1 <= len(set(names)) == len(names) <= 2 or any(model_fields[n].shape for n in names):
+        raise BayesreconError("the witness is drawn over one or two different fields that hold one number each")
+    if points < 2:
+        raise BayesreconError("the witness needs at least two points per field")
+    problem = solve_release(release, domain=domain, metric=metric, key=key, progress=progress)
+    solved, embedding = problem.solved, problem.embedding
+    grids = tuple(_grid(problem, name, points) for name in names)
+    bumps = np.ones((len(solved.cross), 1))
+    for name, grid in zip(names, grids, strict=True):
+        along = _bumps(problem, name, grid)
+        bumps = (bumps[:, :, None] * along[:, None, :]).reshape(len(bumps), -1)
+    values = np.column_stack([np.ones(len(bumps)), bumps])
+    projection = solved.project(values)
+    lost = ((values - projection.fitted) ** 2).sum(axis=0)
+    count, *totals = solved.moments.target @ projection.beta
+    if lost[0] > 0.5 * len(values) or count <= 0:
+        raise BayesreconError(
+            f"{release.name} does not determine how many records there are, so no density can be drawn"
+        )
+    noise = np.zeros((solved.basis.size,) * 2)
+    if release.temperature:
+        noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+    density = np.array(totals) / count
+    slopes = (projection.beta[:, 1:] - density * projection.beta[:, :1]) / count  # of the ratio
+    se = np.sqrt(np.maximum(np.einsum("rq,rs,sq->q", slopes, noise, slopes, optimize=True), 0.0))
+    size = ((values[:, 1:] - values[:, 1:].mean(axis=0)) ** 2).sum(axis=0)
+    seen = np.clip(1 - lost[1:] / np.maximum(size, 1e-300), 0, 1)
+    shape = tuple(len(g) for g in grids)
+    return Witness(release.name, names, grids, density.reshape(shape), se.reshape(shape), seen.reshape(shape))
+
+
+def _bumps(problem: Problem, name: str, grid: np.ndarray) -> np.ndarray:
+    """Bumps of unit mass centred on the grid, at the probes, `(Q, G)`; indicators for finitely many values."""
+    values = np.asarray(problem.solved.probes[name], float)[:, None]
+    if problem.attacker.fields[name].domain.kind == "levels":
+        return (values == grid).astype(float)
+    width = _WIDTH * float(problem.reference.scale[name])
+    return np.exp(-0.5 * ((values - grid) / width) ** 2) / (width * np.sqrt(2 * np.pi))
+
+
+def _grid(problem: Problem, name: str, points: int) -> np.ndarray:
+    domain = problem.attacker.fields[name].domain
+    if domain.kind == "levels":
+        return np.array(domain.levels)
+    centre, scale = float(problem.reference.centre[name]), float(problem.reference.scale[name])
+    low, high = max(domain.low, centre - 3 * scale), min(domain.high, centre + 3 * scale)
+    return np.linspace(low, high, points)

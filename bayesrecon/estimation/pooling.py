@@ -1,0 +1,75 @@
+"""Several releases of one data set: statistics they share are combined by inverse variance."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bayesrecon.diagnostics import Z95
+from bayesrecon.errors import BayesreconError
+from bayesrecon.results.recovery import Recovery, Row
+
+
+def pool(results: Sequence[Recovery]) -> Recovery:
+    """One result from recoveries of the same private data.
+
+    Each statistic is the average of the releases that determine it, weighted by `1 / se^2`; where none does, the
+    one that sees most of it stands. Draws of different releases count as independent, which is right for
+    separate runs of a sampler, also on the same data. `pseudo` and `spectrum` are those of the release of
+    highest rank.
+
+    Raises `BayesreconError` when releases contradict each other beyond 6 standard errors: they are then not of
+    one data set, or one of them does not belong to its model.
+    """
+    if len(results) < 2:
+        raise BayesreconError("pooling needs at least two releases")
+    rows: dict[str, list[Row]] = {}
+    for result in results:
+        for row in result:
+            rows.setdefault(row.name, []).append(row)
+    best = max(results, key=lambda r: r.rank)
+    return replace(
+        best,
+        rows=tuple(_combine(found) for found in rows.values()),
+        release=" + ".join(r.release for r in results),
+        model=" + ".join(dict.fromkeys(r.model for r in results)),
+        draws=sum(r.draws for r in results),
+        gap=all(r.gap for r in results),
+        warnings=tuple(f"{r.release}: {w}" for r in results for w in r.warnings),
+        seconds=sum(r.seconds for r in results),
+    )
+
+
+def _combine(rows: Sequence[Row]) -> Row:
+    usable = [r for r in rows if r.verdict == "determined" and r.estimate is not None and r.se is not None]
+    if len(usable) < 2:
+        return max(rows, key=lambda r: r.visibility)
+    exact = [r for r in usable if not r.se]
+    if exact:
+        return exact[0]
+    estimate, se, floor, half, ess = (
+        np.array([getattr(r, name) for r in usable], float) for name in ("estimate", "se", "floor", "upper", "ess")
+    )
+    weights = se**-2 / (se**-2).sum()
+    pooled = float(weights @ estimate)
+    error = float((se**-2).sum() ** -0.5)
+    distance = np.abs(estimate[:, None] - estimate) / np.sqrt(se[:, None] ** 2 + se**2)
+    if distance.max() > 6:
+        i, j = np.unravel_index(distance.argmax(), distance.shape)
+        raise BayesreconError(
+            f"the releases contradict each other on {rows[0].name}: {estimate[i]:.5g} ± {se[i]:.2g} and "
+            f"{estimate[j]:.5g} ± {se[j]:.2g}; are they of one data set, each with its own model?"
+        )
+    unseen = float(weights @ (half - estimate - Z95 * se))  # biases do not average out
+    width = Z95 * error + max(unseen, 0.0)
+    return Row(
+        usable[0].name,
+        pooled,
+        error,
+        pooled - width,
+        pooled + width,
+        float((np.maximum(floor, 1e-300) ** -2).sum() ** -0.5),
+        min(r.visibility for r in usable),
+        "determined",
+        float(ess.sum()),
+    )

@@ -1,0 +1,120 @@
+"""What every verb does first: check what is known, choose the metric, find the data, solve the embedding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.locate import locate
+from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.stein import check_draws, check_trained
+from bayesrecon.kernels.dense import CHUNK, Embedding
+from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
+from bayesrecon.kernels.score import prior_score, scores
+from bayesrecon.kernels.sparse import SparseEmbedding
+from bayesrecon.knowledge import Knowledge, check_knowledge
+from bayesrecon.types import Progress, Release
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A release with its embedding solved.
+
+    Attributes:
+        release: in the coordinates in use.
+        attacker: what is known beforehand.
+        reference: the law of generic records around the data.
+        embedding: of the release.
+        solved: the measure that the release determines.
+        rng: for whatever is random later.
+    """
+
+    release: Release
+    attacker: Knowledge
+    reference: Reference
+    embedding: Embedding
+    solved: Fit
+    metric: str
+    rng: np.random.Generator
+
+    def warnings(self, fitted: np.ndarray) -> tuple[str, ...]:
+        """What was noticed while reading, and whether draws and model belong together.
+
+        Args:
+            fitted: `(T, d)` fitted posterior scores.
+        """
+        release = self.release
+        if not release.temperature:
+            if release.size > 1:
+                return release.notes
+            embedding, some = self.embedding, release.model.dimension * 5 // 4 + 16
+            probes = {k: v[:some] for k, v in self.solved.probes.items()}
+            base = prior_score(release.model, embedding.metric, np.asarray(release.theta), 0.0)
+            gradients = embedding.scores(probes, np.array([0]))
+            return (*release.notes, *check_trained(gradients, np.asarray(base)[0]))
+        theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
+        names = release.model.coordinates
+        return (*release.notes, *check_draws(names, theta, weights, chain, fitted, self._moved_by_data))
+
+    def _moved_by_data(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Series `(T, P)` by which the errors of the fitted data move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`.
+
+        The data enter by the total of `f_p(z) = E[h_p d_j l(theta, z)]`, a statistic like others.
+        """
+        release, probes = self.release, self.solved.probes
+        columns, place = np.unique(j, return_inverse=True)
+        directions, count = np.eye(release.model.dimension)[:, columns], len(next(iter(probes.values())))
+        theta, h = np.asarray(release.theta), h * np.asarray(release.weights)[:, None]
+        values = np.zeros((count, len(j)))
+        for part in np.array_split(np.arange(len(theta)), -(-len(theta) * len(columns) * count // CHUNK)):
+            slopes = scores(release.model, directions, theta[part], probes, release.temperature)
+            slopes = np.asarray(slopes).reshape(len(part), len(columns), count)
+            values += np.einsum("tp,tpm->mp", h[part], slopes[:, place])
+        beta = self.solved.project(values).beta
+        return -self.embedding.influence(self.solved.basis, self.solved.y, beta)[0]
+
+
+def solve_release(
+    release: Release,
+    *,
+    known: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+    total: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    metric: str | None = None,
+    coordinates: str = "unconstrained",
+    key: Any = 0,
+    progress: Progress | None = None,
+) -> Problem:
+    """Check the input of a verb once and solve the embedding."""
+    attacker = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
+    if isinstance(attacker.unit, tuple):
+        raise BayesreconError(
+            f"unit={attacker.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
+        )
+    view = in_coordinates(release, coordinates)
+    embedding = SparseEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
+    rng = generator(key)
+    reference, rank = locate(embedding, attacker, rng)
+    solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
+    name = metric or ("covariance" if release.temperature else "identity")
+    return Problem(view, attacker, reference, embedding, solved, name, rng)
+
+
+def generator(key: Any) -> np.random.Generator:
+    """A NumPy generator from an integer or a JAX key."""
+    if isinstance(key, (int, np.integer)):
+        if key < 0:
+            raise BayesreconError(f"key {key}: a seed is not negative")
+        return np.random.default_rng(int(key))
+    import jax
+
+    try:
+        data = jax.random.key_data(key)
+    except TypeError:
+        raise BayesreconError(f"key must be an integer or a JAX random key, got {type(key).__name__}") from None
+    return np.random.default_rng(np.asarray(data, np.uint32).ravel().tolist())

@@ -1,0 +1,239 @@
+"""From an embedding to totals: the basis, the weights, and the projection of a statistic on what is seen."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.spectrum import Spectrum, decompose
+from bayesrecon.kernels.dense import Basis, Embedding, Moments
+from bayesrecon.kernels.joint import JointEmbedding
+from bayesrecon.types import PseudoData, Records
+
+_SMALLEST_POOL, _PROBES = 64, 512
+_ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
+_PER_LEVEL = 8  # generic records for every value of a field with finitely many
+_EQUATIONS = 4  # per feature, or errors cannot be judged
+_ALIKE = 1e-12  # basis functions that the probes do not tell apart
+_PARTS = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
+_KEPT = 2 * 10**8  # doubles of their sums
+_FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
+_REST = 0.1  # share of the weight that has to be left without a part
+_MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Functions of a record written in the basis: `f ~ e @ beta`.
+
+    Attributes:
+        beta: `(r, P)` coefficients.
+        fitted: `(Q, P)` the functions' projections at the probes.
+    """
+
+    beta: np.ndarray
+    fitted: np.ndarray
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The solved embedding.
+
+    Attributes:
+        y: `(r,)` coordinates of the pseudo-data measure, weights `A y` on the anchors.
+        ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
+            the linear estimator of least mean squared error), None where the spectrum ends in a gap.
+        cross: `(Q, r)` the basis functions at the probes.
+        size: the scale of the data measure that noise is weighed against (an estimate of N).
+        correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
+    """
+
+    embedding: Embedding | JointEmbedding
+    spectrum: Spectrum
+    basis: Basis
+    moments: Moments
+    probes: Records
+    cross: np.ndarray
+    y: np.ndarray
+    ridge: np.ndarray | None
+    size: float
+    correction: np.ndarray | None = None
+
+    @property
+    def pseudo(self) -> PseudoData:
+        return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
+
+    def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
+        """Coefficients of functions given by their values `(Q, P)` at the probes.
+
+        With a gap, least squares over the probes: exact for functions in the span. Without one, minimise
+        `N^2 mean |f - e beta|^2 + beta' Cov(target) beta`: squared bias plus variance; with `limit`, least
+        squares all the same, which is what infinitely many draws would allow.
+        """
+        e = self.cross
+        if self.ridge is None or limit:
+            q, r = np.linalg.qr(e)
+            size = np.abs(np.diag(r))
+            if size.min(initial=1.0) > _ALIKE * size.max(initial=1.0):
+                beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
+            else:
+                beta = np.linalg.lstsq(e, values, rcond=_ALIKE)[0]
+        else:
+            weight = self.size / np.sqrt(len(e))
+            # Equilibrated: far records make some functions noisier than others by many orders of magnitude.
+            noise = np.sqrt(np.maximum(np.diag(self.ridge), 1e-300))
+            values_, vectors = np.linalg.eigh(self.ridge / noise / noise[:, None])
+            root = np.sqrt(np.maximum(values_, 0.0))[:, None] * vectors.T * noise
+            stacked = np.concatenate([weight * e, root])
+            target = np.concatenate([weight * values, np.zeros((len(root), values.shape[1]))])
+            beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
+        return Projection(beta, e @ beta)
+
+    def variance(self, beta: np.ndarray) -> np.ndarray | None:
+        """Of the totals of `beta (r, P)`, per squared number of records; None where what is seen is seen exactly."""
+        if self.ridge is None:
+            return None
+        return np.einsum("rp,rs,sp->p", beta, self.ridge, beta, optimize=True) / self.size**2
+
+
+def find_basis(
+    embedding: Embedding | JointEmbedding,
+    reference: Reference,
+    rng: np.random.Generator,
+    finite: bool = True,
+    expected: int = 0,
+) -> tuple[Spectrum, Basis, np.ndarray]:
+    """Grow a pool of generic records until the spectrum shows its end, and keep independent ones.
+
+    `expected` is the rank found before, if any. Returns the spectrum, the basis, and the atoms on which the
+    basis is orthonormal.
+
+    Raises `BayesreconError` when the draws run out before the spectrum does.
+    """
+    available = embedding.equations
+    trained = not embedding.temperature
+    choices = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
+    levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
+    # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
+    groups = _PER_LEVEL * max(levels, default=0)
+    # Once the rank is known, fewer will do as long as they show all of it, in every group.
+    spare = expected if groups else expected // 4
+    pool = max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
+    largest = max(reference.most, groups)
+    if trained:  # never more features than equations
+        largest = max(largest, available + available // 4 + 16)
+    while True:
+        records = reference.draw(rng, pool)
+        few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
+        columns = embedding.scores(records, few)
+        spectrum, pivots, coefficients = decompose(columns, finite, trained)
+        if not trained and available < _EQUATIONS * spectrum.rank:
+            raise BayesreconError(
+                f"too few draws: {embedding.size} draws give {available} equations for at least {spectrum.rank} "
+                f"features; supply more draws ({-(-_EQUATIONS * spectrum.rank * embedding.size // available)} or more)"
+            )
+        # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
+        unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
+        unclear = unclear or (trained and pool <= spectrum.rank + spectrum.rank // 4)
+        unclear = unclear or (pool < groups and spectrum.rank < expected)
+        if pool >= largest:
+            break
+        if not unclear:
+            fresh = reference.draw(rng, pool) if spectrum.gap and not trained else {}
+            if not fresh or _span(columns[:, pivots], embedding.scores(fresh, few)):
+                break
+        pool *= 2
+    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few
+
+
+def _span(columns: np.ndarray, scores: np.ndarray) -> bool:
+    """Whether the columns span the scores of other records as well: no feature was missed."""
+    basis = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))[0]
+    rest = scores - basis @ (basis.T @ scores)
+    return bool((np.linalg.norm(rest, axis=0) <= _MISSED * np.linalg.norm(scores, axis=0)).all())
+
+
+def fit(
+    embedding: Embedding | JointEmbedding,
+    reference: Reference,
+    rng: np.random.Generator,
+    *,
+    finite: bool = True,
+    atoms: np.ndarray | None = None,
+    label: str = "kernel",
+    expected: int = 0,
+    shrink: bool = True,
+) -> Fit:
+    """Solve for the measure that the release determines, on generic records of the reference law.
+
+    Args:
+        finite: False when the kernel is known not to have finite rank, whatever these records show.
+        atoms: indices of the atoms to use; all by default.
+        expected: the rank found before, if any.
+        shrink: False leaves the measure as it is where the spectrum decays, for a search that regularises itself.
+    """
+    spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
+    # A search needs no more records than stand out of the noise, which are far fewer than the features.
+    sample = reference.draw(rng, max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES)
+    parts = _parts(embedding, basis) if spectrum.gap and atoms is None else 1
+    moments = embedding.moments(basis, atoms, label, parts)
+    y = _solve(moments.gram, moments.target)
+    if spectrum.gap:
+        correction = None
+        if parts > 1:
+            y = _jackknifed(moments, y)
+            target = moments.gram @ y
+            correction = target - moments.target
+            moments = replace(moments, target=target, parts=())
+        # Functions in the span are fixed by their inner products with the basis, so a few atoms will do.
+        cross = embedding.cross(basis, sample, few) @ moments.gram
+        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0, correction)
+    cross = embedding.cross(basis, sample, atoms)
+    if not shrink:
+        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)
+    spread = cross.T @ cross / len(cross)
+    size = max(1.0, float(np.linalg.norm(moments.target) / np.linalg.norm(cross.mean(axis=0))))
+    ridge = embedding.normal_noise(basis, simulated=True) / embedding.effective_size
+    for _ in range(2):
+        # The scale from a regularised count: unregularised, it would drown in noise.
+        ones = Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size).project(np.ones((len(cross), 1)))
+        size = max(1.0, float(abs(moments.target @ ones.beta[:, 0])))
+    # The measure shrunk towards what noise leaves standing, or it would blow up in the tails.
+    signal = size**2 * spread
+    kept = signal @ np.linalg.lstsq(signal + ridge, moments.target, rcond=1e-14)[0]
+    return Fit(embedding, spectrum, basis, moments, sample, cross, _solve(moments.gram, kept), ridge, size)
+
+
+def _parts(embedding: Embedding | JointEmbedding, basis: Basis) -> int:
+    """Parts of the draws whose sums are kept apart; one where the bias is not felt next to the noise."""
+    if not embedding.temperature or basis.size**2 < _FELT * embedding.independent_size:
+        return 1
+    return _PARTS if _PARTS * basis.size**2 <= _KEPT else 1
+
+
+def _jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
+    """The `plain` solution less bias of order rank / T: gram and target come from the same draws.
+
+    The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws too. About half
+    of it stays: what a part adds through the metrics of other folds, which are not made again.
+    """
+    total = sum(part.share for part in moments.parts)
+    found = len(moments.parts) * plain
+    for part in moments.parts:
+        rest = 1 - part.share / total
+        if rest < _REST:
+            return plain
+        gram, target = moments.gram - part.gram, moments.target - part.target
+        try:
+            without = scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
+        except np.linalg.LinAlgError:  # this part alone shows some feature
+            return plain
+        found -= rest * without
+    return found
+
+
+def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(gram)
+    return vectors @ ((vectors.T @ target) / np.maximum(values, 1e-14 * values[-1]))

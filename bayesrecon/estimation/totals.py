@@ -1,0 +1,232 @@
+"""Totals of parts with their errors, and the rows of a result made of them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bayesrecon.diagnostics import Z95, effective_sample_size
+from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
+from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.joint import JointEmbedding
+from bayesrecon.knowledge import Knowledge
+from bayesrecon.results.recovery import Row
+
+DETERMINED, PARTLY = 0.999, 0.5
+"""Visibility from which a statistic counts as determined, and below which it is not reported."""
+
+TRAINED = 0.99
+"""The same at a trained parameter, both at once: its records shape the network that should see them, and what it does
+not see of them can be anything."""
+
+_BLOCK = 128  # statistics whose series are analysed at once
+
+
+def verdict_of(visibility: float, *, trained: bool = False) -> str:
+    """What a visibility means for the reader."""
+    if trained:
+        return "determined" if visibility >= TRAINED else "undetermined"
+    return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Totals of the parts with their per-atom influence `(T, P)`, floor covariance `(P, P)` and visibility.
+
+    `directions` `(r, P)` are the parts' coefficients in the basis: the influence is the residuals along them.
+    `spread` is the influence's size before exact knowledge was used; next to it, a rounding error is zero.
+    `unseen` `(Q, P)` is what the projection leaves of the parts at the probes, times the number of records. `trained`
+    says that the release is a trained parameter.
+    """
+
+    totals: np.ndarray
+    directions: np.ndarray
+    influence: np.ndarray
+    spread: np.ndarray
+    unseen: np.ndarray
+    floor: np.ndarray
+    visibility: np.ndarray
+    scores: np.ndarray
+    chain: np.ndarray
+    trained: bool = False
+
+
+def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
+    embedding = solved.embedding
+    constraints, exact = _constraints(attacker)
+    parts = library.evaluate(solved.probes)
+    values = np.concatenate([parts, constraints.evaluate(solved.probes)], axis=1) if exact.size else parts
+    projection = solved.project(values)
+    directions = projection.beta
+    totals = solved.moments.target @ projection.beta
+    series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
+    spread = series.std(axis=0)[: parts.shape[1]]
+    floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
+    count = parts.shape[1]
+    variance = solved.variance(projection.beta[:, :count])
+    visibility = library.visibility(parts, projection.fitted[:, :count], solved.basis.size, variance)
+    rest = values - projection.fitted
+    unseen = rest[:, :count]
+    if exact.size:
+        # Least divergence under the equality constraints. The noise covariance as the metric would be more
+        # efficient if it were known, but estimated from heavy-tailed residuals it is worse and overconfident.
+        lost = (rest[:, count:] ** 2).sum(axis=0)
+        usable = count + np.flatnonzero(lost <= (1 - DETERMINED) * (values[:, count:] ** 2).sum(axis=0))
+        gain = _gain(projection.beta.T @ solved.moments.gram @ projection.beta, count, usable)
+        totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
+        series = series[:, :count] - series[:, usable] @ gain.T
+        directions = directions[:, :count] - directions[:, usable] @ gain.T
+        unseen = unseen - rest[:, usable] @ gain.T
+        gain = _gain(floor, count, usable)
+        floor = floor[:count, :count] - gain @ floor[usable, :count]
+        # What is known is known, whether the release shows it or not.
+        for i, name in enumerate(library.parts):
+            if name in constraints.parts:
+                totals[i], visibility[i] = exact[constraints.index([name])[0]], 1.0
+                for array in (series, directions, unseen, floor, floor.T):
+                    array[:, i] = 0.0
+    # What is not seen of one record, times the number of records.
+    unseen = unseen * (attacker.total or abs(totals[library.index(["1"])]))
+    chain, trained = embedding.chain, not embedding.temperature
+    return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain, trained)
+
+
+def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
+    """`G V^+ G beta`: the inverse value kernel between the functions' inner products with the basis."""
+    value, target = solved.moments.value, solved.moments.gram @ beta
+    scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
+    eigen, vectors = np.linalg.eigh(value * scale[:, None] * scale)
+    kept = eigen > 1e-12 * eigen[-1]
+    inverse = (vectors[:, kept] / eigen[kept]) @ vectors[:, kept].T
+    solved_ = scale[:, None] * (inverse @ (scale[:, None] * target))
+    return solved.moments.gram @ solved_
+
+
+def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:
+    inner = covariance[np.ix_(usable, usable)]
+    scale = 1 / np.sqrt(np.maximum(np.diag(inner), 1e-300))
+    inverse = np.linalg.pinv(inner * scale[:, None] * scale, rcond=1e-10, hermitian=True)
+    return covariance[:count, usable] @ (scale[:, None] * inverse * scale)
+
+
+def _constraints(attacker: Knowledge) -> tuple[Library, np.ndarray]:
+    """Functions of a record whose totals are known exactly, and those totals."""
+    library, exact = Library(), np.zeros(0)
+    if attacker.known:
+        table = attacker.known
+        centre = {k: v.mean(axis=0) for k, v in table.items()}
+        scale = {k: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for k, v in table.items()}
+        fields = {k: attacker.fields[k] for k in table if k != attacker.unit}
+        library = moments(components(fields, (), centre, scale))
+        if attacker.unit in table:
+            add_units(library, str(attacker.unit), attacker.levels, ())
+        exact = library.evaluate(table).sum(axis=0)
+    elif attacker.total is not None:
+        library, exact = moments(()), np.array([attacker.total])
+    for name, (f, total) in attacker.identities.items():
+        library.parts[f"identity:{name}"] = function_part(f"identity:{name}", f)
+        exact = np.append(exact, total)
+    return library, exact
+
+
+def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedding) -> tuple[Row, ...]:
+    """One row per statistic; a substitute is shown only where the statistic it stands for is not seen.
+
+    Standard errors are of second order: a variance that is at its largest has no slope in the mean.
+    """
+    rows, slopes = _seen(library, totals)
+    seen = list(slopes.items())
+    statistics = {statistic.name: statistic for statistic in library.statistics}
+    # One atom: nothing was sampled, so there is no sampling error to state.
+    if totals.trained:
+        for name, slope in seen:
+            estimate, half = rows[name].estimate, float(np.sqrt(np.mean((totals.unseen @ slope) ** 2)))
+            assert estimate is not None
+            rows[name] = replace(rows[name], lower=estimate - half, upper=estimate + half)
+    else:
+        for start in range(0, len(seen), _BLOCK):
+            block = seen[start : start + _BLOCK]
+            errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
+            for (name, _), (se, floor, unseen, ess) in zip(block, errors, strict=True):
+                estimate = rows[name].estimate
+                assert estimate is not None
+                if se:
+                    se = float(np.hypot(se, _bent(statistics[name], library, totals, embedding.weights, ess)))
+                # What is not seen can bias the estimate by about its size on the generic records.
+                half = Z95 * se + unseen if se else 0.0
+                bounds = {"lower": estimate - half, "upper": estimate + half}
+                rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
+    return tuple(rows.values())
+
+
+def _bent(statistic: Statistic, library: Library, totals: Totals, weights: np.ndarray, ess: float) -> float:
+    """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
+    `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
+    at = library.index(statistic.parts)
+    series = totals.influence[:, at]
+    series = series - weights @ series
+    covariance = (series * weights[:, None]).T @ series / ess
+    step, here = np.sqrt(np.diag(covariance)), totals.totals[at]
+    hessian = np.zeros((len(at), len(at)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for k in np.flatnonzero(step):
+            for sign in (1, -1):
+                moved = here + sign * step[k] * np.eye(len(at))[k]
+                slope = statistic.gradient(dict(zip(statistic.parts, moved, strict=True)))
+                hessian[k] += [sign * slope.get(name, 0.0) / (2 * step[k]) for name in statistic.parts]
+    product = hessian @ covariance
+    added = np.sum(product * product.T) / 2 + np.trace(product) ** 2 / 4
+    return float(np.sqrt(added)) if np.isfinite(added) and added > 0 else 0.0
+
+
+def slopes_of(library: Library, totals: Totals) -> tuple[tuple[Row, ...], np.ndarray]:
+    """The statistics that are seen, without errors, and their gradients in the parts' totals `(P, S)`."""
+    rows, slopes = _seen(library, totals)
+    columns = np.stack(list(slopes.values()), axis=1) if slopes else np.zeros((len(library.parts), 0))
+    return tuple(rows[name] for name in slopes), columns
+
+
+def _seen(library: Library, totals: Totals) -> tuple[dict[str, Row], dict[str, np.ndarray]]:
+    values = dict(zip(library.parts, totals.totals, strict=True))
+    rows: dict[str, Row] = {}
+    slopes: dict[str, np.ndarray] = {}
+    for statistic in library.statistics:
+        row, slope = _estimate(statistic, library, totals, values)
+        stands_for = statistic.substitute_for
+        if stands_for and (rows[stands_for].verdict != "undetermined" or slope is None):
+            continue
+        rows[statistic.name] = row
+        if slope is not None:
+            slopes[statistic.name] = slope
+    return rows, slopes
+
+
+def _estimate(
+    statistic: Statistic, library: Library, totals: Totals, values: dict[str, float]
+) -> tuple[Row, np.ndarray | None]:
+    """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
+    visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
+    verdict = verdict_of(visibility, trained=totals.trained)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate, gradient = float(statistic.value(values)), statistic.gradient(values)
+    slope = np.zeros(len(library.parts))
+    slope[library.index(list(gradient))] = list(gradient.values())
+    if verdict == "undetermined" or not (np.isfinite(estimate) and np.isfinite(slope).all()):
+        return Row(statistic.name, visibility=visibility, verdict="undetermined"), None
+    return Row(statistic.name, estimate, visibility=visibility, verdict=verdict), slope
+
+
+def _errors(
+    slopes: np.ndarray, totals: Totals, embedding: Embedding | JointEmbedding
+) -> list[tuple[float, float, float, float]]:
+    """Standard error, floor, unseen part and effective sample size for gradients `(P, S)`."""
+    weights = embedding.weights
+    series = totals.influence @ slopes
+    variance = weights @ (series - weights @ series) ** 2
+    ess = effective_sample_size(series, totals.chain) * embedding.effective_size / len(weights)
+    fixed = np.sqrt(variance) <= 1e-8 * totals.spread @ np.abs(slopes)  # by what is known
+    se = np.where(fixed, 0.0, np.sqrt(variance / ess))
+    floor = np.sqrt(np.maximum(np.einsum("ps,pq,qs->s", slopes, totals.floor, slopes, optimize=True), 0.0))
+    unseen = np.sqrt(np.mean((totals.unseen @ slopes) ** 2, axis=0))
+    columns = (x.tolist() for x in (se, floor, unseen, ess))
+    return list(zip(*columns, strict=True))

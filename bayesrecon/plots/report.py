@@ -1,0 +1,119 @@
+"""The report as one page of HTML: no network, plots inside, printable, light and dark.
+
+All text that comes from files passes through Jinja's autoescape; plots are drawn by matplotlib without TeX.
+"""
+
+import io
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrecon._version import __version__
+from bayesrecon.errors import MissingExtraError
+from bayesrecon.results.audit import LEVELS
+
+if TYPE_CHECKING:
+    from bayesrecon.results.audit import Audit, Finding
+
+_SHOWN = 8  # records in the page: it must not be a second copy of the data
+_VERDICTS = {
+    "high": "Do not publish this file as it is.",
+    "medium": "Publish this file only after the remedies below.",
+    "low": "Little is given away; see what remains.",
+    "info": "Nothing was found.",
+}
+_MEANINGS = {
+    "exact_count": "totals are exact: the number of records has a standard error below",
+    "record": "a record is recovered: its fields' standard errors, as shares of their spread, are below",
+    "vague": "something is learnt about a record: the same, below",
+    "share": "a finding about records is high: share of such records from",
+    "misfit": "values do not belong to the model: residuals, in units of the noise, above",
+}
+
+
+def audit_page(audit: "Audit") -> str:
+    """The page of an audit.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingExtraError("the HTML report", "report") from error
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": _number, "records": _records}
+    template = environment.from_string((files("bayesrecon.plots") / "report.html").read_text(encoding="utf-8"))
+    plots = {id(f): [_markup(svg) for svg in _plots(f)] for f in (*audit, *(audit.fixed or ()))}
+    return template.render(
+        audit=audit,
+        document=audit.to_dict(),
+        plots=lambda finding: plots.get(id(finding), []),
+        verdict=_VERDICTS[audit.severity],
+        meanings=_MEANINGS,
+        levels=[(level, sum(f.severity == level for f in audit)) for level in reversed(LEVELS)],
+        version=__version__,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+
+
+def _markup(svg: str) -> Any:
+    """A drawing of our own, which holds text as outlines only."""
+    from markupsafe import Markup
+
+    return Markup(svg)
+
+
+def _plots(finding: "Finding") -> list[str]:
+    from bayesrecon.plots.audit import plot_pointwise, plot_remedies
+
+    drawn = []
+    if any(r.measured is not None for r in finding.remedies):
+        drawn.append(_svg(plot_remedies, finding))
+    if any(np.asarray(v).ndim == 1 for v in finding.records.values()):
+        drawn.append(_svg(plot_pointwise, finding))
+    return drawn
+
+
+def _svg(draw: Any, finding: "Finding") -> str:
+    """A figure as inline SVG, beside pyplot and without the XML declaration."""
+    import matplotlib as mpl
+
+    from bayesrecon.plots.frame import fit, new_figure
+
+    with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "bayesrecon"}):
+        figure = new_figure(pyplot=False)
+        draw(finding, ax=figure.add_subplot())
+        rows = sum(r.measured is not None for r in finding.remedies)
+        fit(figure, heights=(max(1.2, 0.24 * rows) if draw.__name__ == "plot_remedies" else 3.2,))
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _number(value: Any, digits: int = 5) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.{digits}g}" if np.isfinite(value) else "∞"
+
+
+def _records(finding: "Finding") -> list[list[str]]:
+    """The first records as rows of text: value ± error of every field."""
+    columns = []
+    for name, values in finding.records.items():
+        flat = np.asarray(values, float)[:_SHOWN].reshape(min(len(values), _SHOWN), -1)
+        errors = np.asarray(finding.errors[name], float)[:_SHOWN].reshape(flat.shape)
+        cells = [
+            ", ".join(_with_error(v, e) for v, e in zip(*row, strict=True)) for row in zip(flat, errors, strict=True)
+        ]
+        columns.append(cells)
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _with_error(value: float, error: float) -> str:
+    return f"{value:.7g}" + (f" ± {error:.1g}" if np.isfinite(error) and error > 0 else "")

@@ -1,0 +1,237 @@
+"""What an audit finds: findings with evidence and remedies, and the whole as one result."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bayesrecon.results.base import Result, plain
+
+if TYPE_CHECKING:
+    from bayesrecon.types import Model
+
+Severity = Literal["info", "low", "medium", "high"]
+LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What counts as severe.
+
+    Attributes:
+        exact_count: standard error of the number of records below which statistics count as exact.
+        record: standard error of a record's field, in units of the field's spread, below which the record is recovered.
+        vague: the same, below which something is learnt about a single record.
+        share: share of records that makes a finding about records severe.
+        misfit: residuals, in units of the noise, above which values do not belong to the model and draws.
+    """
+
+    exact_count: float = 0.5
+    record: float = 0.1
+    vague: float = 0.5
+    share: float = 0.01
+    misfit: float = 5.0
+
+
+@dataclass(frozen=True)
+class RecordScore:
+    """How many recovered records are records of the private data.
+
+    Attributes:
+        matched, total: recovered records within the tolerance of the private record assigned to them, and all.
+        lower, upper: exact 95 % interval of the share (Clopper-Pearson).
+        null: the same share for records drawn from the private data's own columns, each shuffled by itself.
+        tolerance: of every field, as a share of its range.
+        median_error: `{field: median absolute error}` over the assignment.
+    """
+
+    matched: int
+    total: int
+    share: float
+    lower: float
+    upper: float
+    null: float
+    tolerance: float
+    median_error: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One recovered value: its standard error, and the truth where private data were given."""
+
+    name: str
+    estimate: float | None
+    se: float | None = None
+    truth: float | None = None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Something to do, and what it leaves.
+
+    Attributes:
+        action: what to do.
+        statistic: what the errors are of.
+        before: the attack's error as the file is.
+        predicted: the error that should remain, from theory.
+        measured: the error that remained when the remedy was applied and the attack run again, many times over: how
+            far the results moved, and the error that they had before; with private data, the error itself.
+        trials: results of the attack after the remedy, `(R,)` of a statistic, or `(R, B, size)` of a field of the
+            records at positions `rows (B,)` among the recovered ones.
+    """
+
+    action: str
+    statistic: str | None = None
+    before: float | None = None
+    predicted: float | None = None
+    measured: float | None = None
+    trials: Any = field(default=None, compare=False, repr=False)
+    rows: Any = field(default=None, compare=False, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, without the single trials."""
+        return {k: v for k, v in vars(self).items() if k not in ("trials", "rows")}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One way in which the file gives something away.
+
+    Attributes:
+        kind: short name of the channel.
+        where: the variables, attributes or comments.
+        needs: what an attacker must know to use it.
+        evidence: recovered values.
+        records: some recovered records, `{field: values}`, with `errors` alike.
+        score: recovered records against the private data, where they were given.
+        drop: what `fix` leaves out.
+    """
+
+    kind: str
+    severity: Severity
+    title: str
+    where: tuple[str, ...]
+    summary: str
+    needs: str = "nothing but the file"
+    evidence: tuple[Item, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    records: Mapping[str, Any] = field(default_factory=dict)
+    errors: Mapping[str, Any] = field(default_factory=dict)
+    score: RecordScore | None = None
+    drop: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, None for numbers that do not exist; of the records, the first rows."""
+        document = {k: getattr(self, k) for k in ("kind", "severity", "title", "summary", "needs")}
+        document |= {"where": self.where, "drop": self.drop}
+        document["evidence"] = [asdict(item) for item in self.evidence]
+        document["remedies"] = [remedy.to_dict() for remedy in self.remedies]
+        document["records"] = {k: v[:_SHOWN] for k, v in self.records.items()}
+        document["errors"] = {k: v[:_SHOWN] for k, v in self.errors.items()}
+        document["score"] = None if self.score is None else asdict(self.score)
+        return plain(document)
+
+
+_SHOWN = 10  # records in the JSON document: the report must not be a second copy of the data
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Result):
+    """The findings, most severe first.
+
+    Attributes:
+        files: `{path, size, sha256}` of the inputs.
+        settings: how the audit was run.
+        warnings: one line each.
+        fixed: the audit of the cleaned copy, where one was written.
+        used: the model behind the attacks.
+    """
+
+    findings: tuple[Finding, ...]
+    name: str
+    format: str
+    model: str | None
+    draws: int
+    files: tuple[Mapping[str, Any], ...]
+    settings: Mapping[str, Any]
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    fixed: "Audit | None" = None
+    used: "Model | None" = None
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    @property
+    def severity(self) -> Severity:
+        """The worst severity; "info" where nothing was found."""
+        return LEVELS[max((LEVELS.index(f.severity) for f in self.findings), default=0)]
+
+    def fails(self, level: str) -> bool:
+        """Whether a finding is at or above a level."""
+        return bool(self.findings) and LEVELS.index(self.severity) >= LEVELS.index(level)  # type: ignore[arg-type]
+
+    def with_fixed(self, fixed: "Audit") -> "Audit":
+        """The same with the audit of its cleaned copy."""
+        return replace(self, fixed=fixed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, for the record: tool version, inputs, settings, thresholds and findings."""
+        names = ("name", "format", "model", "draws", "severity", "files", "settings", "seconds")
+        return self._document(
+            **{name: getattr(self, name) for name in names},
+            thresholds=asdict(self.thresholds),
+            findings=[f.to_dict() for f in self.findings],
+            fixed=None if self.fixed is None else self.fixed.to_dict(),
+        )
+
+    def to_dataframe(self) -> Any:
+        """One row per finding."""
+        import pandas as pd
+
+        rows = [
+            {"severity": f.severity, "kind": f.kind, "title": f.title, "where": ", ".join(f.where)}
+            for f in self.findings
+        ]
+        return pd.DataFrame(rows, columns=["severity", "kind", "title", "where"])
+
+    def to_html(self) -> str:
+        """The report: one page with everything in it, plots included."""
+        return self._drawn("audit_page")
+
+    def save_report(self, path: str | Path) -> Path:
+        """Write the report, whole or not at all."""
+        from bayesrecon.files import write_whole
+
+        path = Path(path)
+        page = self.to_html()
+        write_whole(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
+        return path
+
+    def plot(self, ax: Any = None) -> Any:
+        """Errors left by the remedies; see `bayesrecon.plots.plot_audit`."""
+        return self._drawn("plot_audit", ax=ax)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.name}: {self.severity}"
+
+    def _excerpt(self) -> Any:
+        return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
+
+
+def ordered(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Most severe first, otherwise as found."""
+    return tuple(sorted(findings, key=lambda f: -LEVELS.index(f.severity)))
+
+
+def with_score(
+    finding: Finding, score: RecordScore | None, truth: Mapping[str, float], remedies: tuple[Remedy, ...]
+) -> Finding:
+    """The finding with the truth beside its evidence, and with remedies measured against it."""
+    evidence = tuple(replace(item, truth=truth.get(item.name, item.truth)) for item in finding.evidence)
+    return replace(finding, evidence=evidence, score=score, remedies=remedies)

@@ -1,0 +1,57 @@
+"""The result of `bound`: intervals over all data sets that a release cannot tell apart."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bayesrecon.results.base import Result
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Range of a statistic over all data sets on the domain that the release cannot tell from the private one.
+
+    `lower` or `upper` is None where nothing bounds it.
+    """
+
+    name: str
+    lower: float | None
+    upper: float | None
+
+    @property
+    def width(self) -> float | None:
+        return None if self.lower is None or self.upper is None else self.upper - self.lower
+
+
+@dataclass(frozen=True, repr=False)
+class Bounds(Result):
+    """Intervals with the domain they hold on; `level` is their joint coverage."""
+
+    release: str
+    level: float
+    domain: dict[str, Any]
+    intervals: tuple[Interval, ...]
+
+    def __getitem__(self, name: str) -> Interval:
+        for interval in self.intervals:
+            if interval.name == name:
+                return interval
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        return self._document(**asdict(self))
+
+    def to_dataframe(self) -> Any:
+        """One row per statistic."""
+        import pandas as pd
+
+        rows = [{**asdict(i), "width": i.width} for i in self.intervals]
+        return pd.DataFrame(rows).set_index("name").astype(float)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The intervals; see `bayesrecon.plots.plot_bounds`."""
+        return self._drawn("plot_bounds", ax=ax)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: {self.level:.0%} bounds on {self.domain}"

@@ -1,0 +1,160 @@
+"""Results around a deletion: the deleted record, which candidate it was, and the one record that was not known."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.results.base import Result
+from bayesrecon.types import entry
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeletedRecord(Result):
+    """A reconstruction of the deleted record.
+
+    Attributes:
+        record: `{field: value}`; without the response for least squares from trained parameters, which do not show it.
+        se: standard errors of the fields that were free, from the curvature of the likelihood; None for HRec.
+        method: "tilt" or "HRec".
+        evidence: log likelihood gained over no tilt at all; None for HRec.
+        effective: public records, or draws, that the estimate effectively rests on.
+    """
+
+    record: dict[str, np.ndarray]
+    se: dict[str, np.ndarray] | None
+    method: str
+    evidence: float | None
+    effective: float
+    before: str
+    after: str
+    model: str
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        names = ("before", "after", "model", "method", "record", "se", "evidence", "effective")
+        return self._document(**{name: getattr(self, name) for name in names})
+
+    def to_dataframe(self) -> Any:
+        """One row per entry of the record."""
+        import pandas as pd
+
+        rows = []
+        for name, value in self.record.items():
+            value = np.asarray(value)
+            errors = None if self.se is None or name not in self.se else np.asarray(self.se[name])
+            for index in np.ndindex(value.shape):
+                error = np.nan if errors is None else float(errors[index])
+                rows.append((entry(name, index), float(value[index]), error))
+        return pd.DataFrame(rows, columns=["field", "estimate", "se"]).set_index("field")
+
+    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
+        """The record as an image, or field by field; see `bayesrecon.plots.plot_deleted`."""
+        return self._drawn("plot_deleted", ax=ax, shape=shape)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.before} and {self.after}: the deleted record ({self.method})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeletionInference(Result):
+    """How likely each candidate is to be the deleted record.
+
+    Attributes:
+        probability: `(N,)`, posterior probabilities under equal prior ones, given that one of them was deleted.
+        log_likelihood: `(N,)`, up to a constant.
+        method: "ratio" (posterior draws), "shift" (their means alone) or "gradient" (trained parameters).
+        effective_draws: of both releases, smallest over the candidates.
+    """
+
+    probability: np.ndarray
+    log_likelihood: np.ndarray
+    method: str
+    effective_draws: float
+    before: str
+    after: str
+    model: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ranking(self) -> np.ndarray:
+        """Candidates' row numbers, most likely first."""
+        return np.argsort(-self.log_likelihood, kind="stable")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        names = ("before", "after", "model", "method", "effective_draws", "probability", "log_likelihood", "ranking")
+        return self._document(**{name: getattr(self, name) for name in names})
+
+    def to_dataframe(self) -> Any:
+        """One row per candidate, most likely first."""
+        import pandas as pd
+
+        frame = pd.DataFrame({"probability": self.probability, "log_likelihood": self.log_likelihood})
+        return frame.iloc[self.ranking].rename_axis("candidate")
+
+    @property
+    def headline(self) -> str:
+        return f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted"
+
+
+@dataclass(frozen=True, repr=False)
+class MissingRecord(Result):
+    """The one record that was not known.
+
+    Attributes:
+        record: `{field: value}`.
+        slope: `(K,)`, the loss's slope at the record: what the gradient consists of besides the record.
+        amplification: error of x per unit of error in the gradient, `sqrt(1 + |x|^2) / |s|`.
+        error: bound on the error of x: `amplification` times the gradient norm left by training.
+        disagreement: relative distance between the slope found and the one that the record implies; zero for an exactly
+            stationary parameter, None where it cannot be checked (squared loss with one output).
+        warnings: one line each.
+    """
+
+    record: dict[str, Any]
+    slope: np.ndarray
+    amplification: float
+    error: float
+    disagreement: float | None
+    release: str
+    model: str
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        return self._document(**{k: v for k, v in vars(self).items() if k != "warnings"})
+
+    def to_dataframe(self) -> Any:
+        """One row: the record's fields."""
+        import pandas as pd
+
+        row = {}
+        for name, value in self.record.items():
+            value = np.asarray(value)
+            for index in np.ndindex(value.shape):
+                row[entry(name, index)] = value[index]
+        return pd.DataFrame([row])
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: the missing record, error at most {self.error:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Inversion:
+    """Inverted embeddings.
+
+    Attributes:
+        x: `(N, p)` records.
+        misfit: `(N,)` of them, 0 for an embedding that points exactly the same way, 1 for an unrelated one.
+        start: `(N,)` which start each came from: 0 the nearest public record, and so on; the last is the mean of them.
+        misfits: `(N, starts)` of all starts.
+    """
+
+    x: np.ndarray
+    misfit: np.ndarray
+    start: np.ndarray
+    misfits: np.ndarray

@@ -1,0 +1,101 @@
+"""The result of `diagnose`: what a release determines about its data."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.results.base import Result
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One function of a record and how much of it the release determines.
+
+    Attributes:
+        name: a monomial of the standardised fields ("1", "x", "x^2*y"), a unit, or the user's function.
+        order: degree of the monomial; 0 for others.
+        visibility: share determined in the limit of infinitely many draws.
+        seen: share that these draws resolve above their noise; equal to `visibility` where the rank is finite.
+        se: standard error of the feature's average over the records, from these draws (None if not seen).
+        floor: Cramer-Rao floor of `se`.
+        residual: root mean square of the unseen part, in units of the feature.
+        verdict: "determined", "partly" or "undetermined".
+    """
+
+    name: str
+    order: int
+    visibility: float
+    seen: float
+    se: float | None
+    floor: float | None
+    residual: float
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Eigenfunction:
+    """A leading eigenfunction of the kernel: its eigenvalue, noise, and the features it loads on."""
+
+    eigenvalue: float
+    noise: float
+    loads: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Result):
+    """What a release determines about its data.
+
+    Attributes:
+        rank: number of features above rounding.
+        gap: True when the spectrum ends in a gap (finite rank).
+        resolved: how many of them stand above the noise of these draws.
+        index: effective dimension at the noise level, `sum_k lambda_k / (lambda_k + noise_k)`: a scale-free
+            number for how discerning the release is.
+        spectrum: `(r,)` eigenvalues of the kernel operator on generic records, largest scaled to one.
+        noise: `(r,)` noise of the target in the same units.
+        features: monomials up to the asked order, units, and the user's functions.
+        eigenfunctions: the leading ones, described by the fields.
+    """
+
+    release: str
+    model: str
+    draws: int
+    rank: int
+    gap: bool
+    resolved: int
+    index: float
+    spectrum: np.ndarray
+    noise: np.ndarray
+    features: tuple[Feature, ...]
+    eigenfunctions: tuple[Eigenfunction, ...]
+    warnings: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+    def __getitem__(self, name: str) -> Feature:
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only; undetermined numbers are None."""
+        return self._document(**{k: v for k, v in asdict(self).items() if k != "warnings"})
+
+    def to_dataframe(self) -> Any:
+        """One row per feature."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(f) for f in self.features]).set_index("name")
+
+    def plot_spectrum(self, ax: Any = None) -> Any:
+        """Eigenvalues beside their noise; see `bayesrecon.plots.plot_diagnosis_spectrum`."""
+        return self._drawn("plot_diagnosis_spectrum", ax=ax)
+
+    def plot_visibility(self, ax: Any = None) -> Any:
+        """Visibility of the features; see `bayesrecon.plots.plot_visibility`."""
+        return self._drawn("plot_visibility", ax=ax)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: rank {self.rank}, {self.resolved} resolved by {self.draws} draws"

@@ -1,0 +1,74 @@
+"""The result of gradient-norm matching."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.results.base import Result
+from bayesrecon.types import PseudoData
+
+_LEFT_OUT = ("pseudo", "error", "warnings")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Matched(Result):
+    """Records and multipliers whose gradients cancel the regulariser's.
+
+    Attributes:
+        pseudo: multipliers `(M,)` and records.
+        residual: norm of what is left of the gradient, relative to the regulariser's.
+        least: certified: every measure of at most `mass` records on `domain` leaves at least this much. Zero when
+            nothing can be excluded; above zero the parameter is not stationary.
+        strength: c, the regulariser's strength relative to the model's; 1 when it is known.
+        residuals: of all restarts, smallest first; the best was chosen by it alone.
+        equations, unknowns: independent equations at the solution, and numbers they were solved for.
+        determined: `(M,)`, whether a record is fixed by the equations once the others are only near, too.
+        error: `{field: (M, *shape)}`, change of the field that a gradient of the residual's size makes, and "weight".
+        multipliers: "free" or "one".
+    """
+
+    pseudo: PseudoData
+    residual: float
+    least: float
+    mass: float
+    domain: dict[str, Any]
+    strength: float
+    residuals: tuple[float, ...]
+    equations: int
+    unknowns: int
+    determined: np.ndarray
+    error: dict[str, np.ndarray]
+    multipliers: str
+    release: str
+    model: str
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Sum of the multipliers: N, where the visibility of n in `recover` says that it is determined."""
+        return float(np.sum(self.pseudo.weights))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, without the records."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
+        return self._document(n=len(self.pseudo.weights), total=self.total, **given)
+
+    def to_dataframe(self) -> Any:
+        """One row per record: its multiplier, whether it is determined, and its fields."""
+        return self.pseudo.to_dataframe(determined=self.determined)
+
+    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
+        """Records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
+        return self._drawn("plot_matched", ax=ax, shape=shape)
+
+    @property
+    def headline(self) -> str:
+        return (
+            f"{self.release}: {len(self.pseudo.weights)} records, residual {self.residual:.2g} of the regulariser's "
+            f"gradient, {int(self.determined.sum())} records determined"
+        )
+
+    def _excerpt(self) -> Any:
+        return self.to_dataframe().sort_values("weight", ascending=False)

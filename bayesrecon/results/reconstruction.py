@@ -1,0 +1,124 @@
+"""The result of `reconstruct`: weighted records, how they were found, and how good they are."""
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.files import write_whole
+from bayesrecon.results.base import Result
+from bayesrecon.types import PseudoData, Records
+
+_LEFT_OUT = ("pseudo", "trace", "columns", "warnings")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconstruction(Result):
+    """Weighted pseudo-data whose score matches the release's.
+
+    Attributes:
+        pseudo: weights `(M,)` and records.
+        trace, columns: rows of iteration, seconds, objective, gap, n, and the fields' weighted means and variances.
+        objective_value: the divergence reached, up to a constant; `bound` is its smallest value over all signed
+            measures.
+        gap: the divergence exceeds its optimum by at most this, see `certificate`.
+        relative_gap: `gap / |bound|`, None where the bound is zero.
+        gap_in_noise: the gap in units of `rank / (2 T_eff)`, what the draws can resolve; None at temperature 0.
+        certificate: what the gap is measured against: "signed measures" (kernel of finite rank), "measures of bounded
+            mass" on `domain` (conditional-gradient duality gap; total weight at most `mass`), or "one record a row".
+        rank: number of features the divergence is made of.
+        weights: how they were constrained.
+        stopped: why the descent ended.
+    """
+
+    pseudo: PseudoData
+    trace: tuple[tuple[float, ...], ...]
+    columns: tuple[str, ...]
+    release: str
+    model: str
+    draws: int
+    n: int
+    objective: str
+    method: str
+    metric: str
+    coordinates: str
+    objective_value: float
+    bound: float
+    gap: float
+    relative_gap: float | None
+    gap_in_noise: float | None
+    certificate: str
+    domain: dict[str, Any]
+    mass: float | None
+    rank: int
+    weights: str
+    stopped: str
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def statistics(self) -> dict[str, float]:
+        """Sum of the weights, and weighted means and variances of the fields that were reconstructed."""
+        names = [c[5:-1] for c in self.columns if c.startswith("mean(")]
+        bases = list(dict.fromkeys(n.split("[")[0] for n in names))
+        total, mean, variance = moments_of(np.asarray(self.pseudo.weights), self.pseudo.records, bases)
+        found = {"n": total}
+        found |= {f"mean({n})": float(v) for n, v in zip(names, mean, strict=True)}
+        return found | {f"var({n})": float(v) for n, v in zip(names, variance, strict=True)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, without records and trace."""
+        meta = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _LEFT_OUT}
+        return self._document(**meta, statistics=self.statistics())
+
+    def to_dataframe(self) -> Any:
+        """One row per pseudo-record: its weight and its fields."""
+        return self.pseudo.to_dataframe()
+
+    def trace_dataframe(self) -> Any:
+        """The trace as a table."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.trace), columns=list(self.columns)).astype({"iteration": int})
+
+    def to_dataset(self) -> Any:
+        """An `xarray.Dataset` of records, weights and trace, with the settings as attributes."""
+        import xarray as xr
+
+        data: dict[str, Any] = {"weight": ("record", np.asarray(self.pseudo.weights))}
+        for name, values in self.pseudo.records.items():
+            values = np.asarray(values)
+            data[f"record_{name}"] = (("record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1))), values)
+        data["trace"] = (("step", "column"), np.array(self.trace).reshape(-1, len(self.columns)))
+        attributes = {f"bayesrecon_{k}": json.dumps(v) for k, v in self.to_dict().items()}
+        return xr.Dataset(data, {"column": list(self.columns)}, attributes)
+
+    def save(self, path: str | Path) -> Path:
+        """Write records, trace and settings to a netCDF file."""
+        path = Path(path)
+        write_whole(path, lambda temporary: self.to_dataset().to_netcdf(temporary, engine="h5netcdf"))
+        return path
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Traces, records against weights, and the gap; see `bayesrecon.plots.plot_reconstruction`."""
+        return self._drawn("plot_reconstruction", path=path)
+
+    @property
+    def headline(self) -> str:
+        gap = "" if self.relative_gap is None else f", relative gap {self.relative_gap:.2g}"
+        return f"{self.release}: {self.n} weighted records, {self.method}, {self.objective}{gap}"
+
+    def _excerpt(self) -> Any:
+        return self.to_dataframe().sort_values("weight", ascending=False)
+
+
+def moments_of(weights: np.ndarray, records: Records, names: list[str]) -> tuple[float, np.ndarray, np.ndarray]:
+    """Sum of the weights, and weighted means and population variances of the fields' entries."""
+    total = float(weights.sum())
+    flat = [np.asarray(records[n], float).reshape(len(weights), -1) for n in names]
+    values = np.concatenate(flat, axis=1) if flat else np.zeros((len(weights), 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = weights @ values / total
+        variance = weights @ (values - mean) ** 2 / total
+    return total, mean, variance

@@ -1,0 +1,151 @@
+"""The result for individual records: one line a record, with errors, probabilities and the naive guess."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.files import write_whole
+from bayesrecon.results.base import Result
+from bayesrecon.types import Records
+
+_META = ("release", "model", "draws", "effective_draws", "unknowns", "touched", "left_out", "seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One recovered field, an array over the records each.
+
+    Attributes:
+        estimate, se: unbiased estimate with its standard error; NaN where the draws do not determine the record.
+        floor: Cramer-Rao floor of the standard error for as many independent draws of a posterior close to normal.
+        lower, upper: 95 % interval, cut to the field's domain.
+        visibility: share of the record that draws without end determine.
+        verdict: what that makes of it; `undetermined` also where the error is wider than the domain or than the model's
+            own spread of such a record.
+        value, probability: most probable legal value and its probability; None for continuous fields.
+        prior: probability of that value from the model alone, at the draws.
+        naive, naive_sd: what the posterior mean suggests for the row, and the model's own spread around it; None where
+            the model suggests nothing.
+    """
+
+    estimate: np.ndarray
+    se: np.ndarray
+    floor: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    visibility: np.ndarray
+    verdict: np.ndarray
+    value: np.ndarray | None = None
+    probability: np.ndarray | None = None
+    prior: np.ndarray | None = None
+    naive: np.ndarray | None = None
+    naive_sd: np.ndarray | None = None
+
+    @property
+    def best(self) -> np.ndarray:
+        """The most probable value where there is one, else the estimate."""
+        return self.estimate if self.value is None else self.value
+
+    def bits(self) -> np.ndarray:
+        """What the release adds to the model's own guess, in bits: `log2 p(value | release) / p(value | model)`. Of a
+        continuous field p are normal densities at the estimate; where the model makes no guess, `log2` of the spread
+        of all estimates over the record's standard error."""
+        if self.probability is not None and self.prior is not None:
+            return np.log2(np.maximum(self.probability, 1e-300) / np.clip(self.prior, 1e-300, 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.naive is not None and self.naive_sd is not None:
+                wide = np.hypot(self.naive_sd, self.se)
+                gained = np.log2(wide / self.se) + ((self.estimate - self.naive) / wide) ** 2 / np.log(4)
+            else:
+                spread = np.nanstd(self.estimate) if np.isfinite(self.estimate).any() else 0.0
+                gained = np.log2(spread / self.se)
+        return np.where(np.isfinite(gained), np.maximum(gained, 0.0), 0.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordTable(Result):
+    """Recovered records; `table["y"]` is a `Column`.
+
+    Attributes:
+        known: `{field: (N, *shape)}` the known design, row by row.
+        unit: the fields that name a record.
+        columns: `{field: Column}` of what was sought.
+        effective_draws: typical effective sample size of a record's estimate.
+        unknowns: number of unknowns solved for.
+        touched: parameters that a record touches; `left_out` shared ones were conditioned on.
+    """
+
+    known: Records
+    unit: tuple[str, ...]
+    columns: dict[str, Column]
+    release: str
+    model: str
+    draws: int
+    effective_draws: float
+    unknowns: int
+    touched: int
+    left_out: int
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(next(iter(self.known.values())))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __getitem__(self, field: str) -> Column:
+        if field not in self.columns:
+            raise KeyError(f"no recovered field {field!r}{near(field, self.columns)}")
+        return self.columns[field]
+
+    def to_dataframe(self) -> Any:
+        """One line per record and recovered field."""
+        import pandas as pd
+
+        design = {k: v for k, v in self.known.items() if np.ndim(v) == 1}
+        frames = []
+        for name, column in self.columns.items():
+            values = {k: getattr(column, k) for k in Column.__dataclass_fields__ if k != "prior"}
+            frame = {**design, "field": name, **{k: v for k, v in values.items() if v is not None}}
+            frames.append(pd.DataFrame({**frame, "bits": column.bits()}))
+        return pd.concat(frames, ignore_index=True)
+
+    def exposure(self, by: str | None = None) -> Any:
+        """The most exposed units first: bits that the release adds over the naive guess, per unit.
+
+        Args:
+            by: a known field to sum over, such as "person"; by default every record is a unit of its own.
+        """
+        table = self.to_dataframe()
+        fields = list(self.unit) if by is None else [by]
+        for name in fields:
+            if name not in table.columns:
+                raise BayesreconError(f"by={name!r} is not a known field ({', '.join(self.known)})")
+        found = table.groupby(fields, sort=False).agg(records=("bits", "size"), bits=("bits", "sum"))
+        if "probability" in table.columns:
+            found["least_probability"] = table.groupby(fields, sort=False)["probability"].min()
+        return found.sort_values("bits", ascending=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only; what is not determined is None."""
+        meta = {k: getattr(self, k) for k in _META}
+        return self._document(**meta, unit=self.unit, records=self.to_dataframe().to_dict(orient="records"))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the table as CSV."""
+        path = Path(path)
+        write_whole(path, lambda temporary: self.to_dataframe().to_csv(temporary, index=False))
+        return path
+
+    def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> Any:
+        """Recovered records with their errors; see `bayesrecon.plots.plot_records`."""
+        return self._drawn("plot_records", truth=truth, path=path)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: {len(self)} records, {', '.join(self.columns)} recovered"

@@ -1,0 +1,216 @@
+"""The result of `recover`: a table with errors, and its ways out (dict, DataFrame, netCDF, HTML, plots)."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon._version import __version__
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.files import write_whole
+from bayesrecon.results.base import Result
+from bayesrecon.types import PseudoData
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recovered statistic.
+
+    Attributes:
+        estimate, se: recovered value and its standard error; None when undetermined (se also at temperature 0).
+        lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
+            alone at temperature 0, where nothing was sampled.
+        floor: Cramer-Rao floor of the standard error for this many independent draws.
+        visibility: share of the statistic that the release determines, in [0, 1]; without a gap in the spectrum, that
+            stands out of the noise of these draws.
+        verdict: "determined", "partly" (the unseen rest may bias it) or "undetermined".
+        ess: effective number of draws behind it.
+    """
+
+    name: str
+    estimate: float | None = None
+    se: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    floor: float | None = None
+    visibility: float = 0.0
+    verdict: str = "undetermined"
+    ess: float | None = None
+
+
+_COLUMNS = [f.name for f in fields(Row)]
+_NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
+_OF_A_UNIT = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
+_META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recovery(Result):
+    """Recovered statistics of the private data; index it by name: `result["n"].estimate`.
+
+    Attributes:
+        rows: one `Row` per statistic.
+        rank: number of features of the data the release determines.
+        gap: True when the kernel's spectrum ends in a clear gap, so that all features were kept; False when it
+            decays and the solve was regularised at the noise level.
+        spectrum: `(M,)` eigenvalues of the score kernel on generic records, largest scaled to one.
+        pseudo: the weighted records whose score matches the release's.
+        warnings: one line each; empty when draws and model agree.
+    """
+
+    rows: tuple[Row, ...]
+    release: str
+    model: str
+    draws: int
+    metric: str
+    coordinates: str
+    temperature: float
+    rank: int
+    gap: bool
+    spectrum: np.ndarray
+    pseudo: PseudoData
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Row:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"no statistic {name!r}{near(name, (r.name for r in self.rows))}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only; undetermined numbers are None."""
+        meta = {name: getattr(self, name) for name in _META}
+        return self._document(**meta, statistics=[asdict(row) for row in self.rows])
+
+    def to_dataframe(self) -> Any:
+        """One row per statistic, indexed by name."""
+        import pandas as pd
+
+        frame = pd.DataFrame([asdict(row) for row in self.rows], columns=_COLUMNS).set_index("name")
+        numbers = [c for c in _NUMBERS if c in frame]
+        return frame.astype(dict.fromkeys(numbers, float))
+
+    def units(self) -> Any:
+        """One line per unit or group of `recover(..., unit=...)`: its statistics with their errors (`_se`), and the
+        whole number of its records with the probability that the rounding is right. Where only part of a group is seen,
+        the column says which (`n[floor=1]`).
+
+        Raises `BayesreconError` when the recovery had no unit.
+        """
+        import pandas as pd
+        from scipy.special import ndtr
+
+        lines: dict[float, dict[str, Any]] = {}
+        name = ""
+        for row in self.rows:
+            found = _OF_A_UNIT.match(row.name)
+            if found:
+                statistic, name, level = found.groups()
+                level, _, part = level.partition(",")
+                count = statistic == "n"
+                statistic += f"[{part}]" if part else ""
+                line = lines.setdefault(float(level), {})
+                line[statistic], line[f"{statistic}_se"] = row.estimate, row.se
+                if count and row.estimate is not None:
+                    whole, se = max(0.0, float(np.round(row.estimate))), row.se or 1e-300
+                    low, high = (whole - 0.5 - row.estimate) / se, (whole + 0.5 - row.estimate) / se
+                    line[f"{statistic}_rounded"] = whole
+                    line[f"{statistic}_probability"] = float(ndtr(high) - ndtr(low))
+        if not lines:
+            raise BayesreconError('there are no units in this result; recover with unit="field"')
+        return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)
+
+    def to_dataset(self) -> Any:
+        """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""
+        import xarray as xr
+
+        data: dict[str, Any] = {
+            name: ("statistic", np.array([_nan(getattr(r, name)) for r in self.rows])) for name in _NUMBERS
+        }
+        data["verdict"] = ("statistic", np.array([r.verdict for r in self.rows], dtype=object))
+        data["spectrum"] = ("eigenvalue", np.asarray(self.spectrum))
+        data["weight"] = ("pseudo_record", np.asarray(self.pseudo.weights))
+        for name, values in self.pseudo.records.items():
+            values = np.asarray(values)
+            dims = ("pseudo_record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1)))
+            data[f"record_{name}"] = (dims, values)
+        # Prefixed: xarray takes plain names such as "coordinates" for its own.
+        attributes = {f"bayesrecon_{name}": getattr(self, name) for name in _META}
+        attributes |= {"bayesrecon_gap": int(self.gap), "bayesrecon_warnings": json.dumps(self.warnings)}
+        names = np.array([r.name for r in self.rows], dtype=object)
+        return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result to a netCDF file; `bayesrecon.load_result` reads it back."""
+        path = Path(path)
+        write_whole(path, lambda temporary: self.to_dataset().to_netcdf(temporary, engine="h5netcdf"))
+        return path
+
+    def plot(self, truth: dict[str, float] | None = None, ax: Any = None) -> Any:
+        """Recovered statistics with their intervals; see `bayesrecon.plots.plot_recovery`."""
+        return self._drawn("plot_recovery", truth=truth, ax=ax)
+
+    def plot_spectrum(self, ax: Any = None) -> Any:
+        """Spectrum of the score kernel; see `bayesrecon.plots.plot_spectrum`."""
+        return self._drawn("plot_spectrum", ax=ax)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: rank {self.rank}, {self.draws} draws"
+
+
+def load_result(path: str | Path) -> Recovery:
+    """Read a result written by `Recovery.save`.
+
+    Raises `BayesreconError` when the file is not such a result.
+    """
+    import h5py
+    import xarray as xr
+
+    try:
+        h5py.File(path, "r").close()  # a damaged file is noticed here without a trace on stderr
+        with xr.open_dataset(path, engine="h5netcdf") as handle:
+            data = handle.load()
+        rows = tuple(
+            Row(
+                str(name),
+                **{c: _none(data[c].values[i]) for c in _NUMBERS},
+                verdict=str(data["verdict"].values[i]),
+            )
+            for i, name in enumerate(data["statistic"].values)
+        )
+        prefix = "record_"
+        records = {str(k)[len(prefix) :]: v.values for k, v in data.items() if str(k).startswith(prefix)}
+        meta: dict[str, Any] = {name: data.attrs[f"bayesrecon_{name}"] for name in _META}
+        meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
+        warnings = tuple(str(w) for w in json.loads(data.attrs["bayesrecon_warnings"]))
+        return Recovery(
+            rows=rows,
+            spectrum=data["spectrum"].values,
+            pseudo=PseudoData(data["weight"].values, records),
+            warnings=warnings,
+            **{**meta, "gap": bool(meta["gap"])},
+        )
+    except FileNotFoundError:
+        raise BayesreconError(f"no such file: {path}") from None
+    except (KeyError, IndexError, ValueError, OSError, RuntimeError, TypeError, AttributeError) as error:
+        raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _none(value: Any) -> Any:
+    return None if not np.isfinite(value) else float(value)

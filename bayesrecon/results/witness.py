@@ -1,0 +1,49 @@
+"""The result of `witness`: a density of the private records over one or two fields."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.results.base import Result
+
+
+@dataclass(frozen=True, repr=False)
+class Witness(Result):
+    """The witness on a grid.
+
+    Attributes:
+        fields: the one or two fields varied.
+        grids: their values, `(G,)` each.
+        values, se: density of the private records and its standard error, `(G,)` or `(G, G)`, first field first
+            (shares of the records for a field with finitely many values); `se` is zero for a trained parameter.
+        visibility: `(G,)` or `(G, G)`, share of each bump that the release determines.
+    """
+
+    release: str
+    fields: tuple[str, ...]
+    grids: tuple[np.ndarray, ...]
+    values: np.ndarray
+    se: np.ndarray
+    visibility: np.ndarray
+
+    def to_dataframe(self) -> Any:
+        """One row per grid point."""
+        import pandas as pd
+
+        mesh = np.meshgrid(*self.grids, indexing="ij")
+        columns = {name: m.ravel() for name, m in zip(self.fields, mesh, strict=True)}
+        found = {"density": self.values.ravel(), "se": self.se.ravel(), "visibility": self.visibility.ravel()}
+        return pd.DataFrame({**columns, **found})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        return self._document(**vars(self))
+
+    @property
+    def headline(self) -> str:
+        return f"{self.release}: density of the private records over {' and '.join(self.fields)}"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.plot_witness`."""
+        return self._drawn("plot_witness", ax=ax)

@@ -1,0 +1,121 @@
+"""The order of the packages, and a reader of imports that finds whatever breaks it."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import networkx
+
+RANKS = (
+    ("bayesrecon",),
+    ("results", "kernels", "models"),
+    ("plots", "posteriors", "estimation"),
+    ("disclosure", "attacks", "evaluate"),
+    ("auditing", "games"),
+    ("cli",),
+)
+"""Packages, the lowest first: one imports only those of lower rank. `bayesrecon` are the modules of the root."""
+
+CORE = {"bayesrecon", "results", "kernels", "plots", "estimation", "disclosure", "attacks"}
+"""Packages whose import loads nothing heavy."""
+
+ON_ENGINES = {"games", "cli"}
+"""Packages that may import what runs work in other processes."""
+
+VOCABULARY = {
+    "_version",
+    "diagnostics",
+    "discovery",
+    "domains",
+    "errors",
+    "files",
+    "knowledge",
+    "precision",
+    "types",
+}
+"""The modules of the root."""
+
+FACADE = {"bayesrecon", "bayesrecon.__main__"}
+"""Names everything, and is imported by nothing inside."""
+
+DOOR = ("bayesrecon.results.base", "bayesrecon.plots")
+"""The one way up: a result looks its drawing up when somebody asks for it."""
+
+_RANK = {name: rank for rank, names in enumerate(RANKS) for name in names}
+
+
+def module_name(path: Path, root: Path) -> str:
+    """The name that a file is imported by; `models` and `posteriors` are packages of bayesrecon."""
+    parts = list(path.relative_to(root).with_suffix("").parts)
+    parts = parts if parts[0] == "bayesrecon" else ["bayesrecon", *parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def package_of(module: str) -> str:
+    """The ranked package of a module."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in _RANK else "bayesrecon"
+
+
+def imports_of(name: str, code: str, modules: Iterable[str]) -> Iterator[str]:
+    """Every module that is imported anywhere: lazily, for type checkers only, or by its name in a string."""
+    known, tree = set(modules), ast.parse(code)
+    documents = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (_nearest(alias.name, known) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (_nearest(f"{node.module}.{alias.name}", known) for alias in node.names)
+        elif isinstance(node, ast.Constant) and node not in documents and node.value in known - _above(name):
+            yield node.value
+
+
+def _above(name: str) -> set[str]:
+    """The packages that a module lies in: `discover` is given the name of its own."""
+    parts = name.split(".")
+    return {".".join(parts[:i]) for i in range(1, len(parts))}
+
+
+def _nearest(name: str, known: set[str]) -> str:
+    """The module that a dotted name lies in."""
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def graph_of(sources: dict[str, str]) -> dict[str, set[str]]:
+    """`{module: modules it imports}` from `{module: code}`, without the facade, itself and the door."""
+    inside = {name: code for name, code in sources.items() if name not in FACADE}
+    found = {name: set(imports_of(name, code, sources)) & (set(inside) - {name}) for name, code in inside.items()}
+    found.get(DOOR[0], set()).discard(DOOR[1])
+    return found
+
+
+def misplaced(graph: dict[str, set[str]]) -> list[str]:
+    """Imports of packages of the same or a higher rank."""
+    return sorted(
+        f"{one} -> {other}"
+        for one, others in graph.items()
+        for other in others
+        if package_of(one) != package_of(other) and _RANK[package_of(other)] >= _RANK[package_of(one)]
+    )
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or through others."""
+    return [sorted(group) for group in networkx.strongly_connected_components(_arrows(graph)) if len(group) > 1]
+
+
+def levels(graph: dict[str, set[str]]) -> int:
+    """Modules in the longest chain of imports of a graph without circles."""
+    return networkx.dag_longest_path_length(_arrows(graph)) + 1
+
+
+def _arrows(graph: dict[str, set[str]]) -> networkx.DiGraph:
+    return networkx.DiGraph(graph)

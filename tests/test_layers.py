@@ -1,0 +1,95 @@
+"""Who may import whom: packages in one order, no circle, attacks and truth apart."""
+
+from pathlib import Path
+
+import layers
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = [p for folder in ("bayesrecon", "models", "posteriors") for p in (ROOT / folder).rglob("*.py")]
+SOURCES = {layers.module_name(p, ROOT): p.read_text(encoding="utf-8") for p in FILES}
+GRAPH = layers.graph_of(SOURCES)
+
+
+def test_everything_is_looked_at():
+    assert len(GRAPH) == len(SOURCES) - len(layers.FACADE)
+    assert sum(map(len, GRAPH.values())) > 500
+    assert {layers.package_of(name) for name in GRAPH} <= {name for names in layers.RANKS for name in names}
+
+
+def test_the_root_is_the_vocabulary():
+    root = {name.split(".")[1] for name in GRAPH if layers.package_of(name) == "bayesrecon"}
+    assert root == layers.VOCABULARY
+
+
+def test_imports_point_down():
+    assert layers.misplaced(GRAPH) == []
+
+
+def test_there_is_no_circle():
+    assert layers.circles(GRAPH) == []
+
+
+def test_the_picture_has_few_levels():
+    assert layers.levels(GRAPH) <= MOST_LEVELS
+
+
+def test_the_facade_is_imported_by_nobody():
+    """`import bayesrecon` inside the package would make it one circle."""
+    allowed = {"bayesrecon.cli.main", "bayesrecon.cli.fit"}  # its version
+    users = {name for name, code in SOURCES.items() if "bayesrecon" in set(layers.imports_of(name, code, SOURCES))}
+    assert users - layers.FACADE <= allowed
+
+
+MOST_LEVELS = 15
+
+PLANTED = {
+    "upwards": ("bayesrecon.kernels.dense", "from bayesrecon.estimation.solve import Fit"),
+    "upwards, inside a function": ("bayesrecon.results.audit", "def f():\n    import bayesrecon.plots.report"),
+    "upwards, for type checkers": (
+        "bayesrecon.plots.bounds",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from bayesrecon.disclosure import bounds",
+    ),
+    "upwards, by a string": (
+        "bayesrecon.kernels.score",
+        'import importlib\nimportlib.import_module("bayesrecon.plots")',
+    ),
+    "the vocabulary looks up": ("bayesrecon.types", "from bayesrecon.models.registry import load"),
+    "same rank": ("bayesrecon.kernels.score", "from bayesrecon.results.base import plain"),
+    "same rank, a folder deeper": (
+        "bayesrecon.attacks.records.rows",
+        "from bayesrecon.disclosure.diagnosis import diagnose",
+    ),
+    "attacks see the truth": ("bayesrecon.attacks.recovery", "from bayesrecon.evaluate import score_records"),
+    "the truth sees attacks": ("bayesrecon.evaluate.truth", "from bayesrecon.attacks.recovery import recover"),
+    "the second door": ("bayesrecon.results.matched", 'NAME = "bayesrecon.plots"'),
+    "the command line is used": ("bayesrecon.auditing.run", "from bayesrecon.cli.console import say"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_import_is_found(name):
+    module, line = PLANTED[name]
+    found = layers.misplaced(layers.graph_of({**SOURCES, module: f"{SOURCES[module]}\n{line}\n"}))
+    assert len(found) == 1
+    assert found[0].startswith(f"{module} -> ")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("bayesrecon.kernels.score", "bayesrecon.kernels.joint"),
+        ("bayesrecon.models.linear", "bayesrecon.models.glm"),
+        ("bayesrecon.plots.frame", "bayesrecon.plots"),
+    ],
+)
+def test_a_planted_circle_is_found(one, other):
+    planted = layers.graph_of({**SOURCES, one: f"{SOURCES[one]}\ndef f():\n    import {other}\n"})
+    assert layers.misplaced(planted) == []
+    (circle,) = layers.circles(planted)
+    assert {one, other} <= set(circle)
+
+
+def test_docstrings_are_no_imports():
+    assert not set(layers.imports_of("bayesrecon.types", '"""See `bayesrecon.plots`."""', SOURCES)) - {""}
+    assert set(layers.imports_of("bayesrecon.types", '"""bayesrecon.plots"""', SOURCES)) == set()
