@@ -1,4 +1,4 @@
-"""Convergence diagnostics for many series at once: effective sample size and split R-hat; calibration.
+"""Series of draws: thinning, effective sample size and split R-hat of many at once; calibration.
 
 A NumPy core for hundreds of influence series; importing a full diagnostics package costs seconds.
 """
@@ -7,6 +7,15 @@ import numpy as np
 
 Z95 = 1.959964
 """Standard errors on either side in a 95 % interval."""
+
+
+def evenly(size: int, count: int) -> np.ndarray:
+    """Positions of `count` of `size` things at even distances, first and last among them; all where there are fewer.
+
+    >>> evenly(10, 4).tolist()
+    [0, 3, 6, 9]
+    """
+    return np.linspace(0, size - 1, min(size, count)).astype(int)
 
 
 def by_chain(series: np.ndarray, chain: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from rich.table import Table
 import bayesrecon
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import find_basis
-from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
@@ -63,7 +63,7 @@ def timed(work):
 def accumulation(release):
     """Seconds of the Gram accumulation and of plain NumPy products with the same flops, taken in turn."""
     with x64():
-        embedding = Embedding(release, metric_factor(release, None))
+        embedding = AdaptiveEmbedding(release, metric_factor(release, None))
         reference = Reference(
             release.model.fields,
             centre={"x": np.zeros(COVARIATES), "y": 0.0},

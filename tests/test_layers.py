@@ -78,7 +78,7 @@ def test_a_planted_import_is_found(name):
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("bayesrecon.kernels.score", "bayesrecon.kernels.joint"),
+        ("bayesrecon.kernels.score", "bayesrecon.kernels.dense"),
         ("bayesrecon.models.linear", "bayesrecon.models.glm"),
         ("bayesrecon.plots.frame", "bayesrecon.plots"),
     ],

@@ -14,7 +14,7 @@ from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sl
 from bayesrecon.attacks.pseudodata.support import Chart, Support
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.kernels.dense import Basis
+from bayesrecon.kernels.embedding import Basis
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.posteriors.database import open_database, read_data

@@ -67,9 +67,9 @@ def loose():
 
 
 def parts(release, known):
-    attacker = check_knowledge(release.model, known=known, unit=("person", "item"))
-    unknown = {k: f for k, f in attacker.fields.items() if k not in attacker.known}
-    rows = make_rows(release, attacker.known, unknown, np.random.default_rng(0))
+    knowledge = check_knowledge(release.model, known=known, unit=("person", "item"))
+    unknown = {k: f for k, f in knowledge.fields.items() if k not in knowledge.known}
+    rows = make_rows(release, knowledge.known, unknown, np.random.default_rng(0))
     metric = metric_factor(release, None)
     return rows, metric, make_slots(release.model, np.asarray(release.theta), metric, rows.pairs())
 
@@ -122,8 +122,8 @@ def test_shared_coordinates_are_conditioned_on():
     known = {"group": np.tile([1, 2, 3], 3)}
     release = Release(rng.normal(size=(50, 4)), np.full(50, 0.02), np.zeros(50, int), None, model)
     with x64():
-        attacker = check_knowledge(model, known=known)
-        unknown = {"y": attacker.fields["y"]}
+        knowledge = check_knowledge(model, known=known)
+        unknown = {"y": knowledge.fields["y"]}
         for repeat, left_out in ((1, 1), (0, 0)):
             few = {"group": known["group"] if repeat else np.array([1, 2, 3])}
             rows = make_rows(release, few, unknown, rng)
@@ -250,9 +250,9 @@ def test_features_that_differ_at_few_draws_are_kept():
     model = from_numpyro(program, {"unit": (), "y": ()}, domain=domain)
     theta = np.random.default_rng(0).normal(size=(2000, 4))
     release = Release(theta, np.full(2000, 1 / 2000), np.zeros(2000, int), None, model)
-    attacker = check_knowledge(model, known={"unit": np.arange(1, 5)}, unit="unit")
+    knowledge = check_knowledge(model, known={"unit": np.arange(1, 5)}, unit="unit")
     with x64():
-        rows = make_rows(release, attacker.known, {"y": attacker.fields["y"]}, np.random.default_rng(0))
+        rows = make_rows(release, knowledge.known, {"y": knowledge.fields["y"]}, np.random.default_rng(0))
     assert rows.distinct.all()
 
 

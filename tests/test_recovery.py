@@ -26,7 +26,8 @@ from bayesrecon.estimation import locate
 from bayesrecon.estimation.solve import _jackknifed, fit
 from bayesrecon.estimation.statistics import Component, moments
 from bayesrecon.evaluate import true_statistics
-from bayesrecon.kernels.dense import Basis, Embedding, Moments, Part
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.embedding import Basis, Moments, Stretch
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
@@ -62,7 +63,7 @@ def test_the_embedding_of_the_data_is_the_target(regression):
         rng = np.random.default_rng(1)
         probes = {"x": rng.normal(3, 2, (40, 1)), "y": rng.normal(2, 2, 40)}
         basis = Basis(probes, np.eye(40))
-        embedding = Embedding(release, metric)
+        embedding = AdaptiveEmbedding(release, metric)
         target = embedding.moments(basis).target
         both = {k: np.concatenate([probes[k], data[k]]) for k in data}
         whole = embedding.moments(Basis(both, np.eye(100))).gram
@@ -79,7 +80,7 @@ def test_splitting_a_record_changes_nothing(regression):
     _, release = regression
     pseudo = bayesrecon.recover(release).pseudo
     with x64():
-        embedding = Embedding(release, metric_factor(release, None))
+        embedding = AdaptiveEmbedding(release, metric_factor(release, None))
         weights = np.asarray(pseudo.weights)
         once = Basis(pseudo.records, np.eye(len(weights)))
         twice = Basis({k: np.concatenate([v, v]) for k, v in pseudo.records.items()}, np.eye(2 * len(weights)))
@@ -481,9 +482,9 @@ def test_the_jackknife_takes_out_the_bias_of_a_solution():
     t = 2 * g + 3 * (g - 1) + 0.1 * rng.normal(size=g.shape)
     plain, found = [], []
     for gram, target in zip(g.mean(axis=2) / 20, t.mean(axis=2) / 20, strict=True):
-        parts = [Part(1 / 20, np.array([[x]]), np.array([y])) for x, y in zip(gram, target, strict=True)]
+        parts = [Stretch(1 / 20, np.array([[x]]), np.array([y])) for x, y in zip(gram, target, strict=True)]
         plain.append(np.array([target.sum() / gram.sum()]))
-        found.append(_jackknifed(Moments.of_parts(parts, np.zeros((1, 1))), plain[-1]))
+        found.append(_jackknifed(Moments.of_stretches(parts, np.zeros((1, 1))), plain[-1]))
     error = np.std(plain) / np.sqrt(len(plain))
     assert abs(np.mean(plain) - 2 + 0.019) < 3 * error < 0.019
     assert abs(np.mean(found) - 2) < 3 * error

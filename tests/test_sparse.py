@@ -8,7 +8,8 @@ from numpyro import distributions as dist
 
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import find_basis
-from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.models import from_numpyro
@@ -45,7 +46,7 @@ def both():
     given = release()
     with x64():
         args = given, metric_factor(given, None), None, fold_factors(given, None)
-        dense, sparse = Embedding(*args), SparseEmbedding(*args)
+        dense, sparse = DenseEmbedding(*args), AdaptiveEmbedding(*args)
         reference = Reference(given.model.fields).recentred({"x": 0.0, "y": 1.0}, {"x": 1.0, "y": 2.0})
         basis = find_basis(dense, reference, np.random.default_rng(1))[1]
         return dense, sparse, basis, reference.draw(np.random.default_rng(2), 70)
@@ -59,7 +60,7 @@ def test_a_record_touches_its_own_group_and_what_all_share(both):
     _, sparse, basis, _ = both
     assert sparse.folds is not None
     with x64():
-        touched = sparse._touched(basis.records)
+        touched = sparse.sparse.touched(basis.records)
     named = np.array(sparse.release.model.coordinates)[touched.index]
     group = [next(name for name in column if name.startswith("own")) for column in named.T]
     assert group == [f"own[{g + 1}]" for g in basis.records["group"]]
@@ -68,7 +69,7 @@ def test_a_record_touches_its_own_group_and_what_all_share(both):
 
 def test_scores(both, monkeypatch):
     dense, sparse, _, probes = both
-    monkeypatch.setattr("bayesrecon.kernels.sparse._LARGE", 0)
+    monkeypatch.setattr("bayesrecon.kernels.adaptive._LARGE", 0)
     with x64():
         assert same(*(e.scores(probes, np.arange(0, 600, 50)) for e in (dense, sparse)))
 
@@ -78,11 +79,11 @@ def test_scores(both, monkeypatch):
 def test_moments_and_cross(both, atoms, parts):
     dense, sparse, basis, probes = both
     with x64():
-        one, other = (e.moments(basis, atoms, parts=parts) for e in (dense, sparse))
+        one, other = (e.moments(basis, atoms, stretches=parts) for e in (dense, sparse))
         assert not np.array_equal(one.gram, other.gram)  # added up in another way
         assert all(same(getattr(one, name), getattr(other, name)) for name in ("gram", "target", "value"))
-        assert len(one.parts) == len(other.parts) == parts
-        for ours, theirs in zip(one.parts, other.parts, strict=True):
+        assert len(one.stretches) == len(other.stretches) == parts
+        for ours, theirs in zip(one.stretches, other.stretches, strict=True):
             assert ours.share == pytest.approx(theirs.share)
             assert same(ours.gram, theirs.gram)
             assert same(ours.target, theirs.target)
@@ -91,8 +92,8 @@ def test_moments_and_cross(both, atoms, parts):
         assert same(one.target, whole.target)
         if atoms is None:
             alone = dense.moments(basis, np.arange(600 - 600 // parts, 600))
-            assert one.parts[-1].share == pytest.approx(1 / parts)
-            assert same(parts * one.parts[-1].gram, alone.gram)
+            assert one.stretches[-1].share == pytest.approx(1 / parts)
+            assert same(parts * one.stretches[-1].gram, alone.gram)
         assert same(*(e.cross(basis, probes, atoms) for e in (dense, sparse)))
 
 
@@ -124,7 +125,7 @@ def test_what_hides_a_missing_parameter_is_found_by_its_slope():
     given = release(rectified=True)
     with x64():
         sparse = SparseEmbedding(given, metric_factor(given, None))
-        touched = sparse._touched({"group": np.arange(GROUPS), "x": np.zeros(GROUPS), "y": np.ones(GROUPS)})
+        touched = sparse.touched({"group": np.arange(GROUPS), "x": np.zeros(GROUPS), "y": np.ones(GROUPS)})
     named = np.array(given.model.coordinates)[touched.index]
     shown = [f"own[{g + 1}]" in column for g, column in enumerate(named.T)]
     assert np.mean(shown) == 1
@@ -140,4 +141,4 @@ def test_records_that_touch_everything_are_left_dense():
     given = from_draws({"b": rng.normal(size=(1, 200, 6))}, from_numpyro(program, {"x": (6,), "y": ()}))
     with x64():
         sparse = SparseEmbedding(in_coordinates(given, "unconstrained"), np.eye(6))
-        assert sparse._touched({"x": rng.normal(size=(9, 6)), "y": np.zeros(9)}) is None
+        assert sparse.touched({"x": rng.normal(size=(9, 6)), "y": np.zeros(9)}) is None

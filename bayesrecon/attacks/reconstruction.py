@@ -134,10 +134,10 @@ def reconstruct(
         for name, choice in choices.items():
             if choice is not None:
                 raise BayesreconError(f"{name}= has no part in recovering one record a unit; leave it or unit= out")
-        attacker = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
+        knowledge = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
         return recover_records(
             release,
-            attacker,
+            knowledge,
             metric=metric,
             coordinates=coordinates or "unconstrained",
             rng=generator(key),
@@ -165,7 +165,7 @@ def reconstruct(
         progress=progress,
     )
     random = _jax_key(problem.rng)
-    target = problem.solved.moments.target
+    target = problem.solved.target
     if objective == "sliced" and not published:
         target = sliced_target(problem.embedding, problem.solved.basis, target, slicing, random)
     features = Features(problem.embedding, problem.solved, target)
@@ -182,7 +182,9 @@ def reconstruct(
         "metric": problem.metric,
         "coordinates": name,
     }
-    shapes = {f: problem.attacker.fields[f].shape for f in problem.attacker.fields if f not in problem.attacker.known}
+    shapes = {
+        f: problem.knowledge.fields[f].shape for f in problem.knowledge.fields if f not in problem.knowledge.known
+    }
     run = Run(problem, features, support, Trace(shapes or _shapes(problem)), tolerance, progress)
     if checkpoint is not None:
         given = {"start": start, "known": known, "total": total, "bounds": bounds, "domain": domain}
@@ -256,4 +258,4 @@ def _jax_key(rng: np.random.Generator) -> Any:
 
 
 def _shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
-    return {name: spec.shape for name, spec in problem.attacker.fields.items()}
+    return {name: spec.shape for name, spec in problem.knowledge.fields.items()}

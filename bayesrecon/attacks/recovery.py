@@ -11,7 +11,7 @@ from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.statistics import Library, library_of
-from bayesrecon.estimation.totals import Totals, part_totals, rows_of, slopes_of
+from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.kernels.joint import JointEmbedding
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.recovery import Recovery, Row
@@ -113,14 +113,14 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
 
 
 def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:
-    solved, attacker, reference = problem.solved, problem.attacker, problem.reference
-    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
-    totals = part_totals(solved, library, attacker)
+    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
+    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
+    totals = part_totals(solved, library, knowledge)
     rows = rows_of(library, totals, solved.embedding)
     return rows, totals.scores, _few_draws(solved, library, totals, rows)
 
 
-def _few_draws(solved: Fit, library: Library, totals: Totals, rows: Sequence[Row]) -> tuple[str, ...]:
+def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[str, ...]:
     """A warning where the bias that was taken out of the count is no longer small next to its error; where the count
     is known, out of the statistic in which it weighs most."""
     if solved.correction is None:
@@ -152,7 +152,7 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: di
     groups: dict[Any, list[_Solved]] = {}
     for one in alone:
         problem, recovery, _ = one
-        groups.setdefault((recovery.temperature, *sorted(problem.attacker.fields.items())), []).append(one)
+        groups.setdefault((recovery.temperature, *sorted(problem.knowledge.fields.items())), []).append(one)
     if len(groups) == len(alone):
         return pooled
     joint = [
@@ -166,10 +166,10 @@ def _recover_jointly(group: list[_Solved], statistics: Statistics) -> Recovery:
     pooled = pool([recovery for _, recovery, _ in group])
     # The release that sees most located the data best.
     lead = max(group, key=lambda pair: (pair[1].rank, pair[1].draws))[0]
-    identities = {k: v for problem, *_ in group for k, v in problem.attacker.identities.items()}
+    identities = {k: v for problem, *_ in group for k, v in problem.knowledge.identities.items()}
     embedding = JointEmbedding([problem.embedding for problem, *_ in group])
     solved = fit(embedding, lead.reference, lead.rng, finite=pooled.gap, expected=pooled.rank)
-    problem = replace(lead, attacker=replace(lead.attacker, identities=identities), solved=solved)
+    problem = replace(lead, knowledge=replace(lead.knowledge, identities=identities), solved=solved)
     rows, _, warnings = _rows(problem, statistics)
     recovery = replace(
         pooled,

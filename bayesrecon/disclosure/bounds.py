@@ -79,14 +79,14 @@ def bound(
         progress=progress,
     )
     program = _Program(problem, level)
-    found = components(problem.attacker.fields, list(problem.attacker.known), {}, {})
+    found = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
     intervals = [Interval("n", *program.total(np.ones(program.size)))]
     for c in found:
         mean = program.ratio(c.values(program.records))
         intervals.append(Interval(f"mean({c.name})", *mean))
         if variances:
             intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
-    shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.attacker.fields.items())}
+    shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.knowledge.fields.items())}
     return Bounds(release.name, level, shown, tuple(intervals))
 
 
@@ -102,10 +102,10 @@ class _Program:
         # Directions far below the largest noise are rounding; the rest are measured in standard errors.
         kept = values > 1e-13 * values[-1]
         whiten = vectors[:, kept] / np.sqrt(values[kept])
-        self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.moments.target
+        self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.target
         quantile = -ndtri((1 - level) / (2 * len(self.target)))
         self.size = cross.shape[0]
-        self.fixed = problem.attacker.total
+        self.fixed = problem.knowledge.total
         self.slack = np.full(len(self.target), max(quantile, _MARGIN * self._least_slack(quantile)))
 
     def _least_slack(self, quantile: float) -> float:
@@ -181,7 +181,7 @@ class _Program:
 
 def _candidates(problem: Problem) -> Records:
     """Candidate records: some around the recovered data, and some over the whole domain."""
-    rng, fields, known = problem.rng, problem.attacker.fields, problem.attacker.known
+    rng, fields, known = problem.rng, problem.knowledge.fields, problem.knowledge.known
     # Wider than the recovered cloud: records in its tail must have neighbours too.
     wider = {name: 1.4 * np.asarray(scale) for name, scale in problem.reference.scale.items()}
     near = Reference(fields, known, problem.reference.centre, wider).draw(rng, _CANDIDATES * 2 // 3)

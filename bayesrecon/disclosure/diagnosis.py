@@ -64,15 +64,15 @@ def diagnose(
         key=key,
         progress=progress,
     )
-    solved, attacker, reference = problem.solved, problem.attacker, problem.reference
-    found = components(attacker.fields, attacker.aside, reference.centre, reference.scale)
+    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
+    found = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
     library, orders = monomials(found, order)
     polynomial = Library(dict(library.parts), [])
     if unit is not None:
-        add_units(library, unit, attacker.levels, found)
+        add_units(library, unit, knowledge.levels, found)
     if statistics:
         add_functions(library, statistics, solved.probes)
-    totals = part_totals(solved, library, attacker)
+    totals = part_totals(solved, library, knowledge)
     count = abs(totals.totals[library.index(["1"])[0]])
     library.statistics[:] = [_average(name, count) for name in library.parts]
     rows = {row.name: row for row in rows_of(library, totals, solved.embedding)}
@@ -162,7 +162,7 @@ def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     Returns:
         `(r,)`, `(r,)` and `(Q, r)`, the functions with unit mean square.
     """
-    gram, cross, embedding = solved.moments.gram, solved.cross, solved.embedding
+    gram, cross, embedding = solved.gram, solved.cross, solved.embedding
     values, vectors = np.linalg.eigh(gram)
     root = vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
     orthonormal = cross @ root

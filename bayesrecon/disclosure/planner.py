@@ -53,9 +53,9 @@ def plan(
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, domain=domain, key=key, progress=progress)
-    solved, attacker, reference = problem.solved, problem.attacker, problem.reference
-    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
-    totals = part_totals(solved, library, attacker)
+    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
+    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
+    totals = part_totals(solved, library, knowledge)
     rows, slopes = slopes_of(library, totals)
     names = [row.name for row in rows]
     series = totals.influence @ slopes

@@ -68,7 +68,7 @@ def witness(
     values = np.column_stack([np.ones(len(bumps)), bumps])
     projection = solved.project(values)
     lost = ((values - projection.fitted) ** 2).sum(axis=0)
-    count, *totals = solved.moments.target @ projection.beta
+    count, *totals = solved.target @ projection.beta
     if lost[0] > 0.5 * len(values) or count <= 0:
         raise BayesreconError(
             f"{release.name} does not determine how many records there are, so no density can be drawn"
@@ -88,14 +88,14 @@ def witness(
 def _bumps(problem: Problem, name: str, grid: np.ndarray) -> np.ndarray:
     """Bumps of unit mass centred on the grid, at the probes, `(Q, G)`; indicators for finitely many values."""
     values = np.asarray(problem.solved.probes[name], float)[:, None]
-    if problem.attacker.fields[name].domain.kind == "levels":
+    if problem.knowledge.fields[name].domain.kind == "levels":
         return (values == grid).astype(float)
     width = _WIDTH * float(problem.reference.scale[name])
     return np.exp(-0.5 * ((values - grid) / width) ** 2) / (width * np.sqrt(2 * np.pi))
 
 
 def _grid(problem: Problem, name: str, points: int) -> np.ndarray:
-    domain = problem.attacker.fields[name].domain
+    domain = problem.knowledge.fields[name].domain
     if domain.kind == "levels":
         return np.array(domain.levels)
     centre, scale = float(problem.reference.centre[name]), float(problem.reference.scale[name])

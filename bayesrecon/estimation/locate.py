@@ -11,68 +11,93 @@ from dataclasses import replace
 import jax
 import numpy as np
 
+from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.solve import Fit, find_basis, fit
+from bayesrecon.estimation.solve import Fit, Span, find_basis, fit
 from bayesrecon.estimation.statistics import components, moments
-from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.types import Records, simulated
 
+# Solves at most: fewer do not reach data far from the first records, more are spent only where noise moves the moments
+# for ever. Twice as many without finite rank, where each pass closes in by a part of the way only.
 _PASSES = 8
-_SETTLED = 0.15  # change of centre and scale, in units of the scale, that ends the search
+# Change of centre and scale, in units of the scale, that ends the search: a smaller one is below what another random
+# pool changes, a larger one (0.3 was tried) ends it before the pool has closed in.
+_SETTLED = 0.15
 _ONE = 128  # pool for a release of a single record: what so many others do not span of it is below the noise
-_PREDICTED = 256  # records simulated to see where they lie
+_PREDICTED = 256  # records simulated to see where they lie: centre and scale to a sixteenth of the scale, near enough
+# Draws that a pass sums: where the data lie need not be known better than to part of their scale, and the solve that
+# follows takes all draws; fewer add noise to the moments that move the records.
 _ATOMS = 2048
-_WORK = 2**37  # multiplications in a pass, from which fewer atoms have to do
-_FEWEST_ATOMS = 256
-_MOST, _LEAST = 3.0, 1e-9  # information of a plausible record, in units of the whole data's
-_BLIND = 1e-3  # a record with this little of a typical record's information cannot help to find the data
-_FARTHEST = 1e6  # largest move of a field's centre in one pass, in units of its present scale
-_SEEN = 0.9  # visibility from which a moment is trusted to move the records
-_BROAD = 0.4  # share of the records that goes on looking everywhere
+_WORK = 2**37  # multiplications in a pass, from which fewer atoms have to do: else many features take minutes a pass
+_FEWEST_ATOMS = 256  # below these the noise of a pass exceeds what it is to correct, however long it takes
+# Information of a plausible record, in units of the whole data's, at most: all together have about one, give or take
+# `_TOTAL_ERROR`. A smaller one drops the single record that outweighs the rest, a larger one admits exploding ones.
+_MOST = 3.0
+# And at least: above rounding, and far below a record's share among a million; those with less are not noticed.
+_LEAST = 1e-9
+# A record with this little of a typical record's information cannot help to find the data: with a smaller share such
+# records take weight unnoticed and carry the moments away, with a larger one data of unequal weight are cut.
+_BLIND = 1e-3
+# Largest move of a field's centre in one pass, in units of its present scale: a smaller one does not reach data in raw
+# units, and what is farther than this is a quotient of roundings.
+_FARTHEST = 1e6
+# Visibility from which a moment is trusted to move the records: the rest of a moment seen less is whatever the basis
+# makes of it, and moves them anywhere; nearer one, rounding far from the data hides moments that are seen.
+_SEEN = 0.9
+# Share of the records that goes on looking everywhere: with less a pool that closed in on the wrong place stays there,
+# with more too few are left where the data are.
+_BROAD = 0.4
 _TAIL = 0.05  # of the measure, drawn in on either side: a few far records must not carry centre and spread away
-_TAIL_SD = 0.888  # of a normal law so drawn in
-_TOTAL_ERROR = 0.3  # of the rule that the private records' information adds up to one
+# Spread of a normal law so drawn in, nearly (0.912 by its formula): undone so that passes do not shrink the pool; a
+# little too small widens it by three in a hundred, too large cuts the data's tails pass by pass.
+_TAIL_SD = 0.888
+# Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
+# smaller one forces it where it is not; without it the number of records is open and weights go to blind ones.
+_TOTAL_ERROR = 0.3
 
 
-def locate(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
+def locate(
+    embedding: AdaptiveEmbedding, knowledge: Knowledge, rng: np.random.Generator
+) -> tuple[Reference, int | None]:
     """A reference law centred on the private data, and the kernel's rank, None where it is not finite.
 
     Finite rank is judged on records spread over many orders of magnitude: over a narrow range every smooth
     kernel looks finite.
     """
-    reference = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
-    if attacker.total == 1 and embedding.temperature:
+    reference = Reference(knowledge.fields, knowledge.known, accept=lambda z: np.isfinite(embedding.information(z)))
+    if knowledge.total == 1 and embedding.temperature:
         reference = replace(reference, most=_ONE)
-        predicted = _predictive(embedding, attacker, rng)
+        predicted = _predictive(embedding, knowledge, rng)
         if predicted is not None:
             spectrum = find_basis(embedding, predicted, rng)[0]
             return predicted, spectrum.rank if spectrum.gap else None
     if not embedding.temperature:
         # Over many orders of magnitude a network saturates, and its features look fewer than they are.
-        reference = reference.recentred(*_standard(attacker))
+        reference = reference.recentred(*_standard(knowledge))
     spectrum = find_basis(embedding, reference, rng)[0]
     rank = spectrum.rank if spectrum.gap else None
-    if all(f in attacker.known for f in attacker.fields):
+    if all(f in knowledge.known for f in knowledge.fields):
         return reference, rank
     work = max(1, embedding.metric.shape[1] * spectrum.rank**2)
     number = min(embedding.release.size, int(np.clip(_WORK // work, _FEWEST_ATOMS, _ATOMS)))
-    atoms = np.linspace(0, embedding.release.size - 1, number).astype(int)
+    atoms = evenly(embedding.release.size, number)
     if rank is not None:
 
         def solve(law: Reference) -> Fit:
             return fit(embedding, law, rng, atoms=atoms, label="locating", expected=rank)
 
-        return follow_moments(solve, reference, attacker), rank
-    return _follow_measure(embedding, reference, attacker, rng, atoms), None
+        return follow_moments(solve, reference, knowledge), rank
+    return _follow_measure(embedding, reference, knowledge, rng, atoms), None
 
 
-def _predictive(embedding: Embedding, attacker: Knowledge, rng: np.random.Generator) -> Reference | None:
+def _predictive(embedding: AdaptiveEmbedding, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
     """Where a single record lies is what the posterior predicts; None where the model does not draw all its fields."""
     model, theta = embedding.release.model, np.asarray(embedding.release.theta)
-    blank = {k: f.domain.draw(rng, (1, *f.shape), 0.0, 1.0).astype(f.domain.dtype) for k, f in attacker.fields.items()}
-    if attacker.known or model.simulate is None:
+    blank = {k: f.domain.draw(rng, (1, *f.shape), 0.0, 1.0).astype(f.domain.dtype) for k, f in knowledge.fields.items()}
+    if knowledge.known or model.simulate is None:
         return None
 
     def source(rng: np.random.Generator, size: int) -> Records:
@@ -83,17 +108,17 @@ def _predictive(embedding: Embedding, attacker: Knowledge, rng: np.random.Genera
     if any((np.ptp(v, axis=0) == 0).any() for v in source(rng, _ONE).values()):
         return None
     # Series that explode are no candidates: their information is far from one.
-    law = Reference(attacker.fields, accept=_plausible(_judge(embedding), _LEAST), most=_ONE, source=source)
+    law = Reference(knowledge.fields, accept=_plausible(_judge(embedding), _LEAST), most=_ONE, source=source)
     some = law.draw(rng, _PREDICTED)
     centre, scale = ({k: f(v, axis=0) for k, v in some.items()} for f in (np.mean, np.std))
     return replace(law, centre=centre, scale=scale)
 
 
-def _standard(attacker: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Centre and scale before anything is recovered: an interval's own, elsewhere those of standardised values."""
     centre, scale = {}, {}
-    for name, spec in attacker.fields.items():
-        if name not in attacker.aside:
+    for name, spec in knowledge.fields.items():
+        if name not in knowledge.aside:
             low, high = spec.domain.low, spec.domain.high
             finite = bool(np.isfinite(high - low))
             centre[name] = np.full(spec.shape, (low + high) / 2 if finite else 0.0)
@@ -101,23 +126,23 @@ def _standard(attacker: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np.
     return centre, scale
 
 
-def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, attacker: Knowledge) -> Reference:
+def follow_moments(solve: Callable[[Reference], Span], reference: Reference, knowledge: Knowledge) -> Reference:
     """Finite rank: means and variances are exact functions of the embedding wherever the records lie.
 
     Args:
         solve: the embedding solved on generic records of a law.
     """
-    unknown = [f for f in attacker.fields if f not in attacker.aside]
-    mean = {f: np.array(reference.centre.get(f, np.zeros(attacker.fields[f].shape))) for f in unknown}
-    sd = {f: np.array(reference.scale.get(f, np.ones(attacker.fields[f].shape))) for f in unknown}
+    unknown = [f for f in knowledge.fields if f not in knowledge.aside]
+    mean = {f: np.array(reference.centre.get(f, np.zeros(knowledge.fields[f].shape))) for f in unknown}
+    sd = {f: np.array(reference.scale.get(f, np.ones(knowledge.fields[f].shape))) for f in unknown}
     reference = reference.recentred(mean, sd)
     for _ in range(_PASSES):
-        found = components(attacker.fields, attacker.aside, mean, sd)
+        found = components(knowledge.fields, knowledge.aside, mean, sd)
         library = moments(found)
         solved = solve(reference)
         values = library.evaluate(solved.probes)
         projection = solved.project(values)
-        totals = dict(zip(library.parts, solved.moments.target @ projection.beta, strict=True))
+        totals = dict(zip(library.parts, solved.target @ projection.beta, strict=True))
         seen = dict(
             zip(library.parts, library.visibility(values, projection.fitted, solved.basis.size) >= _SEEN, strict=True)
         )
@@ -133,21 +158,22 @@ def follow_moments(solve: Callable[[Reference], Fit], reference: Reference, atta
             spread = totals[square] / totals["1"] - shift**2 if seen[square] else 1.0
             if not (np.isfinite(shift) and np.isfinite(spread) and abs(shift) < _FARTHEST):
                 continue
+            # Shrunk no further in one pass: a field nearly constant in the data would leave no spread to look with.
             ratio = float(np.clip(np.sqrt(spread), 0.03, _FARTHEST)) if spread > 0 else 1.0
             mean[c.field][c.index] = c.centre + c.scale * shift
             sd[c.field][c.index] = c.scale * ratio
-            if attacker.fields[c.field].domain.kind != "levels":  # those are drawn evenly, wherever they lie
+            if knowledge.fields[c.field].domain.kind != "levels":  # those are drawn evenly, wherever they lie
                 moved = max(moved, abs(shift) / max(ratio, 1.0), abs(np.log(ratio)))
         reference = reference.recentred(mean, sd)
-        if moved < 0.3:
+        if moved < 0.3:  # exact wherever the records lie: only rounding asks for nearness, a third of the scale does
             break
     return reference
 
 
 def _follow_measure(
-    embedding: Embedding,
+    embedding: AdaptiveEmbedding,
     reference: Reference,
-    attacker: Knowledge,
+    knowledge: Knowledge,
     rng: np.random.Generator,
     atoms: np.ndarray,
 ) -> Reference:
@@ -163,8 +189,9 @@ def _follow_measure(
         if not weights.sum() > 0:
             break
         typical = float(weights @ information**2 / (weights @ information))
-        mean, sd = _weighted_moments(solved.probes, weights, attacker)
-        # Wider than the measure itself: the next pool should hold all of the data.
+        mean, sd = _weighted_moments(solved.probes, weights, knowledge)
+        # Wider than the measure itself: the next pool should hold all of the data. Much wider never closes in; and a
+        # constant field keeps a thousandth of its size to move in.
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
         old, reference = reference, reference.recentred(mean, wider)
         reference = replace(reference, accept=_plausible(judge, max(_LEAST, _BLIND * typical)))
@@ -177,12 +204,12 @@ def _follow_measure(
     return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
 
 
-def _judge(embedding: Embedding) -> Embedding:
+def _judge(embedding: AdaptiveEmbedding) -> AdaptiveEmbedding:
     """In the metric in which the private records' information adds up to about one, whatever the solve uses."""
     return replace(embedding, metric=metric_factor(embedding.release, "covariance"), folds=None, progress=None)
 
 
-def _plausible(judge: Embedding, least: float) -> Callable[[Records], np.ndarray]:
+def _plausible(judge: AdaptiveEmbedding, least: float) -> Callable[[Records], np.ndarray]:
     """Which records can be part of the data?
 
     The private records' information adds up to about one: no record carries much more, and records that
@@ -209,10 +236,13 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
     ridge = embedding.normal_noise(solved.basis) / embedding.effective_size
     size = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
     values, vectors = np.linalg.eigh(ridge / size / size[:, None])
+    # What lies below the rounding of the eigenvalues is no direction without noise: it must not outweigh all others.
     root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / size[:, None]
     matrix = np.concatenate([root.T @ solved.cross.T, information[None] / _TOTAL_ERROR])
-    target = np.append(root.T @ solved.moments.target, 1 / _TOTAL_ERROR)
+    target = np.append(root.T @ solved.target, 1 / _TOTAL_ERROR)
     rows, count = matrix.shape
+    # From thrice what even weights would be, fourfold a step: finer steps stop nearer the noise and cost a solve each,
+    # and after eight of them the ridge is gone.
     scale, best, weights = 3 / information.sum(), np.inf, np.zeros(count)
     for _ in range(8):
         stacked = np.concatenate([matrix, np.eye(count) / scale])
@@ -225,20 +255,20 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
         misfit = float(np.sum((matrix @ found - target) ** 2))
         if misfit < best:
             best, weights = misfit, found
-        if misfit < rows + 2 * np.sqrt(2 * rows):
+        if misfit < rows + 2 * np.sqrt(2 * rows):  # two sigma of a chi-squared: less would fit noise, by uneven weights
             break
         scale *= 4
     return weights
 
 
 def _weighted_moments(
-    records: Records, weights: np.ndarray, attacker: Knowledge
+    records: Records, weights: np.ndarray, knowledge: Knowledge
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Mean and spread of the unknown fields under the weights, their tails drawn in."""
     share = weights / weights.sum()
     mean, sd = {}, {}
-    for f, spec in attacker.fields.items():
-        if f not in attacker.known:
+    for f, spec in knowledge.fields.items():
+        if f not in knowledge.known:
             values = np.asarray(records[f], float).reshape(len(share), -1)
             order = np.argsort(values, axis=0)
             below = np.cumsum(share[order], axis=0)

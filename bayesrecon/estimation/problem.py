@@ -11,10 +11,10 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.stein import check_draws, check_trained
-from bayesrecon.kernels.dense import CHUNK, Embedding
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score, scores
-from bayesrecon.kernels.sparse import SparseEmbedding
+from bayesrecon.kernels.view import CHUNK
 from bayesrecon.knowledge import Knowledge, check_knowledge
 from bayesrecon.types import Progress, Release
 
@@ -33,9 +33,9 @@ class Problem:
     """
 
     release: Release
-    attacker: Knowledge
+    knowledge: Knowledge
     reference: Reference
-    embedding: Embedding
+    embedding: AdaptiveEmbedding
     solved: Fit
     metric: str
     rng: np.random.Generator
@@ -91,18 +91,18 @@ def solve_release(
     progress: Progress | None = None,
 ) -> Problem:
     """Check the input of a verb once and solve the embedding."""
-    attacker = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
-    if isinstance(attacker.unit, tuple):
+    knowledge = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
+    if isinstance(knowledge.unit, tuple):
         raise BayesreconError(
-            f"unit={attacker.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
+            f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
     view = in_coordinates(release, coordinates)
-    embedding = SparseEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
+    embedding = AdaptiveEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
     rng = generator(key)
-    reference, rank = locate(embedding, attacker, rng)
+    reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
     name = metric or ("covariance" if release.temperature else "identity")
-    return Problem(view, attacker, reference, embedding, solved, name, rng)
+    return Problem(view, knowledge, reference, embedding, solved, name, rng)
 
 
 def generator(key: Any) -> np.random.Generator:

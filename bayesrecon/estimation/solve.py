@@ -8,8 +8,7 @@ import scipy.linalg
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.spectrum import Spectrum, decompose
-from bayesrecon.kernels.dense import Basis, Embedding, Moments
-from bayesrecon.kernels.joint import JointEmbedding
+from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
 from bayesrecon.types import PseudoData, Records
 
 _SMALLEST_POOL, _PROBES = 64, 512
@@ -17,10 +16,10 @@ _ROWS = 512  # records up to which every one has its own rows of the score matri
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
-_PARTS = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
+_STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
 _KEPT = 2 * 10**8  # doubles of their sums
 _FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
-_REST = 0.1  # share of the weight that has to be left without a part
+_REST = 0.1  # share of the weight that has to be left without a stretch
 _MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
 
 
@@ -37,33 +36,27 @@ class Projection:
     fitted: np.ndarray
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The solved embedding.
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The functions of a record that a release determines, and their totals over the private data.
 
     Attributes:
-        y: `(r,)` coordinates of the pseudo-data measure, weights `A y` on the anchors.
+        spectrum, basis: of the kernel on generic records, and the functions that span what it shows.
+        probes: `{field: (Q, ...)}` records that were not anchors.
+        cross: `(Q, r)` the basis functions at the probes.
+        target: `(r,)` the totals of the basis functions.
         ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
             the linear estimator of least mean squared error), None where the spectrum ends in a gap.
-        cross: `(Q, r)` the basis functions at the probes.
         size: the scale of the data measure that noise is weighed against (an estimate of N).
-        correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
     """
 
-    embedding: Embedding | JointEmbedding
     spectrum: Spectrum
     basis: Basis
-    moments: Moments
     probes: Records
     cross: np.ndarray
-    y: np.ndarray
-    ridge: np.ndarray | None
-    size: float
-    correction: np.ndarray | None = None
-
-    @property
-    def pseudo(self) -> PseudoData:
-        return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
+    target: np.ndarray
+    ridge: np.ndarray | None = None
+    size: float = 1.0
 
     def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
         """Coefficients of functions given by their values `(Q, P)` at the probes.
@@ -98,8 +91,29 @@ class Fit:
         return np.einsum("rp,rs,sp->p", beta, self.ridge, beta, optimize=True) / self.size**2
 
 
+@dataclass(frozen=True, kw_only=True)
+class Fit(Span):
+    """The solved embedding.
+
+    Attributes:
+        gram, value: `(r, r)` score kernel and value kernel of the basis.
+        y: `(r,)` amplitudes of the pseudo-data measure, weights `A y` on the anchors.
+        correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
+    """
+
+    embedding: MeanEmbedding
+    gram: np.ndarray
+    value: np.ndarray
+    y: np.ndarray
+    correction: np.ndarray | None = None
+
+    @property
+    def pseudo(self) -> PseudoData:
+        return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
+
+
 def find_basis(
-    embedding: Embedding | JointEmbedding,
+    embedding: MeanEmbedding,
     reference: Reference,
     rng: np.random.Generator,
     finite: bool = True,
@@ -156,7 +170,7 @@ def _span(columns: np.ndarray, scores: np.ndarray) -> bool:
 
 
 def fit(
-    embedding: Embedding | JointEmbedding,
+    embedding: MeanEmbedding,
     reference: Reference,
     rng: np.random.Generator,
     *,
@@ -177,58 +191,69 @@ def fit(
     spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
     sample = reference.draw(rng, max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES)
-    parts = _parts(embedding, basis) if spectrum.gap and atoms is None else 1
-    moments = embedding.moments(basis, atoms, label, parts)
-    y = _solve(moments.gram, moments.target)
-    if spectrum.gap:
-        correction = None
-        if parts > 1:
-            y = _jackknifed(moments, y)
-            target = moments.gram @ y
-            correction = target - moments.target
-            moments = replace(moments, target=target, parts=())
-        # Functions in the span are fixed by their inner products with the basis, so a few atoms will do.
-        cross = embedding.cross(basis, sample, few) @ moments.gram
-        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0, correction)
-    cross = embedding.cross(basis, sample, atoms)
-    if not shrink:
-        return Fit(embedding, spectrum, basis, moments, sample, cross, y, None, 1.0)
+    stretches = _stretches(embedding, basis) if spectrum.gap and atoms is None else 1
+    moments = embedding.moments(basis, atoms, label, stretches)
+    gram, target = moments.gram, moments.target
+    y, correction = _solve(gram, target), None
+    if stretches > 1:
+        y = _jackknifed(moments, y)
+        target = gram @ y
+        correction = target - moments.target
+    # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
+    cross = embedding.cross(basis, sample, few) @ gram if spectrum.gap else embedding.cross(basis, sample, atoms)
+    plain = Fit(
+        embedding=embedding,
+        spectrum=spectrum,
+        basis=basis,
+        probes=sample,
+        cross=cross,
+        target=target,
+        gram=gram,
+        value=moments.value,
+        y=y,
+        correction=correction,
+    )
+    return plain if spectrum.gap or not shrink else _shrunk(plain)
+
+
+def _shrunk(plain: Fit) -> Fit:
+    """The measure shrunk towards what noise leaves standing, or it would blow up in the tails."""
+    cross, target, embedding = plain.cross, plain.target, plain.embedding
     spread = cross.T @ cross / len(cross)
-    size = max(1.0, float(np.linalg.norm(moments.target) / np.linalg.norm(cross.mean(axis=0))))
-    ridge = embedding.normal_noise(basis, simulated=True) / embedding.effective_size
+    size = max(1.0, float(np.linalg.norm(target) / np.linalg.norm(cross.mean(axis=0))))
+    ridge = embedding.normal_noise(plain.basis, simulated=True) / embedding.effective_size
     for _ in range(2):
         # The scale from a regularised count: unregularised, it would drown in noise.
-        ones = Fit(embedding, spectrum, basis, moments, sample, cross, y, ridge, size).project(np.ones((len(cross), 1)))
-        size = max(1.0, float(abs(moments.target @ ones.beta[:, 0])))
-    # The measure shrunk towards what noise leaves standing, or it would blow up in the tails.
+        ones = replace(plain, ridge=ridge, size=size).project(np.ones((len(cross), 1)))
+        size = max(1.0, float(abs(target @ ones.beta[:, 0])))
     signal = size**2 * spread
-    kept = signal @ np.linalg.lstsq(signal + ridge, moments.target, rcond=1e-14)[0]
-    return Fit(embedding, spectrum, basis, moments, sample, cross, _solve(moments.gram, kept), ridge, size)
+    kept = signal @ np.linalg.lstsq(signal + ridge, target, rcond=1e-14)[0]
+    return replace(plain, y=_solve(plain.gram, kept), ridge=ridge, size=size)
 
 
-def _parts(embedding: Embedding | JointEmbedding, basis: Basis) -> int:
-    """Parts of the draws whose sums are kept apart; one where the bias is not felt next to the noise."""
+def _stretches(embedding: MeanEmbedding, basis: Basis) -> int:
+    """Stretches of the draws whose sums are kept apart; one where the bias is not felt next to the noise."""
     if not embedding.temperature or basis.size**2 < _FELT * embedding.independent_size:
         return 1
-    return _PARTS if _PARTS * basis.size**2 <= _KEPT else 1
+    return _STRETCHES if _STRETCHES * basis.size**2 <= _KEPT else 1
 
 
 def _jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
     """The `plain` solution less bias of order rank / T: gram and target come from the same draws.
 
     The delete-a-group jackknife (Busing, Meijer and van der Leeden 1999) sees it in correlated draws too. About half
-    of it stays: what a part adds through the metrics of other folds, which are not made again.
+    of it stays: what a stretch adds through the metrics of other folds, which are not made again.
     """
-    total = sum(part.share for part in moments.parts)
-    found = len(moments.parts) * plain
-    for part in moments.parts:
-        rest = 1 - part.share / total
+    total = sum(one.share for one in moments.stretches)
+    found = len(moments.stretches) * plain
+    for one in moments.stretches:
+        rest = 1 - one.share / total
         if rest < _REST:
             return plain
-        gram, target = moments.gram - part.gram, moments.target - part.target
+        gram, target = moments.gram - one.gram, moments.target - one.target
         try:
             without = scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram, check_finite=False), target)
-        except np.linalg.LinAlgError:  # this part alone shows some feature
+        except np.linalg.LinAlgError:  # this stretch alone shows some feature
             return plain
         found -= rest * without
     return found

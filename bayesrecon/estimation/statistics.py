@@ -319,22 +319,22 @@ def _add_subgroup(
 
 
 def library_of(
-    attacker: Knowledge,
+    knowledge: Knowledge,
     centre: Mapping[str, np.ndarray],
     scale: Mapping[str, np.ndarray],
     functions: Mapping[str, Callable[..., Any]] | None,
     example: Records,
 ) -> Library:
     """The default statistics over the fields that are not known, per-unit ones, and the user's."""
-    unit = attacker.unit
-    group = unit is not None and unit not in attacker.known
-    found = components(attacker.fields, attacker.aside, centre, scale)
+    unit = knowledge.unit
+    group = unit is not None and unit not in knowledge.known
+    found = components(knowledge.fields, knowledge.aside, centre, scale)
     # With one record a unit, the units' own values say more than their moments.
     library = moments(found, order=1 if unit is not None and not group else 2)
     if unit is not None:
-        few = {c.field: attacker.fields[c.field].domain.levels for c in found if not attacker.fields[c.field].shape}
+        few = {c.field: knowledge.fields[c.field].domain.levels for c in found if not knowledge.fields[c.field].shape}
         within = {k: v for k, v in few.items() if group and 0 < len(v) <= _FEW_LEVELS}
-        add_units(library, str(unit), attacker.levels, found, group=group, within=within)
+        add_units(library, str(unit), knowledge.levels, found, group=group, within=within)
     if functions:
         add_functions(library, functions, example)
     return library

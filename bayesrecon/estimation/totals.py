@@ -7,8 +7,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
-from bayesrecon.kernels.dense import Embedding
-from bayesrecon.kernels.joint import JointEmbedding
+from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.recovery import Row
 
@@ -29,36 +28,52 @@ def verdict_of(visibility: float, *, trained: bool = False) -> str:
     return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Totals:
-    """Totals of the parts with their per-atom influence `(T, P)`, floor covariance `(P, P)` and visibility.
+    """Totals of the parts `(P,)`, and how much of each is seen.
 
-    `directions` `(r, P)` are the parts' coefficients in the basis: the influence is the residuals along them.
-    `spread` is the influence's size before exact knowledge was used; next to it, a rounding error is zero.
-    `unseen` `(Q, P)` is what the projection leaves of the parts at the probes, times the number of records. `trained`
-    says that the release is a trained parameter.
+    Attributes:
+        visibility: `(P,)`.
+        trained: whether the release is a trained parameter.
     """
 
     totals: np.ndarray
+    visibility: np.ndarray
+    trained: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledTotals(Totals):
+    """Totals of the parts with their errors.
+
+    Attributes:
+        directions: `(r, P)` the parts' coefficients in the basis: the influence is the residuals along them.
+        influence: `(T, P)` per atom.
+        spread: `(P,)` the influence's size before exact knowledge was used; next to it, a rounding error is zero.
+        unseen: `(Q, P)` what the projection leaves of the parts at the probes, times the number of records.
+        floor: `(P, P)` covariance at the Cramer-Rao floor.
+        scores: `(T, d)` fitted posterior scores.
+        chain: `(T,)`.
+    """
+
     directions: np.ndarray
     influence: np.ndarray
     spread: np.ndarray
     unseen: np.ndarray
     floor: np.ndarray
-    visibility: np.ndarray
     scores: np.ndarray
     chain: np.ndarray
-    trained: bool = False
 
 
-def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
+def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:
+    """Totals of the library's parts, with what is known exactly taken into account."""
     embedding = solved.embedding
-    constraints, exact = _constraints(attacker)
+    constraints, exact = _constraints(knowledge)
     parts = library.evaluate(solved.probes)
     values = np.concatenate([parts, constraints.evaluate(solved.probes)], axis=1) if exact.size else parts
     projection = solved.project(values)
     directions = projection.beta
-    totals = solved.moments.target @ projection.beta
+    totals = solved.target @ projection.beta
     series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
     spread = series.std(axis=0)[: parts.shape[1]]
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
@@ -72,7 +87,7 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
         # efficient if it were known, but estimated from heavy-tailed residuals it is worse and overconfident.
         lost = (rest[:, count:] ** 2).sum(axis=0)
         usable = count + np.flatnonzero(lost <= (1 - DETERMINED) * (values[:, count:] ** 2).sum(axis=0))
-        gain = _gain(projection.beta.T @ solved.moments.gram @ projection.beta, count, usable)
+        gain = _gain(projection.beta.T @ solved.gram @ projection.beta, count, usable)
         totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
         series = series[:, :count] - series[:, usable] @ gain.T
         directions = directions[:, :count] - directions[:, usable] @ gain.T
@@ -86,20 +101,30 @@ def part_totals(solved: Fit, library: Library, attacker: Knowledge) -> Totals:
                 for array in (series, directions, unseen, floor, floor.T):
                     array[:, i] = 0.0
     # What is not seen of one record, times the number of records.
-    unseen = unseen * (attacker.total or abs(totals[library.index(["1"])]))
-    chain, trained = embedding.chain, not embedding.temperature
-    return Totals(totals, directions, series, spread, unseen, floor, visibility, scores, chain, trained)
+    unseen = unseen * (knowledge.total or abs(totals[library.index(["1"])]))
+    return SampledTotals(
+        totals=totals,
+        visibility=visibility,
+        trained=not embedding.temperature,
+        directions=directions,
+        influence=series,
+        spread=spread,
+        unseen=unseen,
+        floor=floor,
+        scores=scores,
+        chain=embedding.chain,
+    )
 
 
 def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
     """`G V^+ G beta`: the inverse value kernel between the functions' inner products with the basis."""
-    value, target = solved.moments.value, solved.moments.gram @ beta
+    value, target = solved.value, solved.gram @ beta
     scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
     eigen, vectors = np.linalg.eigh(value * scale[:, None] * scale)
     kept = eigen > 1e-12 * eigen[-1]
     inverse = (vectors[:, kept] / eigen[kept]) @ vectors[:, kept].T
     solved_ = scale[:, None] * (inverse @ (scale[:, None] * target))
-    return solved.moments.gram @ solved_
+    return solved.gram @ solved_
 
 
 def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:
@@ -109,27 +134,27 @@ def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:
     return covariance[:count, usable] @ (scale[:, None] * inverse * scale)
 
 
-def _constraints(attacker: Knowledge) -> tuple[Library, np.ndarray]:
+def _constraints(knowledge: Knowledge) -> tuple[Library, np.ndarray]:
     """Functions of a record whose totals are known exactly, and those totals."""
     library, exact = Library(), np.zeros(0)
-    if attacker.known:
-        table = attacker.known
+    if knowledge.known:
+        table = knowledge.known
         centre = {k: v.mean(axis=0) for k, v in table.items()}
         scale = {k: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for k, v in table.items()}
-        fields = {k: attacker.fields[k] for k in table if k != attacker.unit}
+        fields = {k: knowledge.fields[k] for k in table if k != knowledge.unit}
         library = moments(components(fields, (), centre, scale))
-        if attacker.unit in table:
-            add_units(library, str(attacker.unit), attacker.levels, ())
+        if knowledge.unit in table:
+            add_units(library, str(knowledge.unit), knowledge.levels, ())
         exact = library.evaluate(table).sum(axis=0)
-    elif attacker.total is not None:
-        library, exact = moments(()), np.array([attacker.total])
-    for name, (f, total) in attacker.identities.items():
+    elif knowledge.total is not None:
+        library, exact = moments(()), np.array([knowledge.total])
+    for name, (f, total) in knowledge.identities.items():
         library.parts[f"identity:{name}"] = function_part(f"identity:{name}", f)
         exact = np.append(exact, total)
     return library, exact
 
 
-def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedding) -> tuple[Row, ...]:
+def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -> tuple[Row, ...]:
     """One row per statistic; a substitute is shown only where the statistic it stands for is not seen.
 
     Standard errors are of second order: a variance that is at its largest has no slope in the mean.
@@ -159,7 +184,7 @@ def rows_of(library: Library, totals: Totals, embedding: Embedding | JointEmbedd
     return tuple(rows.values())
 
 
-def _bent(statistic: Statistic, library: Library, totals: Totals, weights: np.ndarray, ess: float) -> float:
+def _bent(statistic: Statistic, library: Library, totals: SampledTotals, weights: np.ndarray, ess: float) -> float:
     """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
     `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
     at = library.index(statistic.parts)
@@ -217,7 +242,7 @@ def _estimate(
 
 
 def _errors(
-    slopes: np.ndarray, totals: Totals, embedding: Embedding | JointEmbedding
+    slopes: np.ndarray, totals: SampledTotals, embedding: MeanEmbedding
 ) -> list[tuple[float, float, float, float]]:
     """Standard error, floor, unseen part and effective sample size for gradients `(P, S)`."""
     weights = embedding.weights

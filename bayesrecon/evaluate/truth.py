@@ -37,8 +37,8 @@ def true_statistics(
     # Standardised by the data themselves: sums of far-off values would lose digits.
     centre = {f: v.mean(axis=0) for f, v in data.items()}
     scale = {f: np.where(v.std(axis=0) > 0, v.std(axis=0), 1.0) for f, v in data.items()}
-    attacker = Knowledge(dict(model.fields), {f: data[f] for f in known}, unit)
-    library = library_of(attacker, centre, scale, statistics, data)
+    knowledge = Knowledge(dict(model.fields), {f: data[f] for f in known}, unit)
+    library = library_of(knowledge, centre, scale, statistics, data)
     totals = dict(zip(library.parts, library.evaluate(data).sum(axis=0), strict=True))
     return {s.name: float(s.value(totals)) for s in library.statistics}
 

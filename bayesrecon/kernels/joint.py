@@ -7,75 +7,76 @@ rest, they determine together.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.kernels.dense import Basis, Embedding, Moments, Part
+from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, Stretch
 from bayesrecon.types import Records
 
 
 class JointEmbedding:
-    """The embeddings of several releases as one, with the interface of `Embedding`."""
+    """`MeanEmbedding` of several releases."""
 
-    def __init__(self, parts: Sequence[Embedding]):
-        self.parts = tuple(parts)
-        self.temperature = parts[0].temperature
-        self.size = sum(p.size for p in parts)
-        self.equations = sum(p.equations for p in parts)
-        self.effective_size = sum(p.effective_size for p in parts)
-        self.independent_size = sum(p.independent_size for p in parts)
-        self._offsets = np.cumsum([0, *(p.release.size for p in parts)])[:-1]
-        self._shares = [p.effective_size / self.effective_size for p in parts]
+    def __init__(self, members: Sequence[MeanEmbedding]):
+        self.members = tuple(members)
+        self.temperature = members[0].temperature
+        self.size = sum(p.size for p in members)
+        self.equations = sum(p.equations for p in members)
+        self.effective_size = sum(p.effective_size for p in members)
+        self.independent_size = sum(p.independent_size for p in members)
+        self._offsets = np.cumsum([0, *(p.size for p in members)])[:-1]
+        self._shares = [p.effective_size / self.effective_size for p in members]
 
-    @cached_property
+    @property
     def weights(self) -> np.ndarray:
-        return np.concatenate([s * p.weights for s, p in zip(self._shares, self.parts, strict=True)])
+        return np.concatenate([s * p.weights for s, p in zip(self._shares, self.members, strict=True)])
 
-    @cached_property
+    @property
     def chain(self) -> np.ndarray:
         numbers, offset = [], 0
-        for p in self.parts:
+        for p in self.members:
             numbers.append(np.unique(p.chain, return_inverse=True)[1] + offset)
             offset = numbers[-1].max() + 1
         return np.concatenate(numbers)
 
     def thinned(self, count: int) -> np.ndarray:
         """Evenly spread atoms of every release, counted through."""
-        return np.concatenate([p.thinned(count) + o for p, o in zip(self.parts, self._offsets, strict=True)])
+        return np.concatenate([p.thinned(count) + o for p, o in zip(self.members, self._offsets, strict=True)])
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         """Score matrices of all releases, stacked."""
-        chosen = zip(self._shares, self.parts, self._split(atoms), strict=True)
+        chosen = zip(self._shares, self.members, self._split(atoms), strict=True)
         return np.concatenate([np.sqrt(s) * p.scores(records, a) for s, p, a in chosen])
 
-    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", parts: int = 1) -> Moments:
-        """Gram matrix, target and value kernel of the basis under all releases, and of parts of each release."""
-        found = [p.moments(basis, a, label, parts) for p, a in zip(self.parts, self._split(atoms), strict=True)]
+    def moments(
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+    ) -> Moments:
+        """Sums over all releases, and over stretches of each."""
+        found = [p.moments(basis, a, label, stretches) for p, a in zip(self.members, self._split(atoms), strict=True)]
         summed = [
-            Part(s * part.share, s * part.gram, s * part.target)
+            Stretch(s * one.share, s * one.gram, s * one.target)
             for s, m in zip(self._shares, found, strict=True)
-            for part in m.parts
+            for one in m.stretches
         ]
-        return Moments.of_parts(summed, self._sum([m.value for m in found]))
+        return Moments.of_stretches(summed, self._sum([m.value for m in found]))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         """The basis functions at probe records, `(Q, r)`."""
-        return self._sum([p.cross(basis, probes, a) for p, a in zip(self.parts, self._split(atoms), strict=True)])
+        return self._sum([p.cross(basis, probes, a) for p, a in zip(self.members, self._split(atoms), strict=True)])
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
         """Covariance of the joint target times the joint effective size, `(r, r)`."""
-        return self._sum([p.noise(basis, y) for p in self.parts])
+        return self._sum([p.noise(basis, y) for p in self.members])
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
         """As `noise`, before anything is solved."""
-        return self._sum([p.normal_noise(basis, simulated=simulated) for p in self.parts])
+        return self._sum([p.normal_noise(basis, simulated=simulated) for p in self.members])
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom residuals along `b`, each release's about their mean; fitted scores are not kept."""
         rows = []
-        for p in self.parts:
+        for p in self.members:
             series = p.influence(basis, y, b)[0]
             rows.append(series - p.weights @ series)
         return np.concatenate(rows), np.zeros((0, 0))
@@ -83,7 +84,7 @@ class JointEmbedding:
     def _split(self, atoms: np.ndarray | None) -> list[Any]:
         """Each release's own indices."""
         if atoms is None:
-            return [None] * len(self.parts)
+            return [None] * len(self.members)
         owner = np.searchsorted(self._offsets, atoms, side="right") - 1
         return [atoms[owner == i] - offset for i, offset in enumerate(self._offsets)]
 

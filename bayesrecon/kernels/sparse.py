@@ -9,7 +9,7 @@ posterior. Coordinates that no record touches together share a sweep (Curtis, Po
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -17,14 +17,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from bayesrecon.kernels.dense import CHUNK, Basis, Embedding, Moments, Part
+from bayesrecon.diagnostics import evenly
+from bayesrecon.kernels.dense import DenseEmbedding
+from bayesrecon.kernels.embedding import Basis, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
+from bayesrecon.kernels.view import CHUNK, View
 from bayesrecon.types import Records
 
 NONE = -1  # the record has no coordinate of this colour
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched
-_LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
+_REMEMBERED = 8  # sets of records: a basis, its probes and those before them
 _CONDITION = 1e4  # of the records, from which the kernel of combinations of them loses too many digits
 
 
@@ -56,12 +59,12 @@ class Touched:
 
 @dataclass(frozen=True)
 class _Block:
-    """One block of atoms, of a part of them, with the derivatives of the records' log likelihoods there.
+    """One block of atoms, of a stretch of them, with the derivatives of the records' log likelihoods there.
 
     `value (C, M)`, `slopes (q, C, M)` along the colours, and `lap (C, M) = tr(Sigma Hess l)` where it was wanted.
     """
 
-    part: int
+    stretch: int
     theta: np.ndarray
     weights: np.ndarray
     metric: np.ndarray
@@ -72,14 +75,21 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class SparseEmbedding(Embedding):
-    """`Embedding` with passes that cost what records touch, where that is little."""
+class SparseEmbedding(View):
+    """`MeanEmbedding` of a release on records that touch few parameters each: those for which `touched` is not None."""
+
+    _seen: dict[int, tuple[Records, Touched | None]] = field(default_factory=dict, init=False, repr=False)
+
+    def touched(self, records: Records) -> Touched | None:
+        """What the records touch; None where that is so much that dense products are cheaper."""
+        if id(records) not in self._seen:
+            if len(self._seen) > _REMEMBERED:
+                self._seen.clear()
+            self._seen[id(records)] = records, self._look(records)  # holding them keeps their identity
+        return self._seen[id(records)][1]
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
-        entries = len(atoms) * self.metric.size * len(next(iter(records.values()))) // len(self.metric)
-        touched = self._touched(records) if entries >= _LARGE else None
-        if touched is None:
-            return super().scores(records, atoms)
+        touched = self._of(records)
         found = []
         for block in self._sweeps(touched, self._atoms(self._chunk(records), None, atoms), second=False):
             slopes = block.slopes * np.sqrt(block.weights)[:, None]
@@ -87,17 +97,17 @@ class SparseEmbedding(Embedding):
             found.append(np.reshape(phi, (-1, touched.size)))
         return np.concatenate(found)
 
-    def moments(self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", parts: int = 1) -> Moments:
-        touched = self._touched(basis.records)
-        if touched is None:
-            return super().moments(basis, atoms, label, parts)
+    def moments(
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+    ) -> Moments:
+        touched = self._of(basis.records)
         a, size = basis.coefficients, touched.size
         found, diagonal = [], np.zeros(size)
         mean, square, shift = np.zeros(basis.size), np.zeros((basis.size, basis.size)), None
-        blocks = self._sweeps(touched, self._atoms(_chunk(touched), label, atoms, parts))
-        for _, part in groupby(blocks, key=attrgetter("part")):
+        blocks = self._sweeps(touched, self._atoms(_chunk(touched), label, atoms, stretches))
+        for _, stretch in groupby(blocks, key=attrgetter("stretch")):
             gram, target, share = np.zeros((size, size)), np.zeros(size), 0.0
-            for block in part:
+            for block in stretch:
                 heavy = block.weights[:, None]
                 share += block.weights.sum()
                 _add_gram(gram, block.slopes * np.sqrt(heavy), touched, block.sigma)
@@ -109,16 +119,14 @@ class SparseEmbedding(Embedding):
                 mean += block.weights @ value
                 square += (value * heavy).T @ value
             diagonal += np.diag(gram)
-            found.append(Part(share, a.T @ gram @ a, a.T @ target))
+            found.append(Stretch(share, a.T @ gram @ a, a.T @ target))
         if np.linalg.norm(np.sqrt(diagonal)[:, None] * a, 2) > _CONDITION:
-            return super().moments(basis, atoms, label, parts)
-        return Moments.of_parts(found, square - np.outer(mean, mean))
+            dense = DenseEmbedding(self.release, self.metric, self.progress, self.folds)
+            return dense.moments(basis, atoms, label, stretches)
+        return Moments.of_stretches(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
-        anchors = self._touched(basis.records)
-        others = None if anchors is None else self._touched(probes)
-        if anchors is None or others is None:
-            return super().cross(basis, probes, atoms)
+        anchors, others = self._of(basis.records), self._of(probes)
         found, chunk = np.zeros((others.size, anchors.size)), min(_chunk(anchors), _chunk(others))
         ours = self._sweeps(anchors, self._atoms(chunk, None, atoms), second=False)
         theirs = self._sweeps(others, self._atoms(chunk, "probes", atoms), second=False)
@@ -129,25 +137,19 @@ class SparseEmbedding(Embedding):
         return found @ basis.coefficients
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
-        touched = self._touched(basis.records)
-        if touched is None:
-            return super().noise(basis, y)
+        touched = self._of(basis.records)
         weights = basis.coefficients @ y
         blocks = self._sweeps(touched, self._atoms(_chunk(touched), "noise"))
         return self._covariance(basis, touched, ((b, self._score(b, touched, weights)) for b in blocks))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
-        touched = self._touched(basis.records)
-        if touched is None:
-            return super().normal_noise(basis, simulated=simulated)
+        touched = self._of(basis.records)
         _, centre, precision = self._normal
         blocks = self._sweeps(touched, self._noise_atoms(_chunk(touched), simulated))
         return self._covariance(basis, touched, ((b, -(b.theta - centre) @ precision) for b in blocks))
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        touched = self._touched(basis.records)
-        if touched is None:
-            return super().influence(basis, y, b)
+        touched = self._of(basis.records)
         weights, directions = basis.coefficients @ y, basis.coefficients @ b
         rows, fitted = [], []
         for block in self._sweeps(touched, self._atoms(_chunk(touched), "errors")):
@@ -155,15 +157,19 @@ class SparseEmbedding(Embedding):
             rows.append(self._residual(block, touched, fitted[-1]) @ directions)
         return np.concatenate(rows), np.concatenate(fitted)
 
-    def _touched(self, records: Records) -> Touched | None:
-        """None where records touch so many parameters that dense products are cheaper."""
+    def _of(self, records: Records) -> Touched:
+        found = self.touched(records)
+        assert found is not None, "these records touch too much for sparse passes"
+        return found
+
+    def _look(self, records: Records) -> Touched | None:
         model, theta = self.release.model, np.asarray(self.release.theta)
         if not self.temperature or not _pays(_FEWEST, theta.shape[1]):
             return None
         touched = np.asarray(touches(model, theta[0], records)).T
         if not _pays(touched.sum(axis=1).max(), theta.shape[1]):
             return None
-        for t in theta[np.linspace(0, len(theta) - 1, _LOOKED_AT).astype(int)]:
+        for t in theta[evenly(len(theta), _LOOKED_AT)]:
             touched = touched | (np.asarray(gradients(model, t, records)) != 0)
         colour, index = coloured(touched)
         if not _pays(len(index), theta.shape[1]):
@@ -173,14 +179,14 @@ class SparseEmbedding(Embedding):
     def _sweeps(self, touched: Touched, blocks: Iterator[Any], second: bool = True) -> Iterator[_Block]:
         """Derivatives at the atoms of the blocks, second ones where wanted."""
         pairs = np.stack(np.triu_indices(len(touched.index)), axis=1)[: None if second else 0]
-        for metric, theta, weights, n, part in blocks:
+        for metric, theta, weights, n, stretch in blocks:
             sigma = metric @ metric.T
             share = np.zeros((len(pairs), touched.size))
             for row, (i, j) in zip(share, pairs, strict=True):
                 row += sigma[touched.index[i], touched.index[j]] * (1 if i == j else 2)
             sweep = along_coordinates(self.release.model, theta, touched.records, touched.colours, pairs, share)
             value, slopes, lap = map(np.asarray, sweep)
-            yield _Block(part, theta[:n], weights[:n], metric, sigma, value[:n], slopes[:, :n], lap[:n])
+            yield _Block(stretch, theta[:n], weights[:n], metric, sigma, value[:n], slopes[:, :n], lap[:n])
 
     def _prior(self, theta: np.ndarray) -> np.ndarray:
         return np.asarray(prior_score(self.release.model, np.eye(theta.shape[1]), theta, self.temperature))

@@ -63,12 +63,12 @@ def reconstruct_deleted(
     offset = float(np.log((weights * side).sum() / (weights * (1 - side)).sum()))
     data = theta, side, weights, offset
     pool = reference.draw(rng, _POOL)
-    moved = [k for k, f in problem.attacker.fields.items() if not f.domain.discrete]
+    moved = [k for k, f in problem.knowledge.fields.items() if not f.domain.discrete]
     centre = {k: np.asarray(reference.centre[k], float) for k in moved}
     scale = {k: np.asarray(reference.scale[k], float) for k in moved}
     first = np.asarray(_values(model, *data, pool)) - np.asarray(_distance(pool, centre, scale))
     starts = np.argsort(-first)[:_STARTS]
-    best = max((_ascend(model, data, pool, i, centre, scale, problem.attacker.fields) for i in starts), key=_gain)
+    best = max((_ascend(model, data, pool, i, centre, scale, problem.knowledge.fields) for i in starts), key=_gain)
     record, se, gain = best
     none = float(np.asarray(_none(side, weights)))
     return DeletedRecord(

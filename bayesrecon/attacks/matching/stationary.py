@@ -29,12 +29,38 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.matched import Matched
 from bayesrecon.types import Model, PseudoData, Records, Release
 
-_STATIONARY = 1e-3  # residual from which a parameter does not look stationary
-_EXACT, _SOLVED = 1e-12, 1e-9  # residual at which a descent has nothing left to match, and no other start is tried
-_FIXED = 1e-6  # share of a record that the equations leave free, above which it is not determined
-_RANK, _BEYOND = 1e-9, 1e-6
-_STALLED, _SLOW = 30, 0.999  # steps in which the residual must fall by more than a thousandth
-_CANDIDATES, _REFINED, _MASS, _WIDE = 4096, 8, 2.0, 10.0
+# Residual from which a parameter does not look stationary: a smaller one warns of every network trained a little short
+# of its optimum, a larger one is silent where the regulariser is another or records are missing.
+_STATIONARY = 1e-3
+# Residual at which a descent has nothing left to match: what is below is rounding, and more steps only follow it.
+_EXACT = 1e-12
+# Residual at which no other start is tried: above where rounding may stop a solved descent, or every restart is spent
+# on one already solved; far below where local minima end, or one of them is taken for the solution.
+_SOLVED = 1e-9
+# Share of a record that the equations leave free, above which it is not determined: well above the rounding of the
+# singular vectors, which would call all records loose; a larger one calls records fixed that slide along the equations.
+_FIXED = 1e-6
+# Singular value, relative to the largest, that still counts as an equation: a smaller one counts rounding of the
+# Jacobian as equations and its records as fixed, a larger one drops equations that hold but weigh little.
+_RANK = 1e-9
+# Share of the regulariser's gradient outside all records' gradients that is more than rounding of their basis: a
+# smaller one certifies rounding, a larger one leaves uncertified what no data cancel.
+_BEYOND = 1e-6
+# Steps over which a descent must still fall: fewer give up on the flat stretches before it, more wait in local minima.
+_STALLED = 30
+# What must be left at most after them, a fall by a thousandth: nearer one waits for rounding, less ends slow descents.
+_SLOW = 0.999
+# Random records among which the one that pulls most is sought: with too few it is missed, and the certificate says more
+# than is true; more cost their gradients.
+_CANDIDATES = 4096
+# Of them refined by descent, for the same reason: the best at random need not lie below the lowest valley.
+_REFINED = 8
+# Records certified about, in multiples of those found: one leaves out data sets that are a little larger, and more
+# weaken the bound until nothing is certified.
+_MASS = 2.0
+# Where an unbounded field ends for the certificate, in units of standardised values: nearer leaves out records that
+# occur, farther lets one remote record cancel anything.
+_WIDE = 10.0
 
 
 @in_float64
@@ -83,8 +109,8 @@ def match_gradient(
         total = float(n)
     if not strength_known and total is None:
         raise BayesreconError("an unknown regulariser scales all multipliers: state total=")
-    attacker = check_knowledge(release.model, bounds=bounds, domain=domain, total=total)
-    problem = _Problem.of(release, attacker, multipliers == "one", strength_known)
+    knowledge = check_knowledge(release.model, bounds=bounds, domain=domain, total=total)
+    problem = _Problem.of(release, knowledge, multipliers == "one", strength_known)
     rng = generator(key)
     found: list[_End] = []
     while len(found) < restarts and not (found and found[-1].residual < _SOLVED):
@@ -143,25 +169,25 @@ class _Problem:
     model: Model
     theta: np.ndarray
     base: np.ndarray
-    attacker: Knowledge
+    knowledge: Knowledge
     moved: tuple[str, ...]
     one: bool
     strength_known: bool
 
     @classmethod
-    def of(cls, release: Release, attacker: Knowledge, one: bool, strength_known: bool) -> "_Problem":
+    def of(cls, release: Release, knowledge: Knowledge, one: bool, strength_known: bool) -> "_Problem":
         model, theta = release.model, np.asarray(release.theta)[0]
-        moved = tuple(k for k, f in attacker.fields.items() if not f.domain.discrete)
-        some = Reference(attacker.fields).draw(np.random.default_rng(0), 1)
+        moved = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
+        some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
         base = np.asarray(total_score(model, theta, some, np.zeros(1)))
         if not np.linalg.norm(base) > 0:
             raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")
-        return cls(model, theta, base, attacker, moved, one, strength_known)
+        return cls(model, theta, base, knowledge, moved, one, strength_known)
 
     def start(self, rng: np.random.Generator, n: int) -> tuple[Records, Records]:
         """Random records, each counted once, and the fields that stay."""
         drawn = {}
-        for k, f in self.attacker.fields.items():
+        for k, f in self.knowledge.fields.items():
             if f.domain.levels and not f.shape:
                 levels = np.asarray(f.domain.levels, f.domain.dtype)
                 drawn[k] = levels[np.arange(n) % len(levels)]
@@ -171,7 +197,7 @@ class _Problem:
                 drawn[k] = f.domain.draw(rng, (n, *f.shape), 0.0, 1.0)
         x: Records = {k: np.asarray(drawn[k], float) for k in self.moved}
         if not self.one:
-            x["weights"] = np.full(n, (self.attacker.total or n) / n)
+            x["weights"] = np.full(n, (self.knowledge.total or n) / n)
         if not self.strength_known:
             x["strength"] = np.ones(())
         return x, {k: v for k, v in drawn.items() if k not in self.moved}
@@ -179,7 +205,7 @@ class _Problem:
     def weights(self, x: Records) -> Any:
         if self.one:
             return np.ones(len(next(iter(x.values()))))
-        weights, total = x["weights"], self.attacker.total
+        weights, total = x["weights"], self.knowledge.total
         return weights if total is None else total * weights / weights.sum()
 
     def records(self, x: Records, still: Records) -> Records:
@@ -201,8 +227,8 @@ class _Problem:
         columns = [p.reshape(len(self.base), -1) for p in parts]
         if "weights" in x:
             own = np.asarray(each).T
-            if self.attacker.total is not None:
-                own = (own - (own @ weights / weights.sum())[:, None]) * (self.attacker.total / x["weights"].sum())
+            if self.knowledge.total is not None:
+                own = (own - (own @ weights / weights.sum())[:, None]) * (self.knowledge.total / x["weights"].sum())
             columns.append(own)
         if "strength" in x:
             columns.append(self.base[:, None])
@@ -227,7 +253,7 @@ class _Problem:
         for k in self._names(x):
             ends, size = (0.0, np.inf), float(np.mean(x[k]))
             if k in self.moved:
-                domain = self.attacker.fields[k].domain
+                domain = self.knowledge.fields[k].domain
                 ends = domain.low, domain.high
                 size = (domain.high - domain.low) / np.sqrt(12) if np.isfinite(domain.high - domain.low) else 1.0
             for values, value in ((low, ends[0]), (high, ends[1]), (scale, size)):
@@ -238,6 +264,8 @@ class _Problem:
         """Levenberg and Marquardt's method; variables at an end of their box that would leave it rest."""
         like, still = start
         low, high, scale = self.box(like)
+        # Of the mean squared singular value: less throws the first step from a random start out of the box, more costs
+        # a few steps until it has fallen.
         v, damping, trace = self.flatten(like), 1e-2, []
         left = self.left(like, still)
         for _ in range(steps):
@@ -250,12 +278,13 @@ class _Problem:
             inner = jacobian[:, free]
             squares = inner @ inner.T if free.sum() > len(left) else inner.T @ inner
             typical = float(np.trace(squares)) / len(squares) + 1e-300
-            while damping < 1e12:
+            while damping < 1e12:  # where a step is below rounding, and none is found any more
                 step = np.zeros(len(v))
                 step[free] = _damped(inner, squares, left, damping * typical)
                 trial = np.clip(v + scale * step, low, high)
                 after = self.left(self.unflatten(trial, like), still)
                 if np.linalg.norm(after) < size:
+                    # Down faster than up, for the quadratic steps at the end; never to where squares lose their rank.
                     v, left, damping = trial, after, max(damping / 5, 1e-14)
                     break
                 damping *= 4
@@ -290,14 +319,16 @@ class _Problem:
         gradients no measure cancels, whatever its mass.
         """
         size, base = float(np.linalg.norm(left)), self.base / np.linalg.norm(self.base)
-        fixed, mass = self.attacker.total is not None, float(weights.sum())
+        fixed, mass = self.knowledge.total is not None, float(weights.sum())
         mass = mass if fixed else _MASS * max(mass, len(weights))
-        fields = self.attacker.fields
+        fields = self.knowledge.fields
         box = {k: _ends(fields[k].domain) for k in self.moved}
         if size <= _STATIONARY or not self.strength_known:
             return 0.0, mass, box
         u = left / size / np.linalg.norm(self.base)
         centre = {k: np.full(fields[k].shape, np.mean(box[k])) for k in box}
+        # A spread that reaches the box's ends at two sigma, and a third over many orders of magnitude: records that
+        # pull most lie at ends or near zero as well as inside.
         law = Reference(fields, {}, centre, {k: np.full_like(centre[k], np.ptp(box[k]) / 4) for k in box}, 0.3)
         pool = law.draw(rng, _CANDIDATES)
         pool |= {k: np.clip(pool[k], *box[k]) for k in box}
@@ -305,6 +336,7 @@ class _Problem:
         values = each @ u
         lowest = [self._lowest({k: v[i] for k, v in pool.items()}, u, box) for i in np.argsort(values)[:_REFINED]]
         worst = min(lowest) if fixed else min(0.0, *lowest)
+        # A few more than the parameters, so that generic records span all that any do; all of them would cost more.
         span = float(np.linalg.norm(beyond(each[: len(base) * 5 // 4 + 16].T, base)))
         return max(0.0 if span < _BEYOND else span, float(left / size @ base) + mass * worst), mass, box
 

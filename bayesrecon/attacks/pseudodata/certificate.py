@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.pseudodata.features import Features, coordinates
+from bayesrecon.attacks.pseudodata.features import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Support
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.types import Model, PseudoData, Records
@@ -140,7 +140,7 @@ def _witness(
 ) -> tuple[Any, Any]:
     def value(x: Any) -> Any:
         batch = {k: jnp.asarray(v)[None] for k, v in {**still, **x}.items()}
-        return coordinates(model, metric, theta, inverse, batch)[0] @ slope
+        return amplitudes(model, metric, theta, inverse, batch)[0] @ slope
 
     return jax.value_and_grad(value)(x)
 

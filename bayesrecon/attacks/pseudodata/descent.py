@@ -15,7 +15,7 @@ import numpy as np
 import scipy.optimize
 from jax.flatten_util import ravel_pytree
 
-from bayesrecon.attacks.pseudodata.features import Features, coordinates
+from bayesrecon.attacks.pseudodata.features import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
 from bayesrecon.types import Model, PseudoData, Records
 
@@ -37,7 +37,7 @@ def _residual(
 ) -> Any:
     metric, theta, inverse, root, wanted = at
     records = chart.records_at(x, fixed, *whiten)
-    c = coordinates(model, metric, theta, inverse, records)
+    c = amplitudes(model, metric, theta, inverse, records)
     return root @ (c.T @ chart.weights_at(x, given)) - wanted
 
 
@@ -51,7 +51,7 @@ def _jacobian(
     def one(moving: Any, still: Records) -> Any:
         record = chart.records_at(moving, still, *whiten)
         batch = {k: jnp.asarray(v)[None] for k, v in record.items()}
-        return coordinates(model, metric, theta, inverse, batch)[0]
+        return amplitudes(model, metric, theta, inverse, batch)[0]
 
     moving = {name: x[name] for name in names}
     c = jax.vmap(one)(moving, fixed) @ root.T  # (M, r)

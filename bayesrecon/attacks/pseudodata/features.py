@@ -1,6 +1,6 @@
 """The divergence as a quadratic in few numbers.
 
-A record enters the divergence only through the coordinates `c(z)` of its scores in the basis, `phi_z = psi c(z)`.
+A record enters the divergence only through the amplitudes `c(z)` of its scores in the basis, `phi_z = psi c(z)`.
 With `s = sum_m w_m c(z_m)`,
 
     FD(w, Z) = 1/2 s' G s - s' b + const = 1/2 |u|^2 + bound,   u = R (s - y),   R'R = G,   G y = b
@@ -15,16 +15,17 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.solve import Fit
-from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.score import scores
 from bayesrecon.types import Model, Records
 
-_ROWS = 6  # score rows per feature that fix a record's coordinates
+_ROWS = 6  # score rows per feature that fix a record's amplitudes
 
 
 @partial(jax.jit, static_argnames="model")
-def coordinates(model: Model, metric: Any, theta: Any, inverse: Any, records: Records) -> Any:
+def amplitudes(model: Model, metric: Any, theta: Any, inverse: Any, records: Records) -> Any:
     """`c(z)` of records `(M, r)`: the pseudo-inverse `(r, C k)` of the basis' scores applied to the records'."""
     return (inverse @ scores(model, metric, theta, records)).T
 
@@ -37,10 +38,10 @@ class Features:
         embedding: of the release.
         solved: its solution.
         target: `(r,)` of the basis; differs from the solution's own where the objective is sliced.
-        rows: rows of the score matrix that fix a record's coordinates, per feature.
+        rows: rows of the score matrix that fix a record's amplitudes, per feature.
     """
 
-    embedding: Embedding
+    embedding: AdaptiveEmbedding
     solved: Fit
     target: np.ndarray
     rows: int = _ROWS
@@ -51,7 +52,7 @@ class Features:
         embedding, basis = self.embedding, self.solved.basis
         size, k = embedding.release.size, embedding.metric.shape[1]
         number = min(size, max(4, -(-self.rows * basis.size // k)))
-        theta = np.asarray(embedding.release.theta)[np.linspace(0, size - 1, number).astype(int)]
+        theta = np.asarray(embedding.release.theta)[evenly(size, number)]
         model, temperature = embedding.release.model, embedding.temperature
         phi = np.asarray(scores(model, embedding.metric, theta, basis.records, temperature))
         return theta, np.linalg.pinv(phi @ basis.coefficients, rcond=1e-13)
@@ -60,11 +61,11 @@ class Features:
         """`c(z)` of records, `(M, r)`; may be traced."""
         embedding = self.embedding
         theta, inverse = self.atoms
-        return coordinates(embedding.release.model, embedding.metric, theta, inverse, records)
+        return amplitudes(embedding.release.model, embedding.metric, theta, inverse, records)
 
     @cached_property
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
-        values, vectors = np.linalg.eigh(self.solved.moments.gram)
+        values, vectors = np.linalg.eigh(self.solved.gram)
         return np.maximum(values, 1e-14 * values[-1]), vectors
 
     @cached_property

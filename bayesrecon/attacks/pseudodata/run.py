@@ -14,7 +14,7 @@ from bayesrecon.attacks.pseudodata.support import Support, Variables
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.kernels.dense import Embedding
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import Progress, PseudoData, Records
 
@@ -43,7 +43,7 @@ class Run:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def embedding(self) -> Embedding:
+    def embedding(self) -> AdaptiveEmbedding:
         return self.problem.embedding
 
     @property
@@ -210,7 +210,7 @@ class Run:
 
     def certify(self) -> Certificate:
         positive = self.support.chart.weights in ("positive", "free")
-        if self.problem.solved.spectrum.gap and positive and not self.problem.attacker.known:
+        if self.problem.solved.spectrum.gap and positive and not self.problem.knowledge.known:
             return signed(self.features, self.pseudo)
         return bounded(self.features, self.pseudo, self.support, self.problem.reference, self.problem.rng)
 

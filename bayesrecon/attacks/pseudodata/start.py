@@ -24,12 +24,12 @@ def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool
         key: a JAX key, for simulated responses.
         published: free weights, records in their own units.
     """
-    attacker, reference = problem.attacker, problem.reference
-    unknown = {k: f for k, f in attacker.fields.items() if k not in attacker.known}
+    knowledge, reference = problem.knowledge, problem.reference
+    unknown = {k: f for k, f in knowledge.fields.items() if k not in knowledge.known}
     moved = tuple((k, f.domain) for k, f in unknown.items() if f.domain.kind in ("real", "interval"))
     weights: WeightsKind = "positive"
     group = 1
-    if attacker.known:
+    if knowledge.known:
         records, group = _rows(problem, unknown)
         size = len(next(iter(records.values())))
         weights = "units" if group > 1 else "fixed"
@@ -38,23 +38,23 @@ def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool
             raise BayesreconError("start: with known fields the records are the table's rows; leave start out")
     else:
         if isinstance(start, PseudoData):
-            begin = _given(start, attacker.fields)
+            begin = _given(start, knowledge.fields)
         elif start == "located":
             begin = PseudoData(np.full(n, _count(problem) / n), reference.draw(problem.rng, n))
         else:
             begin = PseudoData(np.ones(n), _published(problem, n, key))
         weights = "free" if published else "positive"
-        if attacker.total is not None:
+        if knowledge.total is not None:
             weights = "total"
-            begin = PseudoData(np.full(len(begin.weights), attacker.total / len(begin.weights)), begin.records)
+            begin = PseudoData(np.full(len(begin.weights), knowledge.total / len(begin.weights)), begin.records)
     if published:
         # In the records' own units, and unconstrained where the domain allows it.
-        centre = {k: np.zeros(attacker.fields[k].shape) for k, _ in moved}
-        scale = {k: np.ones(attacker.fields[k].shape) for k, _ in moved}
+        centre = {k: np.zeros(knowledge.fields[k].shape) for k, _ in moved}
+        scale = {k: np.ones(knowledge.fields[k].shape) for k, _ in moved}
     else:
         centre = {k: np.asarray(reference.centre.get(k, 0.0), float) for k, _ in moved}
         scale = {k: np.asarray(reference.scale.get(k, 1.0), float) for k, _ in moved}
-    return Support(Chart(moved, weights, attacker.total or 0.0, group), begin, centre, scale)
+    return Support(Chart(moved, weights, knowledge.total or 0.0, group), begin, centre, scale)
 
 
 def _count(problem: Problem) -> float:
@@ -83,7 +83,7 @@ def _published(problem: Problem, n: int, key: Any) -> Records:
     release, rng = problem.release, problem.rng
     model = release.model
     records: Records = {}
-    for name, spec in problem.attacker.fields.items():
+    for name, spec in problem.knowledge.fields.items():
         if spec.domain.kind == "levels":
             records[name] = spec.domain.draw(rng, (n, *spec.shape), 0.0, 1.0)
         else:
@@ -104,8 +104,8 @@ def _published(problem: Problem, n: int, key: Any) -> Records:
 
 def _rows(problem: Problem, unknown: dict[str, Field]) -> tuple[Records, int]:
     """Known rows, each with every combination of the unknown fields that have finitely many values."""
-    attacker, reference, rng = problem.attacker, problem.reference, problem.rng
-    rows = len(next(iter(attacker.known.values())))
+    knowledge, reference, rng = problem.knowledge, problem.reference, problem.rng
+    rows = len(next(iter(knowledge.known.values())))
     finite = {k: f for k, f in unknown.items() if f.domain.kind in ("levels", "integer")}
     choices = []
     for name, spec in finite.items():
@@ -120,7 +120,7 @@ def _rows(problem: Problem, unknown: dict[str, Field]) -> tuple[Records, int]:
     group = len(combinations)
     if group > _MOST_COMBINATIONS:
         raise BayesreconError(f"{group} combinations of {', '.join(finite)} on every row are too many; narrow bounds=")
-    records: Records = {k: np.repeat(v, group, axis=0) for k, v in attacker.known.items()}
+    records: Records = {k: np.repeat(v, group, axis=0) for k, v in knowledge.known.items()}
     for i, (name, spec) in enumerate(finite.items()):
         column = np.array([c[i] for c in combinations], spec.domain.dtype)
         records[name] = np.tile(column, rows)
@@ -128,7 +128,7 @@ def _rows(problem: Problem, unknown: dict[str, Field]) -> tuple[Records, int]:
     for name in unknown:
         if name not in finite:
             records[name] = drawn[name]
-    return {k: records[k] for k in attacker.fields}, group
+    return {k: records[k] for k in knowledge.fields}, group
 
 
 def _values(domain: Domain) -> np.ndarray | None:

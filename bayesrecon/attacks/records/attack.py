@@ -11,7 +11,7 @@ from bayesrecon.attacks.records.decode import decode, inverse_root
 from bayesrecon.attacks.records.rows import make_rows
 from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.system import System, make_system, units_of
-from bayesrecon.diagnostics import Z95, effective_sample_size
+from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.totals import PARTLY, verdict_of
@@ -29,7 +29,7 @@ _TELLING = 200  # functionals whose mean squared disagreement tells a common fac
 
 def recover_records(
     release: Release,
-    attacker: Knowledge,
+    knowledge: Knowledge,
     *,
     metric: str | None,
     coordinates: str,
@@ -38,7 +38,7 @@ def recover_records(
 ) -> RecordTable:
     """Recover the unknown fields of every known row.
 
-    The rows' features have coordinates s (`records.rows`) that solve `K s = b` (`records.system`). A field that is an
+    The rows' features have amplitudes s (`records.rows`) that solve `K s = b` (`records.system`). A field that is an
     affine function of s is read off with its sandwich error; a field with finitely many or whole values is decided by
     the probabilities of the values given the solution, its noise and what the model itself says of the row.
 
@@ -47,24 +47,24 @@ def recover_records(
             fields do not touch.
     """
     began = time.perf_counter()
-    unknown = {k: f for k, f in attacker.fields.items() if k not in attacker.known}
+    unknown = {k: f for k, f in knowledge.fields.items() if k not in knowledge.known}
     if not release.temperature:
         raise BayesreconError(
             "individual records are recovered from posterior draws; for a trained parameter leave unit= out"
         )
-    units = attacker.unit if isinstance(attacker.unit, tuple) else (str(attacker.unit),)
-    if units[0] not in attacker.known:
+    units = knowledge.unit if isinstance(knowledge.unit, tuple) else (str(knowledge.unit),)
+    if units[0] not in knowledge.known:
         raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
     if not unknown:
         raise BayesreconError("every field is known: nothing is left to recover")
     view = in_coordinates(release, coordinates)
     theta = np.asarray(view.theta)
-    rows = make_rows(view, attacker.known, unknown, rng)
+    rows = make_rows(view, knowledge.known, unknown, rng)
     pairs = rows.pairs()
     slots = make_slots(view.model, theta, metric_factor(view, metric), pairs)
     system = make_system(view, slots, rows.base(), pairs, progress)
     read = readout(view, rows, slots, rng)
-    some = np.linspace(0, read.columns.shape[1] - 1, min(_SCATTERED, read.columns.shape[1])).astype(int)
+    some = evenly(read.columns.shape[1], _SCATTERED)
     series = system.influence(read.columns[:, some].toarray(), progress)
     weights = np.asarray(view.weights)
     scatter = weights @ (series - weights @ series) ** 2
@@ -96,7 +96,7 @@ def recover_records(
             progress("values", 0.0)
         precision = rows.padded_square(precision)
         solution = rows.padded(system.solution).ravel()
-        probability = decode(precision, solution, options.coordinates, options.log_prior)
+        probability = decode(precision, solution, options.amplitudes, options.log_prior)
         if progress is not None:
             progress("values", 1.0)
     columns = {}
@@ -107,7 +107,7 @@ def recover_records(
             value, stated, prior = options.most_probable(name, probability)
             columns[name] = replace(columns[name], value=value, probability=stated, prior=prior)
     return RecordTable(
-        known=attacker.known,
+        known=knowledge.known,
         unit=units,
         columns=columns,
         release=release.name,
@@ -130,7 +130,7 @@ def _expected(guesses: list[Guess]) -> Around:
 
 def _effective(series: np.ndarray, chain: np.ndarray) -> float:
     """Typical effective sample size of the records' series."""
-    some = np.linspace(0, series.shape[1] - 1, min(_SERIES, series.shape[1])).astype(int)
+    some = evenly(series.shape[1], _SERIES)
     sizes = [effective_sample_size(series[:, block], chain) for block in np.array_split(some, -(-len(some) // 64))]
     return float(np.median(np.concatenate(sizes)))
 

@@ -1,4 +1,4 @@
-"""Legal values of every row, their coordinates, and what the model itself says of them."""
+"""Legal values of every row, their amplitudes, and what the model itself says of them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +7,13 @@ import jax
 import numpy as np
 import scipy.sparse
 
-from bayesrecon.attacks.records.rows import Rows, combinations, coordinates_of, log_likelihoods
+from bayesrecon.attacks.records.rows import Rows, combinations, amplitudes_of, log_likelihoods
 from bayesrecon.attacks.records.slots import Slots
+from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import slopes
 from bayesrecon.types import Model, Records, Release, simulated
 
-_ATOMS = 12  # draws on which coordinates are computed
+_ATOMS = 12  # draws on which amplitudes are computed
 _PRIOR = 64  # draws over which the model's own opinion is averaged
 _WIDE, _WINDOW = 6.0, 400  # standard errors around an estimate that are searched, and the most values a row may have
 _SIMULATED = 256
@@ -33,7 +34,7 @@ class Readout:
         columns: `(M, N * k)`, a sparse array by columns.
         offset: `(N, k)`.
         readable: `(N, k)` whether the field is such a function at all.
-        values, coordinates: the values it was read off, `{field: (N, C)}`, and their coordinates `(N, C, p)`, not
+        values, amplitudes: the values it was read off, `{field: (N, C)}`, and their amplitudes `(N, C, p)`, not
             finite where a value is illegal.
     """
 
@@ -41,7 +42,7 @@ class Readout:
     offset: np.ndarray
     readable: np.ndarray
     values: Records
-    coordinates: np.ndarray
+    amplitudes: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,13 @@ class Candidates:
 
     Attributes:
         values: `{field: (N, C)}`.
-        coordinates: `(N, C, p)`.
+        amplitudes: `(N, C, p)`.
         log_prior: `(N, C)` the model's mean log likelihood over the draws; minus infinity where illegal or padding.
         log_total: `(N,)` the same summed over all values that the model expects, in the list or not.
     """
 
     values: Records
-    coordinates: np.ndarray
+    amplitudes: np.ndarray
     log_prior: np.ndarray
     log_total: np.ndarray
 
@@ -85,7 +86,7 @@ class Candidates:
 
 
 def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator) -> Readout:
-    """How the unknown fields are read off the coordinates."""
+    """How the unknown fields are read off the amplitudes."""
     probes = combinations(rows.unknown)
     if probes is None:
         probes = {}
@@ -97,13 +98,13 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
             probes[name] = np.concatenate([anchors, more])
     count, n, p = len(next(iter(probes.values()))), rows.count, rows.features
     values = {k: np.tile(v, (n, 1)) for k, v in probes.items()}
-    coordinates = _coordinates(release, rows, slots, values)
-    legal = np.asarray(np.isfinite(coordinates).all(axis=2))
+    amplitudes = _amplitudes(release, rows, slots, values)
+    legal = np.asarray(np.isfinite(amplitudes).all(axis=2))
     if combinations(rows.unknown) is not None:
-        theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_ATOMS, release.size)).astype(int)]
+        theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]
         log_lik = _mean_log_likelihood(release.model, theta, rows, values)
         legal &= log_lik > log_lik.max(axis=1, keepdims=True) - _IMPOSSIBLE
-    s = np.where(legal[:, :, None], coordinates, 0.0)
+    s = np.where(legal[:, :, None], amplitudes, 0.0)
     design = np.concatenate([np.ones((n, count, 1)), s], axis=2) * legal[:, :, None]
     inverse = np.linalg.pinv(design, rcond=1e-10)
     k = len(rows.unknown)
@@ -118,7 +119,7 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
         offset[:, j], slope[:, :, j] = beta[:, 0], beta[:, 1:]
     columns = scipy.sparse.bsr_array((slope, np.arange(n), np.arange(n + 1)), shape=(n * p, n * k))
     columns = columns.tocsr()[np.flatnonzero(rows.distinct)].tocsc()
-    return Readout(columns, offset, readable, values, coordinates)
+    return Readout(columns, offset, readable, values, amplitudes)
 
 
 def candidates_of(
@@ -128,15 +129,15 @@ def candidates_of(
     many. `expected` is where the model by itself would have them, not a number where it says nothing."""
     complete = combinations(rows.unknown) is not None
     if complete:
-        values, s = read.values, read.coordinates
+        values, s = read.values, read.amplitudes
         valid = np.ones_like(s[:, :, 0], bool)
     else:
         found = _windows(rows, *around)
         if found is None:
             return None
         values, valid = found
-        s = _coordinates(release, rows, slots, values)
-    theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_PRIOR, release.size)).astype(int)]
+        s = _amplitudes(release, rows, slots, values)
+    theta = np.asarray(release.theta)[evenly(release.size, _PRIOR)]
     log_prior = _mean_log_likelihood(release.model, theta, rows, values)
     legal = valid & np.isfinite(log_prior) & np.isfinite(s).all(axis=2)
     if not legal.any(axis=1).all():
@@ -185,10 +186,10 @@ def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Ge
     return found
 
 
-def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:
+def _amplitudes(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:
     """Coordinates `(N, C, p)` of values `{field: (N, C)}`; not finite where a value is illegal."""
     n, each = next(iter(values.values())).shape
-    theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_ATOMS, release.size)).astype(int)]
+    theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]
     features = np.asarray(slopes(release.model, theta, rows.pairs(), slots.colours))
     features = rows.padded(features.reshape(-1, features.shape[-1]))
     known = {k: np.repeat(v, each, axis=0) for k, v in rows.known.items()}
@@ -202,7 +203,7 @@ def _coordinates(release: Release, rows: Rows, slots: Slots, values: Records) ->
         moved = slopes(release.model, theta, (known_, base_, other_), slots.colours)
         moved = np.asarray(moved).reshape(features.shape[0], -1, each)
         bad = ~np.isfinite(moved).all(axis=0)
-        s = coordinates_of(np.where(bad, 0.0, moved), features[:, part])
+        s = amplitudes_of(np.where(bad, 0.0, moved), features[:, part])
         s[bad] = np.nan
         found.append(s)
     return np.concatenate(found)

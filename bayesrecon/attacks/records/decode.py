@@ -1,4 +1,4 @@
-"""From noisy coordinates to values: expectation propagation over the legal values of each row.
+"""From noisy amplitudes to values: expectation propagation over the legal values of each row.
 
 The solution is normal around the truth with precision `Lambda`, and each row holds one of finitely many values, whose
 prior is what the model itself says of them at the draws. Rows interact through Lambda, so that a legal value of one
@@ -27,7 +27,7 @@ def decode(precision: np.ndarray, solution: np.ndarray, candidates: np.ndarray, 
     Args:
         precision: `(N * p, N * p)` of the solution's noise.
         solution: `(N * p,)`.
-        candidates: `(N, C, p)` coordinates of the legal values.
+        candidates: `(N, C, p)` amplitudes of the legal values.
         log_prior: `(N, C)`; minus infinity for padding.
     """
     n, _, p = candidates.shape

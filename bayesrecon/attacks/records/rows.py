@@ -6,7 +6,7 @@ With the design x_n known and u_n not, the log likelihood moves with u only thro
     f_nj = l(., x_n, u_j) - l(., x_n, u_0),
 
 with anchors u_0 .. u_p: p = 1 for a binary answer or a binomial count, more for categories. The release determines
-the coordinates s of every row, and those name the value.
+the amplitudes s of every row, and those name the value.
 """
 
 import itertools
@@ -18,6 +18,7 @@ import jax
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import Pairs, scores
 from bayesrecon.types import Field, Model, Records, Release
@@ -99,7 +100,7 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
     model = release.model
     count = len(next(iter(known.values())))
     some = np.sort(rng.choice(count, min(_ROWS, count), replace=False))
-    theta = np.asarray(release.theta)[np.linspace(0, release.size - 1, min(_ATOMS, release.size)).astype(int)]
+    theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]
     few = {k: v[some] for k, v in known.items()}
     pool = _pool(model, theta, few, unknown, rng)
     size = len(next(iter(pool.values())))
@@ -182,7 +183,7 @@ def _pool(
             if spec.domain.kind == "real" or spec.domain.kind == "interval":
                 inside = spec.domain.contains(values)
                 drawn[name] = np.where(inside, values, drawn[name])
-    picked = np.linspace(0, _POOL * count - 1, _POOL).astype(int)
+    picked = evenly(_POOL * count, _POOL)
     return {k: v[picked] for k, v in drawn.items()}
 
 
@@ -203,7 +204,7 @@ def combinations(unknown: Mapping[str, Field]) -> Records | None:
     return {k: np.array([c[i] for c in table], unknown[k].domain.dtype) for i, k in enumerate(unknown)}
 
 
-def coordinates_of(values: np.ndarray, features: np.ndarray) -> np.ndarray:
+def amplitudes_of(values: np.ndarray, features: np.ndarray) -> np.ndarray:
     """Coordinates s `(N, C, p)` of candidates from score differences to the base.
 
     Args:

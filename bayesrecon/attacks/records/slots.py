@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import Pairs, feature_gradients
 from bayesrecon.kernels.sparse import NONE, coloured
 from bayesrecon.types import Model
@@ -64,7 +65,7 @@ def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs
     """
     count = len(next(iter(pairs[0].values())))
     touched = np.zeros((count, theta.shape[1]), bool)
-    for t in theta[np.linspace(0, len(theta) - 1, 3).astype(int)]:
+    for t in theta[evenly(len(theta), 3)]:
         touched |= np.asarray(feature_gradients(model, t, pairs)) != 0
     shared = touched.mean(axis=0) > _SHARED
     left_out = 0

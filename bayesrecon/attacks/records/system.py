@@ -1,4 +1,4 @@
-"""The release as linear equations for the coordinates s of the rows' features.
+"""The release as linear equations for the amplitudes s of the rows' features.
 
 With the base records held by every row, what is unknown is `sum_m s_m f_m`, and integration by parts gives
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesrecon.diagnostics import evenly
+
 _MOST = 2000  # records that are clustered
 _COMPONENTS, _CLUSTERS = 3, 6
 _OUTLYING = 5.0  # robust standard deviations
@@ -51,7 +53,7 @@ def summarise_columns(columns: np.ndarray, key: int = 0) -> ColumnSummary:
     spread = 1.4826 * np.median(np.abs(mean - middle))
     outliers = tuple(np.flatnonzero(mean < middle - _OUTLYING * spread).tolist()) if spread > 0 else ()
     centred = columns - columns.mean(axis=1, keepdims=True)
-    some = centred[:, np.linspace(0, columns.shape[1] - 1, min(columns.shape[1], _MOST)).astype(int)]
+    some = centred[:, evenly(columns.shape[1], _MOST)]
     _, singular, right = np.linalg.svd(some, full_matrices=False)
     rank = int((singular > 1e-5 * max(float(singular[0]), 1e-300)).sum()) if singular.size else 0
     clusters = _clusters(right[:_COMPONENTS].T * singular[:_COMPONENTS], key) if rank else 1

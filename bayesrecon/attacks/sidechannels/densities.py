@@ -22,15 +22,17 @@ import scipy.linalg
 
 from bayesrecon.attacks.sidechannels.regression import Regression, least_squares, rounded
 from bayesrecon.attacks.sidechannels.resolution import Resolution, decimal_step, resolution, round_to
-from bayesrecon.diagnostics import Z95
+from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.locate import follow_moments, locate
 from bayesrecon.estimation.problem import generator
-from bayesrecon.estimation.solve import Fit, find_basis
+from bayesrecon.estimation.solve import Span, find_basis
 from bayesrecon.estimation.statistics import Library, library_of
 from bayesrecon.estimation.totals import Totals, slopes_of
-from bayesrecon.kernels.dense import Basis, Embedding, Moments, log_likelihoods
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.dense import log_likelihoods
+from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64
@@ -158,6 +160,13 @@ class DensityRecovery:
         return max(self.misfit, _STORED / _ARITHMETIC) * self.step / np.sqrt(12) * rng.normal(size=len(self.step))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Fitted(Span):
+    """A span whose totals come from a regression, with the covariance `(r, r)` of their errors."""
+
+    covariance: np.ndarray
+
+
 def _cut(values: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
     """The values as printed with so many digits, and the unit of the last one."""
     cut = round_to(values, digits)
@@ -202,12 +211,12 @@ def recover_from_log_density(
         raise BayesreconError(f"log densities of shape {given.shape} for {release.size} draws")
     if not np.isfinite(given).all():
         raise BayesreconError(f"{int((~np.isfinite(given)).sum())} log densities are missing or infinite")
-    attacker = check_knowledge(release.model, known=known, domain=domain)
+    knowledge = check_knowledge(release.model, known=known, domain=domain)
     rng = generator(key)
-    kept = even(release.size, _MOST)
+    kept = evenly(release.size, _MOST)
     given, theta = given[kept], np.asarray(release.theta)[kept]
     values = given - np.asarray(_base(release.model, theta))
-    embedding = Embedding(_points(release, rng), np.eye(release.model.dimension), progress)
+    embedding = AdaptiveEmbedding(_points(release, rng), np.eye(release.model.dimension), progress)
     embedding = replace(embedding, metric=metric_factor(embedding.release, "covariance"))
     written = resolution(given)
     step = written.step if written.digits else _ARITHMETIC * written.step
@@ -215,10 +224,10 @@ def recover_from_log_density(
         step = np.maximum(step, np.sqrt(12 * release.model.dimension / 2))
     bounded = written.digits is not None and not kinetic
 
-    def solve(reference: Reference, finite: bool = True, last: bool = False) -> tuple[Fit, np.ndarray, Regression]:
+    def solve(reference: Reference, finite: bool = True, last: bool = False) -> tuple[_Fitted, np.ndarray, Regression]:
         return _solve(embedding, reference, rng, theta, values, step, finite, bounded and last)
 
-    broad = Reference(attacker.fields, attacker.known, accept=lambda z: np.isfinite(embedding.information(z)))
+    broad = Reference(knowledge.fields, knowledge.known, accept=lambda z: np.isfinite(embedding.information(z)))
     spectrum = find_basis(embedding, broad, rng)[0]
     if spectrum.gap:
         if len(values) < spectrum.rank + 2:
@@ -226,14 +235,14 @@ def recover_from_log_density(
                 f"{len(values)} log densities cannot settle {spectrum.rank} features and a constant; "
                 f"{spectrum.rank + 2} are needed"
             )
-        reference = follow_moments(lambda law: solve(law)[0], broad, attacker)
+        reference = follow_moments(lambda law: solve(law)[0], broad, knowledge)
     else:
         if len(values) < _FEW:
             raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum decays")
-        located = Embedding(release, metric_factor(release, "covariance"), progress)
-        reference = locate(located, attacker, rng)[0]
+        located = AdaptiveEmbedding(release, metric_factor(release, "covariance"), progress)
+        reference = locate(located, knowledge, rng)[0]
     solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
-    library = library_of(attacker, reference.centre, reference.scale, statistics, solved.probes)
+    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
     parts = library.evaluate(solved.probes)
     rows, beta = _rows(solved, library, parts)
     names = [row.name for row in rows if row.estimate is not None]
@@ -264,17 +273,16 @@ def recover_from_log_density(
     )
 
 
-def _rows(solved: Fit, library: Library, parts: np.ndarray) -> tuple[tuple[Row, ...], np.ndarray]:
+def _rows(solved: _Fitted, library: Library, parts: np.ndarray) -> tuple[tuple[Row, ...], np.ndarray]:
     """Statistics with their errors, and the coefficients in the basis `(r, P)` of their parts `(Q, P)` at probes."""
     projection = solved.project(parts)
     beta = projection.beta
-    totals = solved.moments.target @ beta
+    totals = solved.target @ beta
     visibility = library.visibility(parts, projection.fitted, solved.basis.size, solved.variance(beta))
     unseen = abs(totals[library.index(["1"])]) * (parts - projection.fitted)
-    none = np.zeros((0, len(totals)))
-    found, slopes = slopes_of(library, Totals(totals, beta, none, none, unseen, none, visibility, none, none[:, 0]))
+    found, slopes = slopes_of(library, Totals(totals=totals, visibility=visibility))
     directions = beta @ slopes
-    errors = np.sqrt(np.maximum(np.einsum("rs,rq,qs->s", directions, solved.moments.gram, directions), 0.0))
+    errors = np.sqrt(np.maximum(np.einsum("rs,rq,qs->s", directions, solved.covariance, directions), 0.0))
     hidden = np.sqrt(np.mean((unseen @ slopes) ** 2, axis=0))
     rows: dict[str, Row] = {}
     for row, se, gone in zip(found, errors, hidden, strict=True):
@@ -287,7 +295,7 @@ def _rows(solved: Fit, library: Library, parts: np.ndarray) -> tuple[tuple[Row, 
 
 
 def _solve(
-    embedding: Embedding,
+    embedding: AdaptiveEmbedding,
     reference: Reference,
     rng: np.random.Generator,
     theta: np.ndarray,
@@ -295,8 +303,8 @@ def _solve(
     step: np.ndarray,
     finite: bool,
     bounded: bool,
-) -> tuple[Fit, np.ndarray, Regression]:
-    """The basis on generic records, and the regression on it: totals in `target`, their covariance in `gram`."""
+) -> tuple[_Fitted, np.ndarray, Regression]:
+    """The basis on generic records, the values of its functions at the draws, and the regression on them."""
     spectrum, basis, few = find_basis(embedding, reference, rng, finite, 0 if finite else _DECAYING)
     if not spectrum.gap:
         # Half of the equations at most go into coefficients: the pivots come in order of what they add.
@@ -307,23 +315,28 @@ def _solve(
     design = log_likelihoods(embedding.release.model, theta, basis)
     design = design - design.mean(axis=0)
     found = _settle(design, values, step, bounded, rng)
-    totals, covariance = found.coefficients, found.covariance
-    moments = Moments(covariance, totals, covariance)
-    fit = Fit(embedding, spectrum, basis, moments, probes, cross, totals, None, 1.0)
-    return _weighed(fit, found), design, found
+    fitted = _Fitted(
+        spectrum=spectrum,
+        basis=basis,
+        probes=probes,
+        cross=cross,
+        target=found.coefficients,
+        covariance=found.covariance,
+    )
+    return _weighed(fitted, found), design, found
 
 
-def _weighed(fit: Fit, found: Regression) -> Fit:
-    """The fit with other totals and, without a gap, with their errors weighed against what is left unseen."""
+def _weighed(fitted: _Fitted, found: Regression) -> _Fitted:
+    """The same with other totals and, without a gap, with their errors weighed against what is left unseen."""
     totals, covariance = found.coefficients, found.covariance
-    fit = replace(fit, moments=Moments(covariance, totals, covariance), y=totals, ridge=None, size=1.0)
-    if fit.spectrum.gap:
-        return fit
+    fitted = replace(fitted, target=totals, covariance=covariance, ridge=None, size=1.0)
+    if fitted.spectrum.gap:
+        return fitted
     for _ in range(2):
-        fit = replace(fit, ridge=covariance)
-        ones = fit.project(np.ones((len(fit.cross), 1)))
-        fit = replace(fit, size=max(1.0, float(abs(totals @ ones.beta[:, 0]))))
-    return fit
+        fitted = replace(fitted, ridge=covariance)
+        ones = fitted.project(np.ones((len(fitted.cross), 1)))
+        fitted = replace(fitted, size=max(1.0, float(abs(totals @ ones.beta[:, 0]))))
+    return fitted
 
 
 def _settle(
@@ -344,7 +357,7 @@ def _points(release: Release, rng: np.random.Generator) -> Release:
     """Parameter vectors where the draws lie: the draws, or a normal law around them where they are few."""
     theta = np.asarray(release.theta)
     if len(theta) >= _POINTS:
-        points = theta[np.linspace(0, len(theta) - 1, _POINTS).astype(int)]
+        points = theta[evenly(len(theta), _POINTS)]
     else:
         spread = theta.std(axis=0)
         if not np.all(spread > 0):
@@ -360,8 +373,3 @@ def _points(release: Release, rng: np.random.Generator) -> Release:
 @partial(jax.jit, static_argnames="model")
 def _base(model: Model, theta: Any) -> Any:
     return jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)
-
-
-def even(size: int, count: int) -> np.ndarray:
-    """Indices of `count` of `size` draws at even distances."""
-    return np.linspace(0, size - 1, min(size, count)).round().astype(int)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.kernels.dense import CHUNK
+from bayesrecon.kernels.view import CHUNK
 from bayesrecon.types import Field, Model, Records
 
 _CANDIDATES = 64  # combinations of the values of a record that are tried one by one

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.levenberg import Box, Columns, Layout, errors_of
+from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.types import Model, Records
 
@@ -168,7 +169,7 @@ def _solve(task: Columns, chosen: np.ndarray, starts: int, spread: float, rng: n
     """The records of the chosen columns: starts compete on few draws, the best two on all."""
     width, draws, count = len(task.box.centre), len(task.theta), len(chosen)
     used = np.flatnonzero(task.noise[chosen[0]] < IGNORED)
-    few = used[np.linspace(0, len(used) - 1, min(len(used), max(_SEARCH, 4 * width))).astype(int)]
+    few = used[evenly(len(used), max(_SEARCH, 4 * width))]
     trials = starts if width else 1
     copies = trials * len(task.combinations)
     u = spread * rng.normal(size=(count * copies, width))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesrecon.diagnostics import evenly
+
 _MOST_DIGITS = 15
 _LAST_BITS = 32
 
@@ -64,7 +66,7 @@ def resolution(values: np.ndarray, sample: int = 2000) -> Resolution:
     values = np.asarray(values, float)
     flat = np.ravel(values)
     flat = flat[np.isfinite(flat) & (flat != 0)]
-    some = np.unique(flat[np.linspace(0, len(flat) - 1, min(len(flat), sample)).astype(int)]) if len(flat) else flat
+    some = np.unique(flat[evenly(len(flat), sample)]) if len(flat) else flat
     digits = max((_digits(float(v)) for v in some), default=1)
     if digits <= _MOST_DIGITS:
         return Resolution(decimal_step(values, digits), digits, f"{digits} digit{'s' * (digits != 1)}")

@@ -1,0 +1,63 @@
+"""The mean embedding of one release, by dense or by sparse passes: whichever costs less for the records at hand."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayesrecon.kernels.dense import DenseEmbedding
+from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
+from bayesrecon.kernels.sparse import SparseEmbedding
+from bayesrecon.kernels.view import View
+from bayesrecon.types import Records
+
+_SAMPLE = 64  # atoms on which a record's information is judged
+_LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
+
+
+@dataclass(frozen=True)
+class AdaptiveEmbedding(View):
+    """`MeanEmbedding` of a release."""
+
+    @cached_property
+    def dense(self) -> DenseEmbedding:
+        return DenseEmbedding(self.release, self.metric, self.progress, self.folds)
+
+    @cached_property
+    def sparse(self) -> SparseEmbedding:
+        return SparseEmbedding(self.release, self.metric, self.progress, self.folds)
+
+    def _cheaper(self, *records: Records) -> MeanEmbedding:
+        sparse = all(self.sparse.touched(some) is not None for some in records)
+        return self.sparse if sparse else self.dense
+
+    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        entries = len(atoms) * self.metric.shape[1] * len(next(iter(records.values())))
+        return (self._cheaper(records) if entries >= _LARGE else self.dense).scores(records, atoms)
+
+    def information(self, records: Records) -> np.ndarray:
+        """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
+
+        In the metric of the posterior covariance the private records' values add up to about one.
+        """
+        scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)
+        norm = (scores**2).sum(axis=0)
+        norm[norm >= 1e290] = np.inf
+        return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
+
+    def moments(
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+    ) -> Moments:
+        return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
+
+    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+        return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
+
+    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+        return self._cheaper(basis.records).noise(basis, y)
+
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+        return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
+
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._cheaper(basis.records).influence(basis, y, b)

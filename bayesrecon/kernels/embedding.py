@@ -1,0 +1,138 @@
+"""What every mean embedding answers, however it is computed: `MeanEmbedding`.
+
+For records z and atoms theta_t with weights a_t (Fisher divergence = MMD: Wynne 2025, Theorem 3.4, 4.3):
+
+    gram       k(z, z') = sum_t a_t <phi_z(t), phi_z'(t)>
+    target     mu(z)    = -sum_t a_t [tau tr(Sigma Hess l(theta_t, z)) + <phi_z(t), Sigma^(1/2)' grad log pi0(theta_t)>]
+    noise      Cov(r_t), r_t(m) = <phi_m(t), sum_j w_j phi_j(t) + Sigma^(1/2)' grad log pi0> + tau tr(Sigma Hess l_m)
+    value      V(z, z') = Cov_t(l(theta_t, z), l(theta_t, z'))
+    influence  r_t along chosen directions, atom by atom
+
+Everything is expressed in a basis psi = phi_Z A of r functions spanned by M anchors, chosen orthonormal on a
+thinned set of atoms, so that the accumulated Gram matrix is well conditioned however small the kernel's
+last eigenvalues are. `dense` and `sparse` compute it for one release, `adaptive` takes whichever is cheaper, and
+`joint` adds several releases up.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+
+from bayesrecon.types import Records
+
+
+@dataclass(frozen=True)
+class Basis:
+    """r functions of a record: `psi = phi_Z A`, with anchors `records` `{field: (M, ...)}` and `A (M, r)`."""
+
+    records: Records
+    coefficients: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return self.coefficients.shape[1]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Of successive atoms: their share of the weight, their gram and target, so that stretches add up to the whole."""
+
+    share: float
+    gram: np.ndarray
+    target: np.ndarray
+
+
+@dataclass(frozen=True)
+class Moments:
+    """One pass over the atoms.
+
+    Attributes:
+        gram: `(r, r)` kernel of the basis.
+        target: `(r,)` embedding of the private data in the basis, `sum_n e_k(x_n)`.
+        value: `(r, r)` value kernel of the basis.
+        stretches: what gram and target are sums of.
+    """
+
+    gram: np.ndarray
+    target: np.ndarray
+    value: np.ndarray
+    stretches: tuple[Stretch, ...] = ()
+
+    @classmethod
+    def of_stretches(cls, stretches: Sequence[Stretch], value: np.ndarray) -> "Moments":
+        """The sums over the stretches."""
+        gram, target = (reduce(np.add, [getattr(one, name) for one in stretches]) for name in ("gram", "target"))
+        return cls(gram, target, value, tuple(stretches))
+
+
+class MeanEmbedding(Protocol):
+    """The kernel mean embedding that one release, or several, determine.
+
+    Attributes:
+        temperature: tau.
+        size: number of atoms.
+        equations: rows of the score matrix: atoms times directions.
+        effective_size: `1 / sum a_t^2`: T for equal weights.
+        independent_size: the same, less what draws of a typical coordinate lose by being correlated.
+        weights, chain: `(T,)` of the atoms.
+    """
+
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def equations(self) -> int: ...
+    @property
+    def effective_size(self) -> float: ...
+    @property
+    def independent_size(self) -> float: ...
+    @property
+    def weights(self) -> np.ndarray: ...
+    @property
+    def chain(self) -> np.ndarray: ...
+
+    def thinned(self, count: int) -> np.ndarray:
+        """Positions of evenly spread atoms, enough for eight rows of the score matrix per record."""
+        ...
+
+    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        """Score matrix `(rows, M)` at some atoms, scaled by the square roots of the weights."""
+        ...
+
+    def moments(
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+    ) -> Moments:
+        """Gram matrix, target and value kernel of the basis, and of so many stretches of the atoms.
+
+        Args:
+            atoms: positions; all by default.
+            label: for progress.
+        """
+        ...
+
+    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+        """The basis functions at probe records, `e_k(z) = sum_m A_mk k(z_m, z)`, `(Q, r)`."""
+        ...
+
+    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+        """`Cov(r_t)` `(r, r)` of the residuals at the solution `y (r,)`."""
+        ...
+
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+        """`Cov(r_t)` `(r, r)` with the score of the normal law that has the atoms' mean and covariance in place
+        of the fitted one: what noise is before anything is solved.
+
+        Args:
+            simulated: at many atoms of that law instead of the release's own. An estimator tuned with the noise of its
+                own draws favours the functions on which these happen to err, and is biased by it.
+        """
+        ...
+
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, d)`; no rows of these at
+        temperature 0 and for several releases."""
+        ...
