@@ -2,6 +2,7 @@ from bayesrecon import evaluate as evaluate
 from bayesrecon import models as models
 from bayesrecon import plots as plots
 from bayesrecon import posteriors as posteriors
+from bayesrecon.attacks.attack import Attack as Attack
 from bayesrecon.attacks.deletion.deleted import reconstruct_deleted as reconstruct_deleted
 from bayesrecon.attacks.deletion.hrec import HRec as HRec
 from bayesrecon.attacks.deletion.hrec import Improvements as Improvements
@@ -9,9 +10,14 @@ from bayesrecon.attacks.deletion.informed import condition as condition
 from bayesrecon.attacks.deletion.informed import missing_record as missing_record
 from bayesrecon.attacks.deletion.inversion import invert_embedding as invert_embedding
 from bayesrecon.attacks.deletion.tilt import infer_deletion as infer_deletion
-from bayesrecon.attacks.matching.stationary import match_gradient as match_gradient
+from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
+from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
+from bayesrecon.attacks.matching.gradient import match_gradient as match_gradient
 from bayesrecon.attacks.pseudodata.adam import Slicing as Slicing
+from bayesrecon.attacks.pseudodata.score_matching import ScoreMatching as ScoreMatching
+from bayesrecon.attacks.pseudodata.weighted import WeightedRecords as WeightedRecords
 from bayesrecon.attacks.reconstruction import reconstruct as reconstruct
+from bayesrecon.attacks.records.single import SingleRecords as SingleRecords
 from bayesrecon.attacks.recovery import recover as recover
 from bayesrecon.auditing.run import audit as audit
 from bayesrecon.disclosure.bounds import bound as bound
@@ -19,6 +25,8 @@ from bayesrecon.disclosure.diagnosis import diagnose as diagnose
 from bayesrecon.disclosure.planner import plan as plan
 from bayesrecon.disclosure.witness import witness as witness
 from bayesrecon.errors import BayesreconError as BayesreconError
+from bayesrecon.estimation.problem import Estimator as Estimator
+from bayesrecon.knowledge import Knows as Knows
 from bayesrecon.results.audit import Audit as Audit
 from bayesrecon.results.deletion import DeletedRecord as DeletedRecord
 from bayesrecon.results.deletion import DeletionInference as DeletionInference

@@ -2,13 +2,54 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from bayesrecon.domains import Domain, parse, whole_numbers
+from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.stated import parse, whole_numbers
 from bayesrecon.types import Field, Model
+
+
+class Knows(TypedDict, total=False):
+    """What an attacker knows beforehand: the keywords that every verb shares.
+
+    Attributes:
+        known: `{field: (N, *shape)}` fields whose values are known for every record, row by row.
+        unit: the known field, or fields together, that name a record, each unit having one; or a field that is not
+            known and has finitely many values: the group that a record belongs to.
+        total: the number of records.
+        bounds: `{field: (low, high)}`, narrower than the model's domain.
+        domain: `{field: domain}`: a name ("real", "positive", "unit", "binary", "count", "integer"), `(low, high)` or a
+            list of the legal values.
+    """
+
+    known: Mapping[str, Any] | None
+    unit: str | Sequence[str] | None
+    total: float | None
+    bounds: Mapping[str, tuple[float, float]] | None
+    domain: Mapping[str, Any] | None
+
+
+KNOWS = tuple(Knows.__annotations__)
+
+
+def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KNOWS, why: str = "") -> None:
+    """Refuse keywords that a verb or an attack has no use for.
+
+    Raises `BayesreconError` naming those that it takes.
+    """
+    for name, value in given.items():
+        if name not in KNOWS:
+            option = f"; metric and coordinates belong to estimator=Estimator({name}=...)"
+            raise BayesreconError(
+                f"{verb} has no option {name}={near(name, KNOWS)}"
+                + (option if name in ("metric", "coordinates") else why)
+            )
+        if value is not None and name not in uses:
+            taken = f"it takes {', '.join(uses)}" if uses else "it takes nothing that an attacker knows"
+            raise BayesreconError(f"{verb} has no use for {name}=: {taken}")
 
 
 @dataclass(frozen=True)
@@ -46,19 +87,12 @@ class Knowledge:
         return list(self.fields[self.unit].domain.levels) if known is None else np.unique(known).tolist()
 
 
-def check_knowledge(
-    model: Model,
-    *,
-    known: Mapping[str, Any] | None = None,
-    unit: str | Sequence[str] | None = None,
-    total: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    domain: Mapping[str, Any] | None = None,
-) -> Knowledge:
+def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
     """Validate the keywords that every verb shares.
 
     Raises `BayesreconError` naming the field and the remedy.
     """
+    known, unit, total, bounds, domain = (knows.get(name) for name in KNOWS)
     fields = dict(model.fields)
     for source, given in (("domain", domain), ("bounds", bounds), ("known", known)):
         for name in given or {}:

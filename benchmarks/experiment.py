@@ -150,7 +150,8 @@ def attack(experiment: Experiment, variants: dict[str, Improvements] = VARIANTS)
     found: dict[str, list[Any]] = {}
     hrec = None
     for name, use in variants.items():
-        hrec = HRec(experiment.model, experiment.public, total=len(experiment.private["x"]), improvements=use)
+        attack = HRec(public=experiment.public, improvements=use)
+        hrec = attack.prepare(experiment.model, len(experiment.private["x"]))
         found[name] = [hrec(pair) for pair in experiment.pairs]
     assert hrec is not None
     guesses = [hrec.baselines(pair) for pair in experiment.pairs]

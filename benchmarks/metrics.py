@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bayesrecon
+from bayesrecon import Estimator
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find
 from bayesrecon.posteriors import from_posteriordb
@@ -37,7 +38,7 @@ def main() -> None:
         ("identity", "constrained"),
         ("identity", "unconstrained"),
     ):
-        result = bayesrecon.recover(release, metric=metric, coordinates=coordinates)
+        result = bayesrecon.recover(release, estimator=Estimator(metric, coordinates))
         for row in result:
             true = truth[row.name]
             cells = (true, row.estimate, row.se, row.floor, (row.floor / row.se) ** 2)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bayesrecon
+from bayesrecon import GradientMatching
 from bayesrecon.evaluate import match
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
@@ -158,7 +159,7 @@ def one_single(kind, width, size, rng):
     data = records_of(kind, size, rng)
     release = train_network(model, start, data).release
     rank = bayesrecon.diagnose(release, order=1).rank
-    found = bayesrecon.reconstruct(release, n=size, multipliers="one", steps=400)
+    found = bayesrecon.reconstruct(release, attack=GradientMatching(n=size, multipliers="one", steps=400))
     pairs = match(data["x"], found.pseudo.records["x"])
     apart = np.linalg.norm(data["x"][pairs.truth] - found.pseudo.records["x"][pairs.guess], axis=1)
     null = match(data["x"], rng.uniform(-1, 1, (size, 2))).cost

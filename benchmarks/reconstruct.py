@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bayesrecon
+from bayesrecon import Estimator, ScoreMatching, WeightedRecords
 from bayesrecon.posteriors import from_posteriordb
 
 SIZES = (50, 100, 200, 400, 800, 1600)
@@ -30,15 +31,15 @@ def settled(trace, target):
 
 
 def default(release, n):
-    bayesrecon.reconstruct(release, n=n, start="published", key=1)
+    bayesrecon.reconstruct(release, attack=WeightedRecords(n=n, start="published"), key=1)
     start = time.perf_counter()
-    found = bayesrecon.reconstruct(release, n=n, start="published")
+    found = bayesrecon.reconstruct(release, attack=WeightedRecords(n=n, start="published"))
     return found, time.perf_counter() - start
 
 
 def recipe(release, n, steps):
-    bayesrecon.reconstruct(release, n=n, method="adam", steps=100)
-    found = bayesrecon.reconstruct(release, n=n, method="adam", steps=steps)
+    bayesrecon.reconstruct(release, attack=ScoreMatching(n=n, steps=100))
+    found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=n, steps=steps))
     trace = found.trace_dataframe()
     return found, (trace.seconds.iloc[-1] - trace.seconds.iloc[0]) / trace.iteration.iloc[-1]
 
@@ -71,9 +72,10 @@ def main():
     Console().print(table)
     if options.whole:
         own = {
-            row.name: row.estimate for row in bayesrecon.recover(release, metric="identity", coordinates="constrained")
+            row.name: row.estimate
+            for row in bayesrecon.recover(release, estimator=Estimator("identity", "constrained"))
         }
-        found = bayesrecon.reconstruct(release, n=50, method="adam", steps=int(1.15 * options.steps))
+        found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=int(1.15 * options.steps)))
         reached = settled(found.trace_dataframe(), own)
         slow, how = (
             (reached.seconds, f"measured, {int(reached.iteration)} steps") if reached is not None else (slow, how)

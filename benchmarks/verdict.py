@@ -3,8 +3,8 @@
 python benchmarks/verdict.py [--build] [--missing] [--minutes 20] [NAME ...]
 
 Every posterior with draws at hand is attacked once and scored against its data; with --build the others are sampled
-with NUTS first. Rows of earlier runs are kept beside the page (benchmarks/verdict.json) and replaced by name, so that
-the table can be made in several goes.
+with NUTS first. Rows of earlier runs are kept in words beside the page (benchmarks/verdict.json) and replaced by name,
+so that the table can be made in several goes.
 """
 
 import argparse
@@ -13,14 +13,20 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from bayesrecon.auditing.verdict import COLUMNS, Verdict, available, cells, verdict
+from bayesrecon.auditing.outcomes import Verdict
+from bayesrecon.auditing.verdict import available, verdict
+from bayesrecon.cli.verdicts import COLUMNS, cells, row
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.database import open_database
 from bayesrecon.posteriors.fitted import built_file
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "verdict.json", HERE / "VERDICT.md"
+
+Row = dict[str, Any]
+"""A verdict in words, by `COLUMNS`."""
 
 INTRODUCTION = """# What the posteriors of posteriordb give away
 
@@ -34,7 +40,7 @@ are given away where more are right (real values: nearer) than by the naive gues
 """
 
 
-def page(rows: dict[str, Verdict], reasons: dict[str, str]) -> str:
+def page(rows: dict[str, Row], reasons: dict[str, str]) -> str:
     lines = [INTRODUCTION, "| " + " | ".join(COLUMNS.values()) + " |", "|" + " --- |" * len(COLUMNS)]
     lines += ["| " + " | ".join(c.replace("|", "\\|") for c in cells(rows[name])) + " |" for name in sorted(rows)]
     lines += ["", f"## Not run ({len(reasons)})", ""]
@@ -42,41 +48,41 @@ def page(rows: dict[str, Verdict], reasons: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read() -> tuple[dict[str, Verdict], dict[str, str]]:
+def read() -> tuple[dict[str, Row], dict[str, str]]:
     before = json.loads(ROWS.read_text()) if ROWS.exists() else {"rows": [], "reasons": {}}
-    return {row["posterior"]: Verdict(**row) for row in before["rows"]}, before["reasons"]
+    return {kept["posterior"]: kept for kept in before["rows"]}, before["reasons"]
 
 
-def write(rows: dict[str, Verdict], reasons: dict[str, str]) -> None:
-    ROWS.write_text(json.dumps({"rows": [r.to_dict() for r in rows.values()], "reasons": reasons}, indent=1) + "\n")
+def write(rows: dict[str, Row], reasons: dict[str, str]) -> None:
+    ROWS.write_text(json.dumps({"rows": list(rows.values()), "reasons": reasons}, indent=1) + "\n")
     PAGE.write_text(page(rows, reasons))
 
 
 def run(name: str) -> None:
     try:
-        row, why = verdict(name), ""
-        print(*cells(row), sep=" | ", flush=True)
+        found, why = verdict(name), ""
+        print(*cells(row(found)), sep=" | ", flush=True)
     except BayesreconError as error:
-        row, why = None, str(error)
+        found, why = None, str(error)
         print(name, error, flush=True)
     rows, reasons = read()  # now: another process may have written meanwhile
-    if row:
-        for twin in same_draws(row):
-            rows[twin] = replace(row, posterior=twin)
+    if found:
+        for twin in same_draws(found):
+            rows[twin] = row(replace(found, posterior=twin))
             reasons.pop(twin, None)
     else:
         reasons[name] = why
     write(rows, reasons)
 
 
-def same_draws(row: Verdict) -> list[str]:
-    """The row's posterior and those whose programs are one program written in two ways, which share its draws."""
-    if row.source == "reference":
-        return [row.posterior]
-    database, data = open_database(), row.posterior.rsplit("-", 1)[0]
+def same_draws(found: Verdict) -> list[str]:
+    """The verdict's posterior and those whose programs are one program written in two ways, which share its draws."""
+    if found.reference:
+        return [found.posterior]
+    database, data = open_database(), found.posterior.rsplit("-", 1)[0]
     alike = [name for name in available(build=True)[0] if name.rsplit("-", 1)[0] == data]
-    file = built_file(database, row.posterior)
-    return [n for n in alike if n == row.posterior or (file and built_file(database, n) == file)]
+    file = built_file(database, found.posterior)
+    return [n for n in alike if n == found.posterior or (file and built_file(database, n) == file)]
 
 
 def run_within(name: str, minutes: float) -> None:

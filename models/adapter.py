@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.domains import REAL, Domain, parse
+from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.models.inspection import (
     Program,
@@ -21,6 +21,7 @@ from bayesrecon.models.inspection import (
     trace,
 )
 from bayesrecon.precision import in_float64
+from bayesrecon.stated import parse
 from bayesrecon.types import Field, Model
 
 

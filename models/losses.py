@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.domains import REAL, parse
+from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.precision import in_float64
+from bayesrecon.stated import parse
 from bayesrecon.types import Field, Model, Parameter
 
 

@@ -13,13 +13,24 @@ from bayesrecon.types import Model
 
 @cache
 def shipped() -> Mapping[str, Shipped]:
-    """All shipped models by name (read-only)."""
+    """All shipped models by name (read-only).
+
+    >>> "kidscore_momiq" in shipped()
+    True
+    """
     entries = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
     return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda e: e.name.casefold())})
 
 
 def find(name: str) -> Shipped:
-    """The entry of a shipped model; `BayesreconError` with near names when there is none."""
+    """The entry of a shipped model.
+
+    Raises:
+        BayesreconError: no shipped model has this name; it tells near ones.
+
+    >>> find("kidscore_momiq").posteriors
+    ('kidiq-kidscore_momiq',)
+    """
     table = shipped()
     if name not in table:
         raise BayesreconError(
@@ -33,6 +44,9 @@ def load(name: str, **settings: Any) -> Model:
     """A shipped model by name, with the settings that its family takes.
 
     The same name and settings give the same object, so that compiled functions are reused.
+
+    Raises:
+        BayesreconError: no shipped model has this name, or its family does not take these settings.
 
     >>> load("kidscore_momiq").coordinates
     ('beta[1]', 'beta[2]', 'sigma')

@@ -35,9 +35,8 @@ def open_database(path: str | os.PathLike[str] | None = None, *, download: bool 
         MissingExtraError: the package posteriordb is not installed.
 
     Example:
-        >>> database = open_database()                        # doctest: +SKIP
-        >>> posterior_names(database)[0]                      # doctest: +SKIP
-        'GLMM1_data-GLMM1_model'
+        >>> "kidiq-kidscore_momiq" in posterior_names(open_database())
+        True
     """
     try:
         import posteriordb
@@ -117,7 +116,7 @@ def read_reference_draws(database: Any, name: str, *, draws: int | None = None) 
         BayesreconError: unknown name; no reference draws, or not in this copy; a damaged file.
 
     Example:
-        >>> read_reference_draws(open_database(), "arK-arK").values["beta"].shape    # doctest: +SKIP
+        >>> read_reference_draws(open_database(), "arK-arK").values["beta"].shape
         (10, 1000, 5)
     """
     path = _reference_path(database, name)
@@ -249,7 +248,7 @@ def _numbers(key: str, draws: list[Any]) -> np.ndarray:
 
 def posteriordb_model(info: Mapping[str, Any], data: Any) -> Model:
     """The shipped model of a posteriordb entry; `data()` is read only for models with public constants."""
-    from bayesrecon.models import load, shipped
+    from bayesrecon.models.registry import load, shipped
 
     name = str(info["model_name"])
     for entry in shipped().values():

@@ -68,6 +68,15 @@ def save_trained(release: Release, path: str | Path) -> Path:
     """Write a trained parameter of a shipped model to an `.npz` file that the command line reads.
 
     It holds the parameters and the model's name and settings, nothing of the records.
+
+    Raises:
+        BayesreconError: draws, a model that is not shipped, or a path that does not end in .npz or whose folder does
+            not exist.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> release = from_sklearn(Ridge(2.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]))
+    >>> save_trained(release, "ridge.npz").name
+    'ridge.npz'
     """
     path = Path(path)
     if release.temperature or release.size != 1:

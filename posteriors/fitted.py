@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import shipped
+from bayesrecon.models.registry import shipped
 from bayesrecon.posteriors.cache import cache_folder, cache_path, store, versions
 from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data
 from bayesrecon.posteriors.npz import read_npz
@@ -67,10 +67,13 @@ def fitted(
     Returns:
         a `Release` whose notes hold a warning for each sign that the run did not converge.
 
+    Raises:
+        BayesreconError: what `nuts` refuses, a damaged file of the cache, or a cache that cannot be written.
+
     Example:
         >>> from bayesrecon.models import load
         >>> coins = {"n": [10], "k": [5]}
-        >>> fitted("coins", load("Rate_1_model"), coins).size    # doctest: +SKIP
+        >>> fitted("coins", load("Rate_1_model"), coins).size  # NUTS  # doctest: +SKIP
         10000
     """
 

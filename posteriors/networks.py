@@ -42,6 +42,13 @@ def train_network(
 
     Raises:
         BayesreconError: records that lack a field, or an objective that is not finite.
+
+    >>> import jax.numpy as jnp
+    >>> from bayesrecon.models import from_loss
+    >>> apply, loss = (lambda p, x: p["v"] * jnp.tanh(p["w"] * x)), (lambda out, y: (out - y) ** 2)
+    >>> model = from_loss(apply, loss, params={"v": 1.0, "w": 1.0}, record={"x": (), "y": ()})
+    >>> train_network(model, {"v": 1.0, "w": 1.0}, {"x": [0.5, 1.0, 2.0], "y": [0.5, 0.9, 1.0]}).gradient < 1e-8
+    True
     """
     began = time.perf_counter()
     table = check_knowledge(model, known=records).known

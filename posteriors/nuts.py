@@ -133,6 +133,14 @@ def nuts(
 
     Returns:
         a `Release` whose notes hold warnings when the run did not converge.
+
+    Raises:
+        BayesreconError: a model without a program, settings that cannot work, records that are not the model's, or no
+            starting point of finite density.
+
+    >>> from bayesrecon.models import load
+    >>> nuts(load("Rate_1_model"), {"n": [10], "k": [7]}, chains=2, draws=500).size  # NUTS  # doctest: +SKIP
+    1000
     """
     options = {"max_tree_depth": max_tree_depth, "chain_method": chain_method, "progress": progress, "name": name}
     run = {"chains": chains, "draws": draws, "warmup": warmup, "thinning": thinning, "target_accept": target_accept}
@@ -207,6 +215,18 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
 
     Only the draws are written, in the model's own parameters, together with the shipped model's name and
     settings; chains are cut to the shortest.
+
+    Raises:
+        BayesreconError: the folder does not exist.
+
+    >>> import numpy as np
+    >>> from bayesrecon.models import load
+    >>> from bayesrecon.posteriors import from_arviz, from_draws
+    >>> rng = np.random.default_rng(0)
+    >>> values = {"beta": rng.normal(size=(2, 50, 2)), "sigma": rng.gamma(5, size=(2, 50))}
+    >>> path = save_draws(from_draws(values, load("kidscore_momiq")), "draws.nc")
+    >>> from_arviz(path).model.name
+    'kidscore_momiq'
     """
     import json
 

@@ -39,6 +39,14 @@ def from_posteriordb(
         model: instead of the shipped one; then there have to be reference draws.
         build: False for reference draws only, with an error where there are none.
         say: takes a line about what is built or read from the cache; lines go to stderr unless given.
+
+    Raises:
+        BayesreconError: no such database or posterior, a model that is not shipped, or no reference draws that could
+            be read and no data to build draws from.
+        MissingExtraError: the package posteriordb is not installed.
+
+    >>> from_posteriordb("kidiq-kidscore_momiq", draws=100).theta.shape
+    (100, 3)
     """
     database = open_database(path, download=download)
     info = posterior_info(database, name)

@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.models import load
 from bayesrecon.models.losses import named_leaves
+from bayesrecon.models.registry import load
 from bayesrecon.posteriors.arviz import read_arviz
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.draws import Draws
@@ -37,7 +37,7 @@ def from_draws(
             support. Draws exactly on a boundary of the support become infinite when unconstrained: they are
             dropped, and the release notes how many.
 
-    >>> from bayesrecon.models import load
+    >>> from bayesrecon.models.registry import load
     >>> rng = np.random.default_rng(0)
     >>> values = {"beta": rng.normal(size=(2, 50, 2)), "sigma": rng.gamma(5, size=(2, 50))}
     >>> from_draws(values, load("kidscore_momiq")).theta.shape
@@ -106,18 +106,50 @@ def from_arviz(source: Any, model: Model | None = None, *, name: str | None = No
     """Draws from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
 
     `model` may be left out for files written by `bayesrecon fit`, which name a shipped model.
+
+    Raises:
+        BayesreconError: a source that cannot be read or names no model, or draws that `from_draws` refuses.
+        MissingExtraError: a zarr folder, and zarr is not installed.
+
+    >>> import numpy as np, xarray as xr
+    >>> from bayesrecon.models import load
+    >>> rng, dims = np.random.default_rng(0), ("chain", "draw", "k")
+    >>> values = {"beta": (dims, rng.normal(size=(2, 50, 2))), "sigma": (dims[:2], rng.gamma(5, size=(2, 50)))}
+    >>> from_arviz(xr.DataTree.from_dict({"posterior": xr.Dataset(values)}), load("kidscore_momiq")).size
+    100
     """
     draws = read_arviz(source, name=name)
     return from_draws(draws, model or stored_model(draws), ignore_unknown=True)
 
 
 def from_cmdstan(source: Any, model: Model, *, name: str | None = None) -> Release:
-    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit."""
+    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit.
+
+    Raises:
+        BayesreconError: a source that cannot be read, or draws that `from_draws` refuses.
+
+    >>> from pathlib import Path
+    >>> from bayesrecon.models import load
+    >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2,sigma\\n-7.1,26,0.6,18\\n-7.3,24,0.7,19\\n")
+    >>> from_cmdstan("fit.csv", load("kidscore_momiq")).size
+    2
+    """
     return from_draws(read_cmdstan(source, name=name), model, ignore_unknown=True)
 
 
 def from_npz(path: str | Path, model: Model | None = None) -> Release:
-    """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters."""
+    """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
+
+    Raises:
+        BayesreconError: a file that cannot be read or names no model, or draws that `from_draws` refuses.
+
+    >>> import numpy as np
+    >>> from bayesrecon.models import load
+    >>> rng = np.random.default_rng(0)
+    >>> np.savez("draws.npz", beta=rng.normal(size=(2, 50, 2)), sigma=rng.gamma(5, size=(2, 50)))
+    >>> from_npz("draws.npz", load("kidscore_momiq")).size
+    100
+    """
     draws = read_npz(path)
     return from_draws(draws, model or stored_model(draws))
 
@@ -144,6 +176,13 @@ def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Rele
 
     Args:
         params: `{parameter: value}` in the model's own parameters; nested dicts and lists as in `models.from_loss`.
+
+    Raises:
+        BayesreconError: missing or unknown parameters, wrong shapes, or values outside the support.
+
+    >>> from bayesrecon.models import load
+    >>> dirac(load("linear_predictor"), {"coef": [[2.0]], "intercept": [1.0]}).theta.tolist()
+    [[2.0, 1.0]]
     """
     expected = {p.name: p for p in model.parameters}
     if set(params) != set(expected):

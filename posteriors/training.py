@@ -228,6 +228,17 @@ def retrain_without(
         release: trained on `records`.
         rows: which record to leave out, one retrained parameter each.
         tolerance: gradient norm, relative to the left-out record's gradient.
+
+    Raises:
+        BayesreconError: a model without a linear predictor, records that lack a field, rows that are not there, or a
+            singular Hessian.
+
+    >>> import numpy as np
+    >>> from bayesrecon.models import load
+    >>> data = {"x": np.array([[0.0], [1.0], [2.0]]), "y": np.array([0.0, 1.0, 1.0])}
+    >>> release = train(load("linear_predictor", penalty=2.0), data).release
+    >>> [t.release.theta.round(3).tolist() for t in retrain_without(release, data, [0, 2])]
+    [[[0.0, 1.0]], [[0.2, 0.4]]]
     """
     began = time.perf_counter()
     objective = Objective(release.model, records)

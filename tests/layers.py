@@ -31,6 +31,7 @@ VOCABULARY = {
     "files",
     "knowledge",
     "precision",
+    "stated",
     "types",
 }
 """The modules of the root."""

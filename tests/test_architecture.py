@@ -17,6 +17,7 @@ import pytest
 from numpyro import distributions as dist
 
 import bayesrecon
+from bayesrecon import Estimator
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
@@ -262,10 +263,10 @@ def test_the_users_precision_neither_matters_nor_changes(counted):
         assert numbers(bayesrecon.recover(one)) == expected
         assert jax.config.jax_enable_x64 is True
         with pytest.raises(BayesreconError, match="metric"):
-            bayesrecon.recover(one, metric="euclid")
+            bayesrecon.recover(one, estimator=Estimator("euclid"))
         assert jax.config.jax_enable_x64 is True
     with pytest.raises(BayesreconError, match="metric"):
-        bayesrecon.recover(one, metric="euclid")
+        bayesrecon.recover(one, estimator=Estimator("euclid"))
     assert jax.config.jax_enable_x64 is before
 
 

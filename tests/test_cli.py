@@ -289,7 +289,8 @@ def test_posteriors(run, database):
 def test_version_and_help(run):
     assert run("--version") == (0, f"bayesrecon {bayesrecon.__version__}\n", "")
     assert run("--help").code == 0
-    for command in get_command(app).commands:
+    group = get_command(app)
+    for command in group.list_commands(None):
         outcome = run(command, "--help")
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.out

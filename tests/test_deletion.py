@@ -82,7 +82,7 @@ def test_with_the_private_data_as_public_the_gradient_is_exact(loss):
         after = retrain_without(before.release, {"x": X, "y": y}, [row], tolerance=1e-10)[0].release
         rest = {"x": np.delete(X, row, 0), "y": np.delete(y, row)}
         use = Improvements(shrinkage=False, scale=False, prior=False)
-        found = HRec(model, rest, total=299, improvements=use)(bayesrecon.deletion(before.release, after))
+        found = HRec(public=rest, improvements=use).prepare(model, 299)(bayesrecon.deletion(before.release, after))
         with x64():
             one = {"x": X[row : row + 1], "y": np.asarray(y)[row : row + 1]}
             gradient = total_score(model, before.release.theta[0], one, np.ones(1))
@@ -110,7 +110,7 @@ def diabetes():
 def test_hrec_on_diabetes_is_what_theory_predicts(diabetes, use):
     """Sampling error of the public Hessian alone: `1 - (d / 2) (1 / n_private + 1 / n_public)`."""
     truth, pairs, public = diabetes
-    attack = HRec(pairs[0].before.model, public, improvements=use)
+    attack = HRec(public=public, improvements=use).prepare(pairs[0].before.model)
     found = [cosine_similarity(attack(p).x, t) for p, t in zip(pairs, truth, strict=True)]
     assert np.median(found) == pytest.approx(1 - 5 * (2 / 221), abs=0.015)
     assert (
@@ -123,10 +123,10 @@ def test_temperature_is_that_of_the_public_labels():
     x, at = rng.standard_normal((4000, 6)), 2 * rng.standard_normal((3, 7))
     eta = np.hstack([x, np.ones((4000, 1))]) @ at.T
     y = (eta / 2 + rng.gumbel(size=eta.shape)).argmax(1)
-    attack = HRec(make("softmax", 3, 6, 1.0), {"x": x, "y": y}, total=900)
+    attack = HRec(public={"x": x, "y": y}).prepare(make("softmax", 3, 6, 1.0), 900)
     assert attack.temperature(at) == pytest.approx(2, rel=0.1)
     y = (eta + rng.gumbel(size=eta.shape)).argmax(1)
-    attack = HRec(make("softmax", 3, 6, 1.0), {"x": x, "y": y}, total=900)
+    attack = HRec(public={"x": x, "y": y}).prepare(make("softmax", 3, 6, 1.0), 900)
     assert attack.temperature(at) == pytest.approx(1, rel=0.1)
 
 
@@ -143,7 +143,7 @@ def test_improvements_are_worth_it_on_digits():
     pairs = [bayesrecon.deletion(before, t.release) for t in retrain_without(before, data, rows)]
     scores = {}
     for name, use in (("plain", Improvements.none()), ("improved", Improvements())):
-        attack = HRec(model, {"x": x[public], "y": y[public]}, total=900, improvements=use)
+        attack = HRec(public={"x": x[public], "y": y[public]}, improvements=use).prepare(model, 900)
         scores[name] = [cosine_similarity(attack(p).x, x[private][r]) for p, r in zip(pairs, rows, strict=True)]
     gain = np.subtract(scores["improved"], scores["plain"])
     assert np.median(scores["improved"]) > np.median(scores["plain"]) + 0.01
@@ -152,7 +152,7 @@ def test_improvements_are_worth_it_on_digits():
 
 def test_reconstruct_takes_the_pair(diabetes):
     truth, pairs, public = diabetes
-    found = bayesrecon.reconstruct(pairs[0], public=public)
+    found = bayesrecon.reconstruct(pairs[0], attack=HRec(public=public))
     assert found.method == "HRec"
     assert cosine_similarity(found.record["x"], truth[0]) > 0.8
     assert found.to_dict()["record"]["x"] == found.record["x"].tolist()
@@ -197,19 +197,19 @@ def test_pairs_that_cannot_be(diabetes):
     _, pairs, public = diabetes
     with pytest.raises(BayesreconError, match="identical"):
         bayesrecon.deletion(pairs[0].before, pairs[0].before)
-    with pytest.raises(BayesreconError, match="belong to a deletion"):
-        bayesrecon.reconstruct(pairs[0].before, public=public)
+    with pytest.raises(BayesreconError, match="HRec takes trained parameters around a deletion"):
+        bayesrecon.reconstruct(pairs[0].before, attack=HRec(public=public))
     model = pairs[0].before.model
     one, two = (dirac(model, {"coef": np.full((1, 10), v), "intercept": [0.0]}) for v in (0.0, 1.0))
     with pytest.raises(BayesreconError, match="does not see the change"):
-        HRec(model, {"x": np.zeros((5, 10))})(bayesrecon.deletion(one, two))
+        HRec(public={"x": np.zeros((5, 10))}).prepare(model)(bayesrecon.deletion(one, two))
 
 
 def test_the_slope_is_read_off_about_the_mean_record():
     """An error that is a multiple of the mean record, however large, leaves the slope's direction alone."""
     rng = np.random.default_rng(6)
     public = {"x": rng.normal(1, 1, (500, 5)), "y": rng.integers(0, 3, 500)}
-    attack = HRec(make("softmax", 3), public)
+    attack = HRec(public=public).prepare(make("softmax", 3))
     centre, x, slope = public["x"].mean(axis=0), rng.normal(1, 1, 5), np.array([0.9, -0.7, -0.2])
     gradient = np.outer(slope, np.append(x, 1)) + np.outer([0.3, -0.5, 0.2], np.append(centre, 1))
     found = attack._direction(gradient, centre)
@@ -220,14 +220,14 @@ def test_doubts_are_spoken(diabetes):
     _, pairs, public = diabetes
     before, after = pairs[0].before, pairs[0].after
     far = bayesrecon.deletion(before, dirac(before.model, before.model.split(after.theta[0] + 1)))
-    assert any("more than one record" in w for w in bayesrecon.reconstruct(far, public=public).warnings)
-    assert not bayesrecon.reconstruct(pairs[0], public=public).warnings
+    assert any("more than one record" in w for w in bayesrecon.reconstruct(far, attack=HRec(public=public)).warnings)
+    assert not bayesrecon.reconstruct(pairs[0], attack=HRec(public=public)).warnings
     model = make("squared", features=10, penalty=0.0)
     one, two = (dirac(model, model.split(r.theta[0])) for r in (before, after))
     few = {k: v[:6] for k, v in public.items()}
     assert any(
         "Hessian is singular: 6" in w
-        for w in bayesrecon.reconstruct(bayesrecon.deletion(one, two), public=few).warnings
+        for w in bayesrecon.reconstruct(bayesrecon.deletion(one, two), attack=HRec(public=few)).warnings
     )
     other = make("squared", features=4)
     with pytest.raises(BayesreconError, match="11 parameters and after 5"):

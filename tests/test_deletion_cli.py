@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from typer.testing import CliRunner
 
 import bayesrecon
+from bayesrecon import HRec
 from bayesrecon.cli.inputs import open_release
 from bayesrecon.cli.main import app
 from bayesrecon.errors import BayesreconError
@@ -137,7 +138,7 @@ def test_plots_of_deletions(folder, tmp_path):
     pair = bayesrecon.deletion(*(open_release([str(path / f"{n}.npz")]) for n in ("before", "after")))
     table = pd.read_csv(path / "public.csv")
     public = {"x": table[NAMES].to_numpy(), "y": table["y"].to_numpy()}
-    found = bayesrecon.reconstruct(pair, public=public)
+    found = bayesrecon.reconstruct(pair, attack=HRec(public=public))
     assert len(found.plot().get_yticklabels()) == 4
     assert plot_deleted(found, shape=(2, 2)).get_images()[0].get_array().shape == (2, 2)
     with pytest.raises(BayesreconError, match="no image"):

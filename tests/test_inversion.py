@@ -53,7 +53,7 @@ def test_hrec_over_an_embedding_gives_the_record():
     before = train(model, data).release
     rows = range(0, 300, 30)
     pairs = [bayesrecon.deletion(before, t.release) for t in retrain_without(before, data, rows)]
-    attack = HRec(model, {"x": X[public], "y": y[public]}, embedding=phi)
+    attack = HRec(public={"x": X[public], "y": y[public]}, embedding=phi).prepare(model)
     found = attack.invert([attack(p) for p in pairs])
     truth = X[private][list(rows)]
     nearest = np.stack([X[public][((X[public] - f) ** 2).sum(axis=1).argmin()] for f in truth])
@@ -74,7 +74,7 @@ def test_without_an_intercept_the_length_is_that_of_public_records():
     after = retrain_without(before, data, range(20))
     truth, scored = x[:20], {}
     for use in (Improvements.none(), Improvements()):
-        attack = HRec(model, public, improvements=use)
+        attack = HRec(public=public, improvements=use).prepare(model)
         guess = np.stack([attack(bayesrecon.deletion(before, a.release)).x for a in after])
         assert np.median(cosine_similarity(guess, truth)) > 0.95
         scored[use.scale] = np.median(np.abs(np.log(np.linalg.norm(guess, axis=1) / np.linalg.norm(truth, axis=1))))
@@ -102,4 +102,4 @@ def test_bad_input(change, message):
 def test_nothing_to_invert():
     model = load("linear_predictor", loss="squared", features=6)
     with pytest.raises(BayesreconError, match="no embedding"):
-        HRec(model, {"x": X}).invert([])
+        HRec(public={"x": X}).prepare(model).invert([])

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain, parse
+from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.stated import parse
 from bayesrecon.types import Field, Model
 
 IDENTITIES = {"sum(x)": (lambda z: z["x"], 0.0)}

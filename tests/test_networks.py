@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
+from bayesrecon import GradientMatching
 from bayesrecon.attacks.matching.stationary import _Problem
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import match, ssim
@@ -197,7 +198,7 @@ def test_no_measure_falls_below_the_certificate():
 
 def test_events_are_found_one_by_one():
     release, data = trained("events", 5)
-    found = bayesrecon.reconstruct(release, n=5, multipliers="one", steps=200)
+    found = bayesrecon.reconstruct(release, attack=GradientMatching(n=5, multipliers="one", steps=200))
     assert found.residual < 1e-8
     assert found.determined.all()
     assert found.equations == found.unknowns == 10
@@ -213,7 +214,7 @@ def test_events_are_found_one_by_one():
 @pytest.mark.slow
 def test_more_events_than_equations_are_not_determined():
     release, _ = trained("events", 25)
-    found = bayesrecon.reconstruct(release, n=25, method="matching", steps=60, key=1)
+    found = bayesrecon.reconstruct(release, attack=GradientMatching(n=25, steps=60), key=1)
     assert found.unknowns == 75
     assert found.equations < 75
     assert found.total == pytest.approx(25, rel=0.02)
@@ -233,7 +234,7 @@ def test_an_unknown_decay_is_found_where_records_are_determined():
         domain={"x": (-1.0, 1.0), "y": list(range(CLASSES))},
     )
     stated = dirac(half, {k: np.asarray(v) for k, v in release.model.constrain(release.theta[0]).items()})
-    found = bayesrecon.reconstruct(stated, n=12, total=4, strength_known=False, steps=400)
+    found = bayesrecon.reconstruct(stated, attack=GradientMatching(n=12, strength_known=False, steps=400), total=4)
     assert found.residual < 1e-6
     assert found.total == pytest.approx(4)
     with x64():  # the equations hold at the private data with strength two
@@ -269,14 +270,14 @@ def test_a_mosaic_keeps_the_images_apart():
         ({"multipliers": "two"}, "'free' or 'one'"),
         ({"multipliers": "one", "total": 7}, "contradicts multipliers"),
         ({"strength_known": False}, "state total="),
-        ({"method": "matching", "coordinates": "constrained"}, "matching takes"),
-        ({"multipliers": "one", "method": "newton"}, "matching takes"),
-        ({"method": "matching", "steps": 0}, "positive whole numbers"),
+        ({"known": {"x": [1.0]}}, "no use for known="),
+        ({"steps": 0}, "positive whole numbers"),
     ],
 )
 def test_bad_matching_is_refused(given, message):
+    known = {k: given.pop(k) for k in ("total", "known") if k in given}
     with pytest.raises(BayesreconError, match=message):
-        bayesrecon.reconstruct(trained("softmax", 12)[0], n=6, **given)
+        bayesrecon.reconstruct(trained("softmax", 12)[0], attack=GradientMatching(n=6, **given), **known)
 
 
 @pytest.mark.slow
@@ -298,7 +299,7 @@ def test_digits_come_back():
         domain={"x": (0.0, 1.0), "y": list(range(10))},
     )
     release = train_network(model, begin, {"x": x[own], "y": y[own]}).release
-    found = bayesrecon.reconstruct(release, n=20, steps=200)
+    found = bayesrecon.reconstruct(release, attack=GradientMatching(n=20, steps=200))
     scores = []
     for chosen in (own, np.setdiff1d(np.arange(len(x)), own)[:6]):
         pairs = match(x[chosen], found.pseudo.records["x"])

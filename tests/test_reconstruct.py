@@ -9,7 +9,7 @@ import pytest
 from conjugate import regression_model, sample_regression
 
 import bayesrecon
-from bayesrecon import PseudoData, Slicing
+from bayesrecon import Estimator, PseudoData, ScoreMatching, Slicing, WeightedRecords
 from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sliced_divergence
 from bayesrecon.attacks.pseudodata.support import Chart, Support
 from bayesrecon.estimation.problem import solve_release
@@ -34,7 +34,7 @@ def check_sizes(release, sizes, start):
     """Gap, positive weights, and the statistics that `recover` finds from the same draws."""
     expected = bayesrecon.recover(release)
     for n in sizes:
-        found = bayesrecon.reconstruct(release, n=n, start=start)
+        found = bayesrecon.reconstruct(release, attack=WeightedRecords(n=n, start=start))
         assert found.relative_gap < 1e-6
         assert found.certificate == "signed measures"
         assert len(found.pseudo.weights) == n
@@ -62,7 +62,7 @@ def test_a_perfect_match_needs_few_records(small):
 def test_the_objective_is_the_divergence_over_all_draws(small):
     """In features of a few draws, against `w'Kw/2 - w'b` accumulated over all of them."""
     _, release = small
-    found = bayesrecon.reconstruct(release, n=7, tolerance=1e-3)
+    found = bayesrecon.reconstruct(release, attack=WeightedRecords(n=7, tolerance=1e-3))
     with x64():
         embedding = solve_release(release).embedding
         moments = embedding.moments(Basis(found.pseudo.records, np.eye(7)))
@@ -137,15 +137,13 @@ def test_many_fixed_slices_come_close_to_exact(small):
     exact = bayesrecon.reconstruct(release, n=20).statistics()["n"]
 
     def sliced(count, key):
-        slicing = Slicing(count, fresh=False)
-        return bayesrecon.reconstruct(release, n=20, objective="sliced", slicing=slicing, key=key)
+        attack = WeightedRecords(n=20, objective="sliced", slices=count)
+        return bayesrecon.reconstruct(release, attack=attack, key=key)
 
     assert sliced(500, 0).relative_gap < 1e-6
     few = [abs(sliced(2, key).statistics()["n"] - exact) for key in range(6)]
     many = [abs(sliced(500, key).statistics()["n"] - exact) for key in range(6)]
     assert np.mean(many) < 0.3 * np.mean(few)
-    with pytest.raises(bayesrecon.BayesreconError, match="fixed slices"):
-        bayesrecon.reconstruct(release, objective="sliced", slicing=Slicing(fresh=True))
 
 
 # --- the published descent ----------------------------------------------------------------------------------
@@ -153,7 +151,7 @@ def test_many_fixed_slices_come_close_to_exact(small):
 
 def test_published_recipe_starts_as_published(database):
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
-    found = bayesrecon.reconstruct(release, n=50, method="adam", steps=200)
+    found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=200))
     assert (found.metric, found.coordinates, found.objective) == ("identity", "constrained", "sliced")
     first = dict(zip(found.columns, found.trace[0], strict=True))
     assert first["n"] == 50
@@ -166,20 +164,20 @@ def test_published_recipe_starts_as_published(database):
 def test_a_descent_can_be_resumed(small, tmp_path):
     _, release = small
     path = tmp_path / "run.npz"
-    whole = bayesrecon.reconstruct(release, n=10, method="adam", steps=400, rate=0.01)
-    bayesrecon.reconstruct(release, n=10, method="adam", steps=200, rate=0.01, checkpoint=path)
-    resumed = bayesrecon.reconstruct(release, n=10, method="adam", steps=400, rate=0.01, checkpoint=path)
+    whole = bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=400, rate=0.01))
+    bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01, checkpoint=path))
+    resumed = bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=400, rate=0.01, checkpoint=path))
     np.testing.assert_allclose(resumed.pseudo.weights, whole.pseudo.weights, rtol=1e-10)
     assert [row[0] for row in resumed.trace] == [row[0] for row in whole.trace]
     with pytest.raises(bayesrecon.BayesreconError, match="another reconstruction"):
-        bayesrecon.reconstruct(release, n=11, method="adam", steps=400, rate=0.01, checkpoint=path)
+        bayesrecon.reconstruct(release, attack=ScoreMatching(n=11, steps=400, rate=0.01, checkpoint=path))
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(bayesrecon.BayesreconError, match="not a checkpoint"):
-        bayesrecon.reconstruct(release, n=10, method="adam", steps=400, rate=0.01, checkpoint=path)
+        bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=400, rate=0.01, checkpoint=path))
 
 
-@pytest.mark.parametrize("method", ["newton", "adam"])
-def test_an_interrupted_descent_keeps_its_best(small, method):
+@pytest.mark.parametrize("attack", [WeightedRecords(n=10, steps=1000), ScoreMatching(n=10, steps=1000)])
+def test_an_interrupted_descent_keeps_its_best(small, attack):
     _, release = small
     calls = []
 
@@ -189,7 +187,7 @@ def test_an_interrupted_descent_keeps_its_best(small, method):
             if len(calls) == 3:
                 raise KeyboardInterrupt
 
-    found = bayesrecon.reconstruct(release, n=10, method=method, steps=1000, progress=interrupt)
+    found = bayesrecon.reconstruct(release, attack=attack, progress=interrupt)
     assert found.stopped == "interrupted"
     assert found.gap == pytest.approx(min(row[3] for row in found.trace), rel=1e-6)
 
@@ -257,7 +255,8 @@ def test_a_regulariser_chooses_among_equals(small):
     def third(weights, records):
         return jnp.sum(weights * (records["y"] - 2.5) ** 3)
 
-    found = bayesrecon.reconstruct(release, n=20, regulariser=lambda w, z: 1e-6 * (third(w, z) - 300) ** 2)
+    attack = WeightedRecords(n=20, regulariser=lambda w, z: 1e-6 * (third(w, z) - 300) ** 2)
+    found = bayesrecon.reconstruct(release, attack=attack)
     plain = bayesrecon.reconstruct(release, n=20)
     assert found.relative_gap < 1e-3
     assert abs(third(**vars(found.pseudo)) - 300) < 30
@@ -267,7 +266,7 @@ def test_a_regulariser_chooses_among_equals(small):
 def test_a_given_start(small):
     data, release = small
     start = PseudoData(np.ones(60), data)
-    found = bayesrecon.reconstruct(release, start=start)
+    found = bayesrecon.reconstruct(release, attack=WeightedRecords(start=start))
     assert found.n == 60
     assert found.relative_gap < 1e-6
     # From the truth it is not far: the records hardly move.
@@ -331,20 +330,37 @@ def test_result_in_all_its_forms(small, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "attack, options, match",
+    [
+        (WeightedRecords, {"n": 0}, "n=0"),
+        (WeightedRecords, {"objective": "best"}, "objective"),
+        (WeightedRecords, {"start": "anywhere"}, "start"),
+        (WeightedRecords, {"tolerance": 0.0}, "tolerance"),
+        (ScoreMatching, {"rate": -1.0}, "rate"),
+        (ScoreMatching, {"steps": 0}, "steps"),
+        (WeightedRecords, {"slices": 0, "objective": "sliced"}, "slices"),
+        (WeightedRecords, {"slices": 3}, "sliced objective"),
+        (ScoreMatching, {"slice_law": "normal", "objective": "exact"}, "sliced objective"),
+        (WeightedRecords, {"start": PseudoData(np.ones(2), {"x": np.zeros((2, 1))})}, "fields"),
+        (WeightedRecords, {"start": PseudoData(-np.ones(2), {"x": np.zeros((2, 1)), "y": np.zeros(2)})}, "weights"),
+        (WeightedRecords, {"estimator": Estimator("covariance", "constrained")}, "not vanish|not a box"),
+    ],
+)
+def test_bad_options(small, attack, options, match):
+    with pytest.raises(bayesrecon.BayesreconError, match=match):
+        bayesrecon.reconstruct(small[1], attack=attack(**options))
+
+
+@pytest.mark.parametrize(
     "options, match",
     [
         ({"n": 0}, "n=0"),
-        ({"objective": "best"}, "objective"),
-        ({"method": "magic"}, "method"),
-        ({"start": "anywhere"}, "start"),
-        ({"tolerance": 0.0}, "tolerance"),
-        ({"method": "adam", "rate": -1.0}, "rate"),
-        ({"method": "adam", "steps": 0}, "steps"),
-        ({"method": "adam", "regulariser": lambda w, z: 0.0}, "regulariser"),
-        ({"slicing": Slicing(0, fresh=False), "objective": "sliced"}, "slices"),
+        ({"method": "magic"}, "no option method="),
+        ({"rate": 1.0}, r"attack=ScoreMatching\(rate=...\)"),
+        ({"metric": "identity"}, r"estimator=Estimator\(metric=...\)"),
+        ({"attack": WeightedRecords(), "n": 5}, r"WeightedRecords\(n=5\)"),
+        ({"attack": WeightedRecords(), "unit": "x"}, "no use for unit="),
         ({"known": {"colour": [1]}}, "colour"),
-        ({"start": PseudoData(np.ones(2), {"x": np.zeros((2, 1))})}, "fields"),
-        ({"start": PseudoData(-np.ones(2), {"x": np.zeros((2, 1)), "y": np.zeros(2)})}, "weights"),
     ],
 )
 def test_bad_input(small, options, match):
@@ -380,16 +396,20 @@ def test_every_tenth_draw_gives_nearly_the_same(small):
 
 def test_what_ended_a_descent_is_said(small):
     _, release = small
-    assert bayesrecon.reconstruct(release, n=12, steps=2, start="published").stopped == "all steps taken"
+    assert (
+        bayesrecon.reconstruct(release, attack=WeightedRecords(n=12, steps=2, start="published")).stopped
+        == "all steps taken"
+    )
     assert bayesrecon.reconstruct(release, n=12).stopped == "converged"
 
 
 def test_a_checkpoint_belongs_to_what_was_stated(small, tmp_path):
     _, release = small
     path = tmp_path / "run.npz"
-    bayesrecon.reconstruct(release, n=10, method="adam", steps=100, checkpoint=path, progress=lambda *_: None)
+    attack = ScoreMatching(n=10, steps=100, checkpoint=path)
+    bayesrecon.reconstruct(release, attack=attack, progress=lambda *_: None)
     assert path.exists()
     with pytest.raises(bayesrecon.BayesreconError, match="different total"):
-        bayesrecon.reconstruct(release, n=10, method="adam", steps=100, checkpoint=path, total=60)
+        bayesrecon.reconstruct(release, attack=attack, total=60)
     with pytest.raises(bayesrecon.BayesreconError, match="exclude each other"):
         bayesrecon.reconstruct(release, n=10, known={"x": np.ones((3, 1))})

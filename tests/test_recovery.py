@@ -21,6 +21,7 @@ from conjugate import (
 )
 
 import bayesrecon
+from bayesrecon import Estimator
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 from bayesrecon.estimation import locate
 from bayesrecon.estimation.solve import _jackknifed, fit
@@ -326,8 +327,8 @@ def test_coordinates_and_metric_change_the_error(database):
     """The covariance metric is the efficient one; constrained coordinates agree about the data."""
     release = from_posteriordb("kidiq-kidscore_momiq")
     best = bayesrecon.recover(release)
-    identity = bayesrecon.recover(release, metric="identity")
-    constrained = bayesrecon.recover(release, metric="identity", coordinates="constrained")
+    identity = bayesrecon.recover(release, estimator=Estimator("identity"))
+    constrained = bayesrecon.recover(release, estimator=Estimator("identity", "constrained"))
     name = "var(mom_iq)"
     assert identity[name].se > 8 * best[name].se
     assert best[name].se < constrained[name].se < identity[name].se
@@ -458,7 +459,7 @@ def test_too_few_draws_for_the_rank():
     with pytest.raises(bayesrecon.BayesreconError, match="too few"):
         bayesrecon.recover(release)
     with pytest.raises(bayesrecon.BayesreconError, match="too few draws"):
-        bayesrecon.recover(release, metric="identity")
+        bayesrecon.recover(release, estimator=Estimator("identity"))
 
 
 @pytest.mark.slow

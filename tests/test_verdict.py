@@ -1,34 +1,52 @@
 """Verdicts on posteriors of posteriordb: real draws, scored against the real data behind them."""
 
-import re
-
 import numpy as np
 import pytest
 from command import document
 
 from bayesrecon import BayesreconError
-from bayesrecon.auditing.verdict import cells, verdict
+from bayesrecon.auditing.outcomes import (
+    Attacked,
+    Average,
+    Given,
+    GroupsFound,
+    RecordsFound,
+    SeriesFound,
+    StatisticsFound,
+    Values,
+)
+from bayesrecon.auditing.verdict import verdict
 from bayesrecon.evaluate import score_records
 from bayesrecon.posteriors.database import read_data
 from bayesrecon.results.records import Column, RecordTable
 
-NOTHING = "single records are not determined, sums over them are"
+EIGHT = "eight_schools-eight_schools_noncentered"
 
 
-def number(pattern, text):
-    found = re.search(pattern, text)
-    assert found, text
-    return float(found[1])
-
-
-def test_records_on_the_command_line(run, database):
-    (row,) = document(run("posteriors", "--verdict", "eight_schools-eight_schools_noncentered", "--json"))
+def test_the_command_line_says_it_in_words(run, database):
+    (row,) = document(run("posteriors", "--verdict", EIGHT, "--json"))
+    (values,) = row["found"]["fields"]
     assert (row["attack"], row["source"], row["records"], row["draws"]) == ("records", "reference", 8, 10_000)
-    assert number(r"^y: ([\d.]+)% exact$", row["recovered"]) >= 87.5
-    assert number(r"^RMSE ([\d.]+)$", row["error"]) < 0.45
-    assert 0.3 < float(row["floor"]) < float(row["expected"]) < 0.8
+    assert row["recovered"] == f"y: {values['right'] / 8:.1%} exact"
+    assert row["error"] == f"RMSE {values['error']:.3g}"
+    assert (row["expected"], row["floor"]) == (f"{values['expected']:.3g}", f"{values['floor']:.3g}")
     assert row["naive"] == "0.0%"
     assert row["verdict"] in ("most records given away one by one", "every record given away one by one")
+
+
+def test_records(database):
+    found = verdict(EIGHT)
+    assert (found.attacked, found.records, found.draws) == (Attacked.RECORDS, 8, 10_000)
+    assert found.reference
+    assert found.converged
+    (values,) = found.found.fields
+    assert (values.field, values.records, values.determined, values.naive_right) == ("y", 8, 8, 0)
+    assert values.right >= 7
+    assert values.error < 0.45
+    assert 0.3 < values.floor < values.expected < 0.8
+    assert values.error < values.naive_error
+    assert values.p_value <= 2**-7
+    assert found.found.given in (Given.MOST, Given.EVERY)
 
 
 def test_draws_from_other_data_give_no_record_away(database, monkeypatch):
@@ -39,30 +57,67 @@ def test_draws_from_other_data_give_no_record_away(database, monkeypatch):
         return {**data, "y": np.roll(data["y"], 3)}
 
     monkeypatch.setattr("bayesrecon.posteriors.database.read_data", other)
-    row = verdict("eight_schools-eight_schools_noncentered")
-    assert number(r"^y: ([\d.]+)% exact$", row.recovered) < 30
-    assert number(r"^RMSE ([\d.]+)$", row.error) > 5
-    assert row.verdict == NOTHING
+    found = verdict(EIGHT).found
+    (values,) = found.fields
+    assert values.share < 0.3
+    assert values.error > 5
+    assert found.given is Given.NONE
 
 
-def test_statistics_and_counts_of_groups(database):
-    row = verdict("kidiq-kidscore_momiq")
-    assert (row.attack, row.recovered[:21]) == ("statistics", "6 of 6 statistics, n ")
-    assert number(r"n (\d+\.\d+)$", row.recovered) == pytest.approx(434, rel=0.03)
-    assert number(r"largest z ([\d.]+)$", row.error) < 4
-    assert row.verdict == "6 statistics determined (6 features exactly)"
-    assert cells(row)[0] == "kidiq-kidscore_momiq"
-    row = verdict("kidiq_with_mom_work-kidscore_mom_work")
-    assert row.attack == "groups"
-    assert row.recovered.startswith("4 of 4 counts per mom_work")
-    assert number(r"^RMSE ([\d.]+)$", row.error) < 3 * float(row.expected)
-    assert row.verdict == "count and sums of every mom_work"
+def test_statistics(database):
+    found = verdict("kidiq-kidscore_momiq").found
+    assert isinstance(found, StatisticsFound)
+    assert (found.statistics, found.estimated, found.determined, found.rank, found.finite) == (6, 6, 6, 6, True)
+    assert found.n == pytest.approx(434, rel=0.03)
+    assert abs(found.n - 434) < 4 * found.n_se
+    assert 0 < found.n_floor <= found.n_se
+    assert 0 < found.z < 4
+    assert found.sound
+
+
+def test_counts_of_groups(database):
+    found = verdict("kidiq_with_mom_work-kidscore_mom_work").found
+    assert isinstance(found, GroupsFound)
+    assert (found.group, found.part, found.groups, found.determined) == ("mom_work", None, 4, 4)
+    assert found.error < 3 * found.expected
+    assert found.n == pytest.approx(434, rel=0.05)
+    assert found.sound
 
 
 @pytest.mark.slow
 def test_records_that_the_draws_do_not_determine(database):
-    row = verdict("one_comp_mm_elim_abs-one_comp_mm_elim_abs")
-    assert (row.attack, row.recovered, row.verdict) == ("records", "C_hat: none determined", NOTHING)
+    found = verdict("one_comp_mm_elim_abs-one_comp_mm_elim_abs").found
+    (values,) = found.fields
+    assert (values.field, values.determined, values.right, values.error) == ("C_hat", 0, None, None)
+    assert found.given is Given.NONE
+
+
+@pytest.mark.parametrize(
+    ("right", "guessed", "p_value", "given"),
+    [
+        (20, 0, 0.0, Given.EVERY),
+        (20, 20, 1.0, Given.PUBLIC),
+        (15, 4, 0.01, Given.MOST),
+        (15, 12, 0.01, Given.SOME),
+        (15, 12, 0.05, Given.NONE),  # by chance
+        (12, 15, 0.0, Given.NONE),  # no better than the guess
+    ],
+)
+def test_what_counts_as_given_away(right, guessed, p_value, given):
+    one = Values("y", 20, 20, 0, right, naive_right=guessed, p_value=p_value)
+    assert RecordsFound((one,)).given is given
+    none = Values("x", 20, 20, 0, 0, p_value=1.0)  # a record is right where all its fields are
+    assert RecordsFound((one, none)).given is Given.NONE
+
+
+def test_a_series_is_astray_where_an_average_is_further_off_than_stated():
+    def series(*averages):
+        return SeriesFound(9, 0, averages, None, None, 1.0, 5, True, None, True)
+
+    near, far = Average("mean of y", 1.1, 1.0, 0.1), Average("mean square of y", 2.0, 1.0, 0.1)
+    assert near.z == pytest.approx(1.96, abs=1e-3)
+    assert (series().z, series(near).z, series(near, far).z) == (None, near.z, far.z)
+    assert [series(*some).astray for some in ((), (near,), (near, far))] == [False, False, True]
 
 
 def test_a_posterior_without_draws_or_model(database, monkeypatch, tmp_path):

@@ -3,16 +3,17 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from bayesrecon.estimation.pooling import pool
-from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.statistics import Library, library_of
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.kernels.joint import JointEmbedding
+from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import Progress, Release
@@ -29,15 +30,10 @@ def recover(
     release: Release | Sequence[Release],
     *,
     statistics: Statistics = None,
-    known: Mapping[str, Any] | None = None,
-    unit: str | None = None,
-    total: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    domain: Mapping[str, Any] | None = None,
-    metric: str | None = None,
-    coordinates: str = "unconstrained",
+    estimator: Estimator | None = None,
     key: Any = 0,
     progress: Progress | None = None,
+    **knows: Unpack[Knows],
 ) -> Recovery:
     """Recover statistics of the private data behind a release.
 
@@ -54,14 +50,10 @@ def recover(
             their records share the fields, the rest by inverse variance.
         statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
             `{field: array}` and returns one number. The result holds their total and their mean.
-        known: `{field: (N, *shape)}` fields whose values are known for every record, row by row.
-        unit: the known field that names the unit; each of its values has exactly one record.
-        total: the number of records, when known.
-        bounds, domain: narrower domains of fields than the model's.
-        metric: "covariance" (default for draws) or "identity".
-        coordinates: "unconstrained" or "constrained".
+        estimator: metric and coordinates in which the divergence is taken (`Estimator`).
         key: an integer or a JAX key; seeds the generic records only.
         progress: called with a label and the fraction done.
+        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`.
 
     Returns:
         A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`.
@@ -74,8 +66,8 @@ def recover(
     >>> bayesrecon.recover(release)["mean(mom_iq)"].estimate  # doctest: +SKIP
     100.05...
     """
-    options: dict[str, Any] = {"known": known, "unit": unit, "total": total, "bounds": bounds, "domain": domain}
-    options |= {"metric": metric, "coordinates": coordinates, "key": key, "progress": progress}
+    check_keywords(knows, "recover")
+    options = {"estimator": estimator, "key": key, "progress": progress, **knows}
     if isinstance(release, Release):
         _, recovery, warnings = _recover(release, statistics, options)
         return _warned(recovery, warnings)
@@ -85,7 +77,7 @@ def recover(
 def recover_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
     """As `recover`, with the solved problem beside the result; takes `recover`'s options."""
     with x64():
-        problem, recovery, warnings = _recover(release, statistics, {"coordinates": "unconstrained", **options})
+        problem, recovery, warnings = _recover(release, statistics, options)
         return problem, _warned(recovery, warnings)
 
 
@@ -99,8 +91,8 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
         release=release.name,
         model=release.model.name,
         draws=release.size,
-        metric=problem.metric,
-        coordinates=options["coordinates"],
+        metric=str(problem.estimator.metric),
+        coordinates=str(problem.estimator.coordinates),
         temperature=release.temperature,
         rank=solved.spectrum.rank,
         gap=solved.spectrum.gap,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.resolution import round_to
+from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
 from bayesrecon.posteriors.contents import Contents
@@ -59,7 +60,7 @@ def _thinned(values: np.ndarray, count: int | None) -> np.ndarray:
     each = -(-count // chains)
     if not 1 <= each <= length:
         raise BayesreconError(f"{count} draws cannot be kept of {chains * length}")
-    return values[:, np.linspace(0, length - 1, each).round().astype(int)]
+    return values[:, evenly(length, each)]
 
 
 def write_clean(values: dict[str, np.ndarray], path: Path) -> Path:

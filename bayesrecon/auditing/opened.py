@@ -16,8 +16,8 @@ from bayesrecon.types import Model, Progress, Release
 
 
 @dataclass(frozen=True)
-class Attack:
-    """What every channel needs.
+class Opened:
+    """A file opened as a release of a model: what every channel needs.
 
     Attributes:
         release: the draws of the file as a release of the model; its log densities where the file has them.

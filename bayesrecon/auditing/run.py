@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.attack import Attack, open_release
+from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.columns import look_at_columns
 from bayesrecon.auditing.copies import find_copies
-from bayesrecon.auditing.densities import attack_energies, attack_log_densities
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
+from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.private import Private, read_private
-from bayesrecon.auditing.records import attack_log_likelihoods, attack_predictions, look_at_columns
+from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Contents
@@ -20,8 +21,6 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import Audit, Finding, Thresholds, ordered, with_score
 from bayesrecon.types import Model, Progress
-
-_CHANNELS = (attack_log_densities, attack_energies, attack_log_likelihoods, attack_predictions)
 
 
 @in_float64
@@ -133,6 +132,11 @@ def merge(audits: Sequence[Audit]) -> Audit:
     )
 
 
+def channels() -> tuple[Channel, ...]:
+    """All that is attacked in a file besides its draws, in order."""
+    return tuple(sorted(discover("bayesrecon.auditing.channels", "CHANNEL"), key=lambda channel: channel.rank))
+
+
 def _attacks(
     contents: Contents,
     model: Model,
@@ -156,12 +160,12 @@ def _attacks(
         findings += [finding] if finding else []
     except BayesreconError as error:
         warnings.append(f"the draws alone were not attacked: {error}")
-    attack = Attack(contents, model, release, kept, reference, recovery, known, limits, remedies, key, progress)
-    for channel in _CHANNELS:
+    opened = Opened(contents, model, release, kept, reference, recovery, known, limits, remedies, key, progress)
+    for channel in channels():
         try:
-            more, notes = channel(attack)
+            more, notes = channel.attack(opened)
         except BayesreconError as error:
-            more, notes = [], [f"{channel.__name__.removeprefix('attack_').replace('_', ' ')}: {error}"]
+            more, notes = [], [f"{channel.name}: {error}"]
         findings += more
         warnings += notes
     if not any(f.kind == "log-likelihood" for f in findings):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.records import typical_error
+from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.evaluate.rates import clopper_pearson
 from bayesrecon.results.audit import Finding, RecordScore, Remedy
 

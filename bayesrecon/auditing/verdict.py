@@ -3,21 +3,27 @@
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.diagnostics import Z95
+from bayesrecon.auditing.outcomes import (
+    Average,
+    GroupsFound,
+    RecordsFound,
+    SeriesFound,
+    StatisticsFound,
+    Values,
+    Verdict,
+)
+from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Records, Release, entry
 
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
 _DIVERGED = re.compile("NUTS did not converge")
-_OFF = 4.0  # stated errors from which a number is off
-_CHANCE = 0.05  # probability of so many records right by chance from which none count as given away
 _SHOWN = 0.9  # visibility from which an average of a series is stated
 _SERIES_DRAWS = 500  # of a series, each of which costs a pass through it
 _MANY_ROWS, _DRAWS = 256, 2500  # known rows with a real response, many features each, and the draws they are sought in
@@ -27,39 +33,6 @@ _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
     "lag-1 product": lambda k, z: (z[k][1:] * z[k][:-1]).mean(),
 }
 _MOST = 12_000  # known rows, times values less one where these are few, that are solved for one by one
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One line of the table.
-
-    Attributes:
-        attack: "records" (known design, private response), "groups" (counts and sums per group), "statistics" or
-            "series" (one record that is the whole series).
-        recovered: what came out, against the truth.
-        error: size of the error against the truth; `expected` what the attack itself says it is, `floor` the Cramer-Rao
-            floor of the same number where there is one.
-        naive: the same score for the posterior-mean guess.
-        verdict: in one sentence.
-    """
-
-    posterior: str
-    records: int
-    parameters: int
-    draws: int
-    source: str
-    attack: str
-    recovered: str
-    error: str
-    expected: str
-    floor: str
-    naive: str
-    seconds: float
-    verdict: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types only."""
-        return asdict(self)
 
 
 def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, float], None] | None = None) -> Verdict:
@@ -74,9 +47,9 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     """
     from bayesrecon.attacks.records.rows import combinations
     from bayesrecon.models.registry import find, shipped
-    from bayesrecon.posteriors import from_posteriordb
     from bayesrecon.posteriors.database import has_reference_draws, open_database, read_data
     from bayesrecon.posteriors.fitted import built_file
+    from bayesrecon.posteriors.reference import from_posteriordb
 
     programs = {name: program.name for program in shipped().values() for name in program.posteriors}
     if posterior not in programs:
@@ -99,36 +72,37 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     alone = bool(unit) and bool(private) and all(v.ndim == 1 for v in private) and unknowns <= _MOST
     many = alone and count > _MANY_ROWS and not all(f.domain.discrete for f in sought.values())
     used = _SERIES_DRAWS if series else _DRAWS if many else release.size
-    release = release.take(np.linspace(0, release.size - 1, min(used, release.size)).astype(int))
+    release = release.take(evenly(release.size, used))
     began = time.perf_counter()
     if series:
-        attack, found = "series", _series(release, truth, progress)
+        found, warnings = _series(release, truth, progress)
     elif alone:
-        attack, found = "records", _records(release, truth, program.design, unit, progress)
+        found, warnings = _records(release, truth, program.design, unit, progress)
     else:
-        attack, found = _totals(release, truth, program.design, unit, progress)
+        found, warnings = _totals(release, truth, program.design, unit, progress)
     return Verdict(
         posterior=posterior,
         records=count,
         parameters=release.model.dimension,
         draws=release.size,
-        source="reference" if present else "own NUTS" + ", not converged" * any(map(_DIVERGED.match, release.notes)),
-        attack=attack,
+        reference=present,
+        converged=present or not any(map(_DIVERGED.match, release.notes)),
+        found=found,
+        warnings=warnings,
         seconds=time.perf_counter() - began,
-        **found,
     )
 
 
 def _totals(
     release: Release, truth: Records, design: Sequence[str], unit: Sequence[str], progress: Any
-) -> tuple[str, dict[str, str]]:
+) -> tuple[GroupsFound | StatisticsFound, tuple[str, ...]]:
     fields = release.model.fields
     groups = [k for k, f in fields.items() if len(f.domain.levels) >= _GROUPS]
     if groups and not unit and set(design) <= set(groups):
         counts = _groups(release, truth, max(groups, key=lambda k: len(fields[k].domain.levels)), progress)
         if counts is not None:
-            return "groups", counts
-    return "statistics", _statistics(release, truth, design, progress)
+            return counts
+    return _statistics(release, truth, design, progress)
 
 
 def _unit(truth: Records, design: Sequence[str]) -> tuple[str, ...]:
@@ -143,57 +117,44 @@ def _unit(truth: Records, design: Sequence[str]) -> tuple[str, ...]:
 
 def _records(
     release: Release, truth: Records, design: Sequence[str], unit: tuple[str, ...], progress: Any
-) -> dict[str, str]:
+) -> tuple[RecordsFound, tuple[str, ...]]:
     from bayesrecon.attacks.reconstruction import reconstruct
     from bayesrecon.evaluate import score_records
 
     table: Any = reconstruct(release, known={k: truth[k] for k in design}, unit=unit, progress=progress)
-    said, error, expected, floor, naive = [], [], [], [], []
     scores = score_records(table, truth)
-    for name, score in scores.items():
-        column, shown = table[name], np.isfinite(table[name].estimate)
-        if "exact" in score:
-            said.append(f"{name}: {score['exact']:.1%} exact")
-            naive.append(f"{score['naive_exact']:.1%}" if "naive_exact" in score else "")
-        elif shown.any():
-            near = _nearer(column, score)
-            said.append(f"{name}: {shown.mean():.0%} determined, {near.mean():.0%} nearer than the guess")
-            naive.append(f"RMSE {score['naive_rmse']:.3g}" if "naive_rmse" in score else "")
-            shown = near if near.any() else shown
-        else:
-            said.append(f"{name}: none determined")
-        if shown.any():
-            off = column.estimate[shown] - np.asarray(truth[name], float)[shown]
-            error.append(f"RMSE {np.sqrt(np.mean(off**2)):.3g}")
-            expected.append(f"{np.sqrt(np.mean(column.se[shown] ** 2)):.3g}")
-            floor.append(f"{np.sqrt(np.mean(column.floor[shown] ** 2)):.3g}")
-    exact = min((s.get("exact", float(_nearer(table[k], s).mean())) for k, s in scores.items()), default=0.0)
-    guessed = max((s.get("naive_exact", 0.0) for s in scores.values()), default=0.0)
-    # Of the records that the posterior mean does not show to anyone.
-    gained = (exact - guessed) / (1 - guessed) if guessed < 1 else 0.0
-    chance = max((s.get("chance", 0.0) for s in scores.values()), default=0.0)
-    word = "every record" if exact == 1 else "most records" if gained > 0.5 else "some records"
-    meaning = "single records are not determined, sums over them are"
-    if gained > 0 and chance < _CHANCE:
-        meaning = f"{word} given away one by one"
-    if exact == guessed == 1:
-        meaning = "the posterior mean shows every record to anyone"
-    return {
-        "recovered": "; ".join(said),
-        "error": "; ".join(error),
-        "expected": "; ".join(expected),
-        "floor": "; ".join(floor),
-        "naive": "; ".join(filter(None, naive)),
-        "verdict": meaning,
-    }
+    found = [_values(name, table[name], np.asarray(truth[name], float), score) for name, score in scores.items()]
+    return RecordsFound(tuple(found)), table.warnings
 
 
-def _nearer(column: Any, score: dict[str, float]) -> np.ndarray:
-    """Records whose stated error is below the error of the posterior-mean guess."""
-    return np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)
+def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -> Values:
+    """A recovered field and its score; errors of real values are those of the ones that come nearer than the guess."""
+    shown = np.isfinite(column.estimate)
+    nearer = np.nan_to_num(column.se, nan=np.inf) < score.get("naive_rmse", np.inf)
+    stated = nearer if "exact" not in score and shown.any() and nearer.any() else shown
+
+    def size(errors: np.ndarray) -> float | None:
+        return float(np.sqrt(np.mean(errors[stated] ** 2))) if stated.any() else None
+
+    def count(key: str) -> int | None:
+        return round(score[key] * len(true)) if key in score else None
+
+    return Values(
+        field=name,
+        records=len(true),
+        determined=int(shown.sum()),
+        nearer=int(nearer.sum()),
+        right=count("exact"),
+        error=size(column.estimate - true),
+        expected=size(column.se),
+        floor=size(column.floor),
+        naive_right=count("naive_exact"),
+        naive_error=score.get("naive_rmse"),
+        p_value=score.get("chance"),
+    )
 
 
-def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict[str, str] | None:
+def _groups(release: Release, truth: Records, group: str, progress: Any) -> tuple[GroupsFound, tuple[str, ...]] | None:
     """Counts per group; None where no count is determined."""
     from bayesrecon.attacks.recovery import recover
 
@@ -215,31 +176,31 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> dict
     true = np.array([np.sum(inside & (truth[group] == level)) for level in table.index], float)
     seen = shown(column)
     error = table[column].to_numpy()[seen] - true[seen]
-    exact = (table[f"{column}_rounded"].to_numpy()[seen] == true[seen]).mean()
-    n = result["n"]
+    exact = table[f"{column}_rounded"].to_numpy()[seen] == true[seen]
     label = f",{part}={value}]" if part else ""
     floors = [
         row.floor
         for row in result
         if row.name.startswith("n[") and row.floor is not None and ("," in row.name) == bool(part) and label in row.name
     ]
-    what = f"{group}" + f" with {part} {value}" * bool(part)
-    return {
-        "recovered": f"{seen.sum()} of {len(true)} counts per {what}, {exact:.0%} exact; n {n.estimate or np.nan:.4g}",
-        "error": f"RMSE {np.sqrt(np.mean(error**2)):.3g}",
-        "expected": f"{np.sqrt(np.mean(table[f'{column}_se'].to_numpy()[seen] ** 2)):.3g}",
-        "floor": f"{np.sqrt(np.mean(np.square(floors))):.3g}" if floors else "",
-        "naive": "",
-        "verdict": (
-            f"count and sums of every {what}"
-            if seen.all()
-            else f"count and sums, {what}, in {seen.sum()} of {len(seen)}"
-        )
-        + _doubt(result),
-    }
+    found = GroupsFound(
+        group=group,
+        part=(part, float(value)) if part else None,
+        groups=len(true),
+        determined=int(seen.sum()),
+        right=int(exact.sum()),
+        n=result["n"].estimate,
+        error=float(np.sqrt(np.mean(error**2))),
+        expected=float(np.sqrt(np.mean(table[f"{column}_se"].to_numpy()[seen] ** 2))),
+        floor=float(np.sqrt(np.mean(np.square(floors)))) if floors else None,
+        sound=_sound(result),
+    )
+    return found, result.warnings
 
 
-def _statistics(release: Release, truth: Records, design: Sequence[str], progress: Any) -> dict[str, str]:
+def _statistics(
+    release: Release, truth: Records, design: Sequence[str], progress: Any
+) -> tuple[StatisticsFound, tuple[str, ...]]:
     from bayesrecon.attacks.recovery import recover
     from bayesrecon.evaluate import compare, true_statistics
 
@@ -250,33 +211,28 @@ def _statistics(release: Release, truth: Records, design: Sequence[str], progres
     # In units of the whole interval, which allows for what is not seen.
     half = ((seen["upper"] - seen["lower"]) / 2).where(seen["se"] > 0)
     z = (Z95 * (seen["estimate"] - seen["truth"]) / half).dropna().to_numpy()
-    said = [f"{len(seen)} of {len(table)} statistics"]
-    error = expected = floor = ""
-    if known is None and result["n"].estimate is not None:
-        n, count = result["n"], len(next(iter(truth.values())))
-        said.append(f"n {n.estimate:.5g}")
-        error, expected = f"n {(n.estimate or 0) / count - 1:+.1%}", f"{(n.se or 0) / count:.1%}"
-        floor = f"{(n.floor or 0) / count:.1%}"
-    if len(z):
-        error = "; ".join(filter(None, [error, f"largest z {np.abs(z).max():.1f}"]))
-    determined = int((table["verdict"] == "determined").sum())
-    kind = "features exactly" if result.gap else "decaying spectrum"
-    return {
-        "recovered": ", ".join(said),
-        "error": error,
-        "expected": expected,
-        "floor": floor,
-        "naive": "",
-        "verdict": f"{determined} statistics determined ({result.rank} {kind})" + _doubt(result),
-    }
+    n = result["n"] if known is None else None
+    found = StatisticsFound(
+        statistics=len(table),
+        estimated=len(seen),
+        determined=int((table["verdict"] == "determined").sum()),
+        n=n.estimate if n else None,
+        n_se=n.se if n else None,
+        n_floor=n.floor if n else None,
+        z=float(np.abs(z).max()) if len(z) else None,
+        rank=result.rank,
+        finite=result.gap,
+        sound=_sound(result),
+    )
+    return found, result.warnings
 
 
-def _doubt(result: Any) -> str:
-    """Added to a verdict whose result contradicts the draws it was solved from."""
-    return " (the solution fails its check)" if any("disagree" in warning for warning in result.warnings) else ""
+def _sound(result: Any) -> bool:
+    """Whether a result agrees with the draws it was solved from."""
+    return not any("disagree" in warning for warning in result.warnings)
 
 
-def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
+def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFound, tuple[str, ...]]:
     """One record that is the whole series: which of its entries and averages does its kernel show?"""
     from bayesrecon.attacks.recovery import recover
 
@@ -308,33 +264,26 @@ def _series(release: Release, truth: Records, progress: Any) -> dict[str, str]:
     rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
     flat = entries | overall
     # Where the solution fails its own check, nothing of it is stated.
-    sound = not _doubt(result)
+    sound = _sound(result)
     seen = [row for row in rows if row.verdict == "determined" and sound]
     spread = np.std([flat[row.name] for row in rows])
     halves = {r.name: ((r.upper or 0) - (r.lower or 0)) / 2 for r in wide if r.estimate is not None and sound}
     narrow = [r for r in wide if halves.get(r.name, np.inf) < max(abs(r.estimate or 0), spread)]
     known = [r for r in narrow if r.visibility >= _SHOWN]
     errors = np.array([(row.estimate or 0) - flat[row.name] for row in seen])
-    kind = "" if result.gap else ", decaying"
-    kind += f", values within {half:g}" if np.isfinite(half) else ""
-    said = [f"RMSE {np.sqrt(np.mean(errors**2)):.3g}"] if seen else []
-    off = 0.0
-    if known:
-        off = max(Z95 * abs((r.estimate or 0) - flat[r.name]) / halves[r.name] for r in known)
-        said.append(f"averages' largest z {off:.1f}")
-    far = ", further from the truth than stated" if off > _OFF else ""
-    shown = "".join(f"; {row.name[5:-1]} {row.estimate:.3g} ({flat[row.name]:.3g})" for row in known)
-    return {
-        "recovered": f"{len(seen)} of {len(rows)} entries{shown}; rank {result.rank}{kind}",
-        "error": "; ".join(said),
-        "expected": f"{np.sqrt(np.mean([(row.se or 0) ** 2 for row in seen])):.3g}" if seen else "",
-        "floor": "",
-        "naive": f"RMSE {spread:.3g}",
-        "verdict": "entries of the series"
-        if seen
-        else f"does not factorise: {'averages' if known else 'functions'} of the whole series, no entry of it{far}"
-        + _doubt(result),
-    }
+    found = SeriesFound(
+        entries=len(rows),
+        determined=len(seen),
+        averages=tuple(Average(r.name[5:-1], r.estimate or 0.0, flat[r.name], halves[r.name]) for r in known),
+        error=float(np.sqrt(np.mean(errors**2))) if seen else None,
+        expected=float(np.sqrt(np.mean([(row.se or 0) ** 2 for row in seen]))) if seen else None,
+        naive_error=float(spread),
+        rank=result.rank,
+        finite=result.gap,
+        within=float(half) if np.isfinite(half) else None,
+        sound=sound,
+    )
+    return found, result.warnings
 
 
 def available(*, build: bool = False) -> tuple[list[str], list[str]]:
@@ -356,26 +305,3 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
         if name in covered and (build or has_reference_draws(database, name) or built_file(database, name))
     ]
     return ready, [name for name in names if name not in ready]
-
-
-COLUMNS = {
-    "posterior": "posterior",
-    "records": "N",
-    "parameters": "d",
-    "draws": "T",
-    "source": "draws",
-    "attack": "attack",
-    "recovered": "recovered",
-    "error": "error",
-    "expected": "stated error",
-    "floor": "floor",
-    "naive": "naive guess",
-    "seconds": "s",
-    "verdict": "verdict",
-}
-"""Fields of a `Verdict` in the order of the table, with their headings."""
-
-
-def cells(row: Verdict) -> list[str]:
-    """A row of the table as text."""
-    return [f"{v:.0f}" if k == "seconds" else str(v) for k, v in row.to_dict().items() if k in COLUMNS]

@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.attacks.deletion.deleted import DeletedRecord
+    from bayesrecon.results.deletion import DeletedRecord
     from bayesrecon.types import Deletion
 
 _COLUMNS = 12  # of a grid of images
@@ -54,15 +54,13 @@ def several(
     seed: int,
 ) -> Deletions:
     """Reconstruct the record of every pair; the truth is only compared with, in the pairs' order."""
-    from bayesrecon.attacks.deletion.deleted import deleted_by, reconstruct_deleted
     from bayesrecon.attacks.deletion.hrec import HRec
+    from bayesrecon.attacks.deletion.tilted import Tilt
+    from bayesrecon.attacks.reconstruction import reconstruct
 
     first = pairs[0].before
-    attack = HRec(first.model, public, total=total) if public is not None and not first.temperature else None
-    if attack is None:
-        found = tuple(reconstruct_deleted(p, public=public, total=total, bounds=bounds, key=seed) for p in pairs)
-    else:
-        found = tuple(deleted_by(attack, p) for p in pairs)
+    attack = Tilt() if first.temperature else HRec(public=public)
+    found = tuple(reconstruct(p, attack=attack, total=total, bounds=bounds, key=seed) for p in pairs)
     warnings = tuple(dict.fromkeys(w for f in found for w in f.warnings))
     if truth is None:
         return Deletions(found, {}, warnings)
@@ -73,8 +71,9 @@ def several(
     if len(true) != len(found):
         raise BayesreconError(f"--truth holds {len(true)} records for {len(found)} deletions; give one row per AFTER")
     guesses = {found[0].method: np.stack([np.ravel(f.record[field]) for f in found])}
-    if attack is not None:
-        each = [attack.baselines(p) for p in pairs]
+    if isinstance(attack, HRec):
+        prepared = attack.prepare(first.model, total)
+        each = [prepared.baselines(p) for p in pairs]
         guesses |= {"Avg": np.stack([g["avg"] for g in each]), "MaxDiff": np.stack([g["maxdiff"] for g in each])}
     return Deletions(found, {k: cosine_similarity(v, true) for k, v in guesses.items()}, warnings)
 

@@ -94,7 +94,7 @@ def open_release(
     chosen = load_model(model, given) if model else None
     if len(sources) == 1 and not _is_file(sources[0]):
         from bayesrecon.cli.console import say
-        from bayesrecon.posteriors import from_posteriordb
+        from bayesrecon.posteriors.reference import from_posteriordb
 
         return from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
     from bayesrecon.posteriors.formats import read_draws

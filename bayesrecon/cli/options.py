@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -13,12 +14,28 @@ ModelOption = Annotated[str | None, typer.Option("--model", help="Shipped model'
 Settings = Annotated[str | None, typer.Option(help="Settings of the model, as a JSON object.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Draws = Annotated[int | None, typer.Option(help="Use only the last so many draws.")]
-Metric = Annotated[str, typer.Option(help="covariance or identity.")]
-Coordinates = Annotated[str, typer.Option(help="unconstrained or constrained.")]
+Metric = Annotated[
+    str | None, typer.Option(help="covariance or identity; default covariance for draws.", show_default=False)
+]
+Coordinates = Annotated[
+    str | None, typer.Option(help="unconstrained or constrained; default unconstrained.", show_default=False)
+]
 Known = Annotated[str | None, typer.Option(help="Table (.csv, .json, .npz) of fields known row by row.")]
 Unit = Annotated[
     str | None,
-    typer.Option(help="Known field that names the unit, one record each; or a field of groups, counted one by one."),
+    typer.Option(
+        help="Known field, or fields a,b together, that name a record; or a field of groups, counted one by one."
+    ),
 ]
 Total = Annotated[float | None, typer.Option(help="Known number of records.")]
 Download = Annotated[bool, typer.Option(help="Fetch posteriordb from its public repository.")]
+Bounds = Annotated[
+    list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
+]
+Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
+
+
+def out(suffixes: tuple[str, ...]) -> Any:
+    """`--out` for files of these kinds."""
+    listed = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+    return Annotated[Path | None, typer.Option("--out", "-o", help=f"Save the result ({listed}).")]

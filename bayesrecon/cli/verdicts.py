@@ -1,8 +1,44 @@
-"""`bayesrecon posteriors --verdict`: what each posterior of posteriordb gives away."""
+"""`bayesrecon posteriors --verdict`: what each posterior of posteriordb gives away, in words."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
+from bayesrecon.auditing.outcomes import (
+    Given,
+    GroupsFound,
+    RecordsFound,
+    SeriesFound,
+    StatisticsFound,
+    Values,
+    Verdict,
+)
 from bayesrecon.errors import BayesreconError
+
+COLUMNS = {
+    "posterior": "posterior",
+    "records": "N",
+    "parameters": "d",
+    "draws": "T",
+    "source": "draws",
+    "attack": "attack",
+    "recovered": "recovered",
+    "error": "error",
+    "expected": "stated error",
+    "floor": "floor",
+    "naive": "naive guess",
+    "seconds": "s",
+    "verdict": "verdict",
+}
+"""What a row of the table says, with its headings."""
+
+_GIVEN = {
+    Given.NONE: "single records are not determined, sums over them are",
+    Given.SOME: "some records given away one by one",
+    Given.MOST: "most records given away one by one",
+    Given.EVERY: "every record given away one by one",
+    Given.PUBLIC: "the posterior mean shows every record to anyone",
+}
 
 
 def show_verdicts(names: Sequence[str], *, build: bool, json: bool) -> None:
@@ -10,18 +46,18 @@ def show_verdicts(names: Sequence[str], *, build: bool, json: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.auditing import verdict as verdicts
+    from bayesrecon.auditing.verdict import available, verdict
     from bayesrecon.cli import console
 
     rest: list[str] = []
     if not names:
-        names, rest = verdicts.available(build=build)
-    rows = []
+        names, rest = available(build=build)
+    found = []
     for i, name in enumerate(names):
         console.say(f"{i + 1} of {len(names)}: {name}")
         try:
             with console.progress_bar() as progress:
-                rows.append(verdicts.verdict(name, progress=progress))
+                found.append(verdict(name, progress=progress))
         except BayesreconError as error:
             if len(names) == 1:
                 raise
@@ -29,11 +65,134 @@ def show_verdicts(names: Sequence[str], *, build: bool, json: bool) -> None:
     if rest:
         console.say(f"{len(rest)} more were not run: no draws at hand, or no shipped model (--build samples them)")
     if json:
-        console.emit_json([row.to_dict() for row in rows])
+        # The row in words, and beside it what the words are made from.
+        console.emit_json([row(v) | {"found": asdict(v.found), "warnings": v.warnings} for v in found])
         return
     table = Table()
-    for heading in verdicts.COLUMNS.values():
+    for heading in COLUMNS.values():
         table.add_column(heading)
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in verdicts.cells(row)))
+    for each in found:
+        table.add_row(*(escape(cell) for cell in cells(row(each))))
     console.out.print(table)
+
+
+def row(verdict: Verdict) -> dict[str, Any]:
+    """A verdict in words, by `COLUMNS`."""
+    found = verdict.found
+    if isinstance(found, RecordsFound):
+        words = _records(found)
+    elif isinstance(found, GroupsFound):
+        words = _groups(found)
+    elif isinstance(found, StatisticsFound):
+        words = _statistics(found, verdict.records)
+    else:
+        words = _series(found)
+    said = {
+        "posterior": verdict.posterior,
+        "records": verdict.records,
+        "parameters": verdict.parameters,
+        "draws": verdict.draws,
+        "source": "reference" if verdict.reference else "own NUTS" + ", not converged" * (not verdict.converged),
+        "attack": str(verdict.attacked),
+        "seconds": verdict.seconds,
+        **words,
+    }
+    return {name: said[name] for name in COLUMNS}
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    """A row of the table as text."""
+    return [f"{row[name]:.0f}" if name == "seconds" else str(row[name]) for name in COLUMNS]
+
+
+def _records(found: RecordsFound) -> dict[str, str]:
+    return {
+        "recovered": "; ".join(map(_recovered, found.fields)),
+        "error": _joined("RMSE ", [v.error for v in found.fields]),
+        "expected": _joined("", [v.expected for v in found.fields]),
+        "floor": _joined("", [v.floor for v in found.fields]),
+        "naive": "; ".join(filter(None, map(_guessed, found.fields))),
+        "verdict": _GIVEN[found.given],
+    }
+
+
+def _recovered(values: Values) -> str:
+    if values.right is not None:
+        return f"{values.field}: {values.share:.1%} exact"
+    if not values.determined:
+        return f"{values.field}: none determined"
+    shown, nearer = values.determined / values.records, values.nearer / values.records
+    return f"{values.field}: {shown:.0%} determined, {nearer:.0%} nearer than the guess"
+
+
+def _guessed(values: Values) -> str:
+    if values.right is not None:
+        return "" if values.naive_right is None else f"{values.naive_share:.1%}"
+    return "" if values.naive_error is None or not values.determined else f"RMSE {values.naive_error:.3g}"
+
+
+def _joined(label: str, sizes: Sequence[float | None]) -> str:
+    return "; ".join(f"{label}{size:.3g}" for size in sizes if size is not None)
+
+
+def _groups(found: GroupsFound) -> dict[str, str]:
+    what = found.group + (f" with {found.part[0]} {found.part[1]:g}" if found.part else "")
+    right = found.right / found.determined
+    whole = found.determined == found.groups
+    return {
+        "recovered": f"{found.determined} of {found.groups} counts per {what}, {right:.0%} exact; "
+        f"n {found.n or float('nan'):.4g}",
+        "error": f"RMSE {found.error:.3g}",
+        "expected": f"{found.expected:.3g}",
+        "floor": "" if found.floor is None else f"{found.floor:.3g}",
+        "naive": "",
+        "verdict": (
+            f"count and sums of every {what}"
+            if whole
+            else f"count and sums, {what}, in {found.determined} of {found.groups}"
+        )
+        + _doubt(found.sound),
+    }
+
+
+def _statistics(found: StatisticsFound, records: int) -> dict[str, str]:
+    said, errors = [f"{found.estimated} of {found.statistics} statistics"], []
+    expected = floor = ""
+    if found.n is not None:
+        said.append(f"n {found.n:.5g}")
+        errors.append(f"n {found.n / records - 1:+.1%}")
+        expected, floor = f"{(found.n_se or 0) / records:.1%}", f"{(found.n_floor or 0) / records:.1%}"
+    if found.z is not None:
+        errors.append(f"largest z {found.z:.1f}")
+    kind = "features exactly" if found.finite else "decaying spectrum"
+    return {
+        "recovered": ", ".join(said),
+        "error": "; ".join(errors),
+        "expected": expected,
+        "floor": floor,
+        "naive": "",
+        "verdict": f"{found.determined} statistics determined ({found.rank} {kind})" + _doubt(found.sound),
+    }
+
+
+def _series(found: SeriesFound) -> dict[str, str]:
+    shown = "".join(f"; {a.name} {a.estimate:.3g} ({a.truth:.3g})" for a in found.averages)
+    kind = "" if found.finite else ", decaying"
+    kind += "" if found.within is None else f", values within {found.within:g}"
+    errors = [] if found.error is None else [f"RMSE {found.error:.3g}"]
+    errors += [] if found.z is None else [f"averages' largest z {found.z:.1f}"]
+    what, far = "averages" if found.averages else "functions", ", further from the truth than stated" * found.astray
+    return {
+        "recovered": f"{found.determined} of {found.entries} entries{shown}; rank {found.rank}{kind}",
+        "error": "; ".join(errors),
+        "expected": "" if found.expected is None else f"{found.expected:.3g}",
+        "floor": "",
+        "naive": f"RMSE {found.naive_error:.3g}",
+        "verdict": "entries of the series"
+        if found.determined
+        else f"does not factorise: {what} of the whole series, no entry of it{far}" + _doubt(found.sound),
+    }
+
+
+def _doubt(sound: bool) -> str:
+    return "" if sound else " (the solution fails its check)"

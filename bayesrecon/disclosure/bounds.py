@@ -11,20 +11,20 @@ means are linear-fractional and become linear by the Charnes-Cooper transformati
 second moment about any centre, which bounds it from both sides by linear programs on a grid of centres.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import scipy.optimize
 from scipy.special import ndtri
 
-from bayesrecon.domains import parse
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.statistics import Component, components
+from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.bounds import Bounds, Interval
+from bayesrecon.stated import parse
 from bayesrecon.types import Progress, Records, Release
 
 _CANDIDATES = 4500
@@ -36,48 +36,46 @@ _MARGIN, _FARTHEST = 1.2, 3.0
 def bound(
     release: Release,
     *,
-    domain: Mapping[str, Any],
     level: float = 0.99,
     variances: bool = True,
-    known: Mapping[str, Any] | None = None,
-    total: float | None = None,
-    metric: str | None = None,
+    estimator: Estimator | None = None,
     key: Any = 0,
     progress: Progress | None = None,
+    **knows: Unpack[Knows],
 ) -> Bounds:
     """Intervals for n and the means and variances of the unknown fields.
 
     Args:
         release: posterior draws.
-        domain: `{field: domain}` for every unknown field; the bounds hold for data inside it, and widen with it.
         variances: bound variances as well (most of the time goes there).
         level: probability that all intervals hold together, over the draws.
-        known, total, metric, key, progress: as in `recover`.
+        estimator, key, progress: as in `recover`.
+        knows: as in `recover`, without `unit`. `domain={field: domain}` for every unknown field: the bounds hold for
+            data inside it, and widen with it.
 
     Raises:
-        BayesreconError: without a domain for an unknown field, or for a trained parameter (no noise to allow for).
+        BayesreconError: no domain for an unknown field, a trained parameter (no noise to allow for), a level outside
+            0.5 to 1, or no data set on the domain that fits the release.
 
-    >>> import bayesrecon
-    >>> release = bayesrecon.posteriors.from_arviz("wells.nc")  # doctest: +SKIP
-    >>> bayesrecon.bound(release, domain={"dist": (0, 340)})["n"]  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> found = bayesrecon.bound(release, domain={"x": (-4, 4), "y": (-9, 9)}, variances=False)
+    >>> found["n"].lower < 100 < found["n"].upper
+    True
     """
+    check_keywords(knows, "bound", ("known", "total", "bounds", "domain"))
+    domain, known = knows.get("domain") or {}, knows.get("known") or {}
     if not release.temperature:
         raise BayesreconError("bounds need posterior draws: at a trained parameter nothing but its own score is fixed")
     if not 0.5 < level < 1:
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
     stated = {name: parse(spec, name) for name, spec in domain.items()}
     for name, spec in release.model.fields.items():
-        if name not in stated and name not in (known or {}) and spec.domain.kind not in ("levels",):
+        if name not in stated and name not in known and spec.domain.kind not in ("levels",):
             raise BayesreconError(f"bounds need the domain of field {name!r}: pass domain={{{name!r}: (low, high)}}")
-    problem = solve_release(
-        release,
-        known=known,
-        total=total,
-        domain=domain,
-        metric=metric,
-        key=key,
-        progress=progress,
-    )
+    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     program = _Program(problem, level)
     found = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
     intervals = [Interval("n", *program.total(np.ones(program.size)))]

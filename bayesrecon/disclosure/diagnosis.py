@@ -3,14 +3,15 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.problem import Estimator, solve_release
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, add_units, components
 from bayesrecon.estimation.totals import part_totals, rows_of, verdict_of
+from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.types import Progress, Release
@@ -24,15 +25,10 @@ def diagnose(
     *,
     order: int = 3,
     statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
-    known: Mapping[str, Any] | None = None,
-    unit: str | None = None,
-    total: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    domain: Mapping[str, Any] | None = None,
-    metric: str | None = None,
-    coordinates: str = "unconstrained",
+    estimator: Estimator | None = None,
     key: Any = 0,
     progress: Progress | None = None,
+    **knows: Unpack[Knows],
 ) -> Diagnosis:
     """Tell what a release determines about its data, and how well.
 
@@ -44,32 +40,29 @@ def diagnose(
     Args:
         order: highest degree of the monomials; lowered where there would be more than 400 of them.
         statistics: further functions of a record, `{name: f}`.
-        known, unit, total, bounds, domain, metric, coordinates, key, progress: as in `recover`.
+        estimator, key, progress, knows: as in `recover`.
 
-    >>> import bayesrecon
-    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
-    >>> bayesrecon.diagnose(release)["mom_iq^2"].verdict  # doctest: +SKIP
-    'determined'
+    Raises:
+        BayesreconError: knowledge that does not fit the model, an estimator that does not fit the draws, too few
+            draws, or a function of a record that cannot be evaluated.
+
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> found = bayesrecon.diagnose(release)
+    >>> found["x[1]^2"].verdict, found["y^2"].verdict
+    ('determined', 'undetermined')
     """
     start = time.perf_counter()
-    problem = solve_release(
-        release,
-        known=known,
-        unit=unit,
-        total=total,
-        bounds=bounds,
-        domain=domain,
-        metric=metric,
-        coordinates=coordinates,
-        key=key,
-        progress=progress,
-    )
+    check_keywords(knows, "diagnose")
+    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     found = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
     library, orders = monomials(found, order)
     polynomial = Library(dict(library.parts), [])
-    if unit is not None:
-        add_units(library, unit, knowledge.levels, found)
+    if knowledge.unit is not None:
+        add_units(library, str(knowledge.unit), knowledge.levels, found)
     if statistics:
         add_functions(library, statistics, solved.probes)
     totals = part_totals(solved, library, knowledge)

@@ -7,7 +7,7 @@ at the rounded draws no longer average to zero, and their average along a statis
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.statistics import library_of
 from bayesrecon.estimation.totals import part_totals, slopes_of
+from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.plan import Outlook, Plan
 from bayesrecon.types import Model, Progress, Release
@@ -31,9 +32,9 @@ def plan(
     draws: Sequence[int] = (100, 300, 1000, 3000, 10_000),
     digits: Sequence[int] = (2, 3, 4, 6),
     statistics: Mapping[str, Any] | None = None,
-    domain: Mapping[str, Any] | None = None,
     key: Any = 0,
     progress: Progress | None = None,
+    **knows: Unpack[Knows],
 ) -> Plan:
     """Predict what an attacker would recover from fewer or rounder draws.
 
@@ -42,17 +43,25 @@ def plan(
         draws: numbers of draws to consider, kept at even distances (those above the release's own size are
             extrapolated as further independent draws).
         digits: significant decimal digits that the published parameters are rounded to.
-        statistics, domain, key, progress: as in `recover`.
+        statistics, key, progress, knows: as in `recover`.
 
-    >>> import bayesrecon
-    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
-    >>> bayesrecon.plan(release).most_draws("n", precision=44)  # doctest: +SKIP
+    Raises:
+        BayesreconError: a trained parameter, fewer than 10 draws or no digit to plan for, or what `recover` refuses.
+
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> found = bayesrecon.plan(release, draws=(100, 1000))["n"]
+    >>> found.error(100) > 2 * found.error(1000) > 0
+    True
     """
+    check_keywords(knows, "plan")
     if not release.temperature:
         raise BayesreconError("a trained parameter has no draws to thin; round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
-    problem = solve_release(release, domain=domain, key=key, progress=progress)
+    problem = solve_release(release, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, knowledge)

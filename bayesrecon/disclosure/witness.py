@@ -6,13 +6,14 @@ bump is filled in with its average over the reference law, a smooth cloud with t
 says how much that is. Divided by the number of records and the bump's mass the witness is a density.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.problem import Estimator, Problem, solve_release
+from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.witness import Witness
 from bayesrecon.types import Progress, Release
@@ -26,26 +27,31 @@ def witness(
     fields: str | Sequence[str],
     *,
     points: int = 60,
-    domain: Mapping[str, Any] | None = None,
-    metric: str | None = None,
+    estimator: Estimator | None = None,
     key: Any = 0,
     progress: Progress | None = None,
+    **knows: Unpack[Knows],
 ) -> Witness:
     """Evaluate the witness over one or two scalar fields.
 
     Args:
         fields: a field's name or two names.
         points: grid points per field, over three standard deviations about the recovered mean, or the levels.
-        domain, metric, key, progress: as in `recover`.
+        estimator, key, progress, knows: as in `recover`, without `known` and `unit`.
 
     Raises:
-        BayesreconError: for fields that the model does not have, and where the release does not determine the
-            number of records, so that there is nothing to divide by.
+        BayesreconError: fields that the model does not have or that hold several numbers, fewer than two points, and
+            a release that does not determine the number of records, so that there is nothing to divide by.
 
-    >>> import bayesrecon
-    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
-    >>> bayesrecon.witness(release, ("mom_iq", "kid_score")).plot()  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> found = bayesrecon.witness(release, "y", points=9)
+    >>> found.values.shape, int(found.values.argmax())
+    ((9,), 4)
     """
+    check_keywords(knows, "witness", ("total", "bounds", "domain"))
     names = (fields,) if isinstance(fields, str) else tuple(fields)
     model_fields = release.model.fields
     for name in names:
@@ -58,7 +64,7 @@ def witness(
         raise BayesreconError("the witness is drawn over one or two different fields that hold one number each")
     if points < 2:
         raise BayesreconError("the witness needs at least two points per field")
-    problem = solve_release(release, domain=domain, metric=metric, key=key, progress=progress)
+    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, embedding = problem.solved, problem.embedding
     grids = tuple(_grid(problem, name, points) for name in names)
     bumps = np.ones((len(solved.cross), 1))

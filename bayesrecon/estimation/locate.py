@@ -15,7 +15,7 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit
 from bayesrecon.estimation.statistics import components, moments
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.types import Records, simulated
@@ -59,9 +59,7 @@ _TAIL_SD = 0.888
 _TOTAL_ERROR = 0.3
 
 
-def locate(
-    embedding: AdaptiveEmbedding, knowledge: Knowledge, rng: np.random.Generator
-) -> tuple[Reference, int | None]:
+def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
     """A reference law centred on the private data, and the kernel's rank, None where it is not finite.
 
     Finite rank is judged on records spread over many orders of magnitude: over a narrow range every smooth
@@ -93,7 +91,7 @@ def locate(
     return _follow_measure(embedding, reference, knowledge, rng, atoms), None
 
 
-def _predictive(embedding: AdaptiveEmbedding, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
+def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
     """Where a single record lies is what the posterior predicts; None where the model does not draw all its fields."""
     model, theta = embedding.release.model, np.asarray(embedding.release.theta)
     blank = {k: f.domain.draw(rng, (1, *f.shape), 0.0, 1.0).astype(f.domain.dtype) for k, f in knowledge.fields.items()}
@@ -171,7 +169,7 @@ def follow_moments(solve: Callable[[Reference], Span], reference: Reference, kno
 
 
 def _follow_measure(
-    embedding: AdaptiveEmbedding,
+    embedding: OneRelease,
     reference: Reference,
     knowledge: Knowledge,
     rng: np.random.Generator,
@@ -204,12 +202,12 @@ def _follow_measure(
     return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
 
 
-def _judge(embedding: AdaptiveEmbedding) -> AdaptiveEmbedding:
+def _judge(embedding: OneRelease) -> OneRelease:
     """In the metric in which the private records' information adds up to about one, whatever the solve uses."""
     return replace(embedding, metric=metric_factor(embedding.release, "covariance"), folds=None, progress=None)
 
 
-def _plausible(judge: AdaptiveEmbedding, least: float) -> Callable[[Records], np.ndarray]:
+def _plausible(judge: OneRelease, least: float) -> Callable[[Records], np.ndarray]:
     """Which records can be part of the data?
 
     The private records' information adds up to about one: no record carries much more, and records that

@@ -1,8 +1,7 @@
 """What every verb does first: check what is known, choose the metric, find the data, solve the embedding."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,8 +14,36 @@ from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score, scores
 from bayesrecon.kernels.view import CHUNK
-from bayesrecon.knowledge import Knowledge, check_knowledge
+from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.types import Progress, Release
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """How the divergence is taken.
+
+    Attributes:
+        metric: "covariance" of the draws, the default for them, or "identity", the default for a trained parameter. The
+            first is nearly efficient; the second is the unwhitened divergence.
+        coordinates: "unconstrained", the default, or "constrained", where the density vanishes at every boundary.
+
+    >>> Estimator(metric="identity").coordinates is None
+    True
+    """
+
+    metric: str | None = None
+    coordinates: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.metric not in (None, "covariance", "identity"):
+            raise BayesreconError(f"metric={self.metric!r}: expected 'covariance' or 'identity'")
+        if self.coordinates not in (None, "unconstrained", "constrained"):
+            raise BayesreconError(f"coordinates={self.coordinates!r}: expected 'unconstrained' or 'constrained'")
+
+    def settled(self, release: Release) -> "Estimator":
+        """The same with the defaults for a release filled in."""
+        metric = self.metric or ("covariance" if release.temperature else "identity")
+        return Estimator(metric, self.coordinates or "unconstrained")
 
 
 @dataclass(frozen=True)
@@ -29,6 +56,7 @@ class Problem:
         reference: the law of generic records around the data.
         embedding: of the release.
         solved: the measure that the release determines.
+        estimator: the metric and coordinates in use.
         rng: for whatever is random later.
     """
 
@@ -37,7 +65,7 @@ class Problem:
     reference: Reference
     embedding: AdaptiveEmbedding
     solved: Fit
-    metric: str
+    estimator: Estimator
     rng: np.random.Generator
 
     def warnings(self, fitted: np.ndarray) -> tuple[str, ...]:
@@ -79,30 +107,25 @@ class Problem:
 
 def solve_release(
     release: Release,
+    estimator: Estimator | None = None,
     *,
-    known: Mapping[str, Any] | None = None,
-    unit: str | None = None,
-    total: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    domain: Mapping[str, Any] | None = None,
-    metric: str | None = None,
-    coordinates: str = "unconstrained",
     key: Any = 0,
     progress: Progress | None = None,
+    **knows: Unpack[Knows],
 ) -> Problem:
     """Check the input of a verb once and solve the embedding."""
-    knowledge = check_knowledge(release.model, known=known, unit=unit, total=total, bounds=bounds, domain=domain)
+    chosen = (estimator or Estimator()).settled(release)
+    knowledge = check_knowledge(release.model, **knows)
     if isinstance(knowledge.unit, tuple):
         raise BayesreconError(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
-    view = in_coordinates(release, coordinates)
-    embedding = AdaptiveEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
+    view = in_coordinates(release, str(chosen.coordinates))
+    embedding = AdaptiveEmbedding(view, metric_factor(view, chosen.metric), progress, fold_factors(view, chosen.metric))
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
-    name = metric or ("covariance" if release.temperature else "identity")
-    return Problem(view, knowledge, reference, embedding, solved, name, rng)
+    return Problem(view, knowledge, reference, embedding, solved, chosen, rng)
 
 
 def generator(key: Any) -> np.random.Generator:

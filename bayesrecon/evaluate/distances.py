@@ -18,6 +18,13 @@ def mmd(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None, bandwid
         x_weights, y_weights: scaled to sum to one; equal by default.
         bandwidth: of the Gaussian kernel `exp(-|x - y|^2 / (2 h^2))`; by default the median distance in the
             joined set.
+
+    Raises:
+        BayesreconError: sets that are no tables of finite numbers; weights that are negative, all zero or of another
+            number than the records.
+
+    >>> round(mmd([[0.0]], [[1.0]], bandwidth=1.0), 3)  # sqrt(2 - 2 exp(-1/2))
+    0.887
     """
     x, y = as_table(x, "x"), as_table(y, "y")
     a, b = _weights(x_weights, len(x)), _weights(y_weights, len(y))
@@ -36,6 +43,12 @@ def wasserstein(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None)
     Args:
         x: `(N,)` or `(N, p)`; y: `(M,)` or `(M, p)`. More than one column: a linear program (HiGHS) or, for equal
             numbers of equal weights, an assignment; at most 250,000 pairs.
+
+    Raises:
+        BayesreconError: sets of several columns that are no tables of finite numbers, or with more than 250,000 pairs.
+
+    >>> wasserstein([0.0, 1.0], [2.0, 4.0])
+    2.5
     """
     import scipy.stats
 
@@ -55,7 +68,14 @@ def wasserstein(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None)
 
 
 def mahalanobis(x: Any, centre: Any, covariance: Any) -> np.ndarray:
-    """`sqrt((x - c)' S^+ (x - c))` of every row, `(N,)`; directions without variance are left out."""
+    """`sqrt((x - c)' S^+ (x - c))` of every row, `(N,)`; directions without variance are left out.
+
+    Raises:
+        BayesreconError: x is no table of finite numbers.
+
+    >>> mahalanobis([[3.0, 4.0]], [0.0, 0.0], [[1.0, 0.0], [0.0, 4.0]]).round(3).tolist()
+    [3.606]
+    """
     x = as_table(x, "x") - np.asarray(centre, float)
     values, vectors = np.linalg.eigh(np.asarray(covariance, float))
     kept = values > 1e-10 * values[-1]
@@ -70,6 +90,13 @@ def reconstruction_risk(truth: Any, guess: Any, training: Any) -> float:
     Args:
         truth, guess: `(N, p)`, row by row the same records.
         training: `(T, p)`, records whose mean and covariance define the distance.
+
+    Raises:
+        BayesreconError: what is no table of finite numbers, or truth and guess of different shapes.
+
+    >>> training = [[0.0], [1.0], [2.0]]
+    >>> reconstruction_risk([[0.0], [2.0]], [[0.5], [1.5]], training)
+    2.0
     """
     truth, guess, training = as_table(truth, "truth"), as_table(guess, "guess"), as_table(training, "training")
     if truth.shape != guess.shape:

@@ -13,6 +13,13 @@ def psnr(truth: Any, guess: Any, *, value_range: float) -> np.ndarray:
     Args:
         truth, guess: `(..., height, width)`.
         value_range: largest minus smallest legal value of a pixel, 2 for images in [-1, 1].
+
+    Raises:
+        BayesreconError: images of different shapes, or with fewer than two dimensions.
+
+    >>> import numpy as np
+    >>> float(psnr(np.zeros((8, 8)), np.full((8, 8), 0.1), value_range=1).round(2))
+    20.0
     """
     truth, guess = _images(truth, guess)
     error = np.mean((truth - guess) ** 2, axis=(-2, -1))
@@ -27,6 +34,15 @@ def ssim(truth: Any, guess: Any, *, value_range: float) -> np.ndarray:
         truth, guess: `(..., height, width)`, at least 11 pixels high and wide; smaller images take the largest
             uniform window of odd width that fits, up to 7.
         value_range: largest minus smallest legal value of a pixel.
+
+    Raises:
+        BayesreconError: images of different shapes, or less than three pixels high or wide.
+        MissingExtraError: scikit-image is not installed.
+
+    >>> import numpy as np
+    >>> image = np.random.default_rng(0).uniform(size=(16, 16))
+    >>> float(ssim(image, image, value_range=1)), bool(ssim(image, 1 - image, value_range=1) < 0)
+    (1.0, True)
     """
     try:
         from skimage.metrics import structural_similarity

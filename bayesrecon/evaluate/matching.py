@@ -41,6 +41,9 @@ def match(truth: Any, guess: Any, *, cost: str = "euclidean", scale: Any = 1.0) 
         cost: "euclidean" or "cosine" (one minus the similarity).
         scale: divides every column of both, before distances.
 
+    Raises:
+        BayesreconError: what is no table of finite numbers, different numbers of columns, or another cost.
+
     >>> match([[0.0], [1.0]], [[0.1], [0.2]]).guess.tolist()
     [0, 1]
     """

@@ -20,6 +20,9 @@ class Interval(NamedTuple):
 def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Interval:
     """A success rate with its exact binomial interval (Clopper and Pearson 1934).
 
+    Raises:
+        BayesreconError: no trials, or successes below zero or above the trials.
+
     >>> clopper_pearson(0, 10).upper.__round__(4)
     0.3085
     """
@@ -42,6 +45,14 @@ def bootstrap(
     Args:
         values: `(N, ...)`, resampled by row.
         statistic: takes the sample and `axis=0`, returns one number, e.g. `numpy.median`.
+
+    Raises:
+        BayesreconError: fewer than two values.
+
+    >>> import numpy as np
+    >>> found = bootstrap(np.arange(100.0), np.mean)
+    >>> found.estimate, bool(found.lower < 49.5 < found.upper)
+    (49.5, True)
     """
     values = np.asarray(values, float)
     if values.ndim == 0 or len(values) < 2:
@@ -59,6 +70,13 @@ def true_positive_rate(scores: Any, null: Any, *, false_positive_rate: float = 0
         scores: `(N,)`, higher means "was in the data"; null: `(M,)` scores of records that were not.
         false_positive_rate: at least `1 / (M + 1)`. With the threshold at the k-th largest null score,
             `k = floor(rate (M + 1))`, the rate holds on average over null sets.
+
+    Raises:
+        BayesreconError: no scores, scores that are NaN, or too few null scores for the rate.
+
+    >>> import numpy as np
+    >>> true_positive_rate([0.5, 2.0, 3.0, 4.0], np.linspace(0, 1, 99)).estimate
+    0.75
     """
     scores, null = np.asarray(scores, float).ravel(), np.asarray(null, float).ravel()
     if not len(scores) or not len(null) or np.isnan(scores).any() or np.isnan(null).any():

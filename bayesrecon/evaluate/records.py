@@ -21,6 +21,18 @@ def score_records(table: RecordTable, truth: Records) -> dict[str, dict[str, flo
         `calibration` the expected calibration error of the stated probabilities, `naive_exact` and `naive_rmse`, and
         `chance`, the probability that values come out right this much more often than by the naive guess though
         neither is better: the exact one-sided test of McNemar (Psychometrika 12, 1947).
+
+    Raises:
+        BayesreconError: a recovered field without one true value for each record.
+
+    >>> import numpy as np
+    >>> from bayesrecon.results.records import Column, RecordTable
+    >>> estimate, one, seen = np.array([7.1, 2.2]), np.ones(2), np.array(["determined"] * 2)
+    >>> column = Column(estimate, 0.1 * one, 0.1 * one, estimate - 0.2, estimate + 0.2, one, seen)
+    >>> table = RecordTable({"coin": np.array([1, 2])}, ("coin",), {"k": column}, "coins", "rate", 800, 800.0, 2, 1, 0)
+    >>> found = score_records(table, {"k": [7, 2]})["k"]
+    >>> round(found["rmse"], 2), found["exact"]
+    (0.16, 1.0)
     """
     return {name: _score(table, name, truth) for name in table}
 

@@ -29,6 +29,13 @@ def true_statistics(
         statistics: the user's functions, as given to `recover`.
         known: names of the fields that the attacker knows.
         unit: the known field that names the unit, or the group field, as given to `recover`.
+
+    Raises:
+        BayesreconError: data that lack a field, or a statistic that cannot be evaluated.
+
+    >>> from bayesrecon.models import load
+    >>> true_statistics(load("linear_predictor"), {"x": [[0.0], [2.0]], "y": [1.0, 5.0]})["cov(x[1],y)"]
+    2.0
     """
     missing = [f for f in model.fields if f not in records]
     if missing:
@@ -44,7 +51,16 @@ def true_statistics(
 
 
 def compare(result: Recovery, truth: Mapping[str, float]) -> Any:
-    """The result's table with the truth and the z-score `(estimate - truth) / se` of every statistic."""
+    """The result's table with the truth and the z-score `(estimate - truth) / se` of every statistic.
+
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> table = compare(bayesrecon.recover(release), {"n": 100.0, "mean(y)": 1.0})
+    >>> bool(table["z"].abs().max() < 4)
+    True
+    """
     frame = result.to_dataframe()
     frame["truth"] = [truth.get(name, np.nan) for name in frame.index]
     frame["z"] = (frame["estimate"] - frame["truth"]) / frame["se"].where(frame["se"] > 0)

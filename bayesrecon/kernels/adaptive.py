@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
-from bayesrecon.kernels.sparse import SparseEmbedding
+from bayesrecon.kernels.sparse import LostDigits, SparseEmbedding
 from bayesrecon.kernels.view import View
 from bayesrecon.types import Records
 
@@ -17,7 +17,7 @@ _LARGE = 2**25  # entries of a score matrix from which another program to be com
 
 @dataclass(frozen=True)
 class AdaptiveEmbedding(View):
-    """`MeanEmbedding` of a release."""
+    """`OneRelease`: the embedding that every verb uses."""
 
     @cached_property
     def dense(self) -> DenseEmbedding:
@@ -36,10 +36,6 @@ class AdaptiveEmbedding(View):
         return (self._cheaper(records) if entries >= _LARGE else self.dense).scores(records, atoms)
 
     def information(self, records: Records) -> np.ndarray:
-        """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
-
-        In the metric of the posterior covariance the private records' values add up to about one.
-        """
         scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)
         norm = (scores**2).sum(axis=0)
         norm[norm >= 1e290] = np.inf
@@ -48,7 +44,10 @@ class AdaptiveEmbedding(View):
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
+        try:
+            return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
+        except LostDigits:
+            return self.dense.moments(basis, atoms, label, stretches)
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         return self._cheaper(basis.records, probes).cross(basis, probes, atoms)

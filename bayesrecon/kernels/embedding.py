@@ -17,11 +17,11 @@ last eigenvalues are. `dense` and `sparse` compute it for one release, `adaptive
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from bayesrecon.types import Records
+from bayesrecon.types import Records, Release
 
 
 @dataclass(frozen=True)
@@ -135,4 +135,27 @@ class MeanEmbedding(Protocol):
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom residuals along `b (r, S)`, `(T, S)`, and the fitted posterior scores `(T, d)`; no rows of these at
         temperature 0 and for several releases."""
+        ...
+
+
+class OneRelease(MeanEmbedding, Protocol):
+    """The embedding of one release: a dataclass, so that `replace` gives the same with another metric or other atoms.
+
+    Attributes:
+        release: atoms in the coordinates in use.
+        metric: `(d, k)` factor of Sigma.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def release(self) -> Release: ...
+    @property
+    def metric(self) -> np.ndarray: ...
+
+    def information(self, records: Records) -> np.ndarray:
+        """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.
+
+        In the metric of the posterior covariance the private records' values add up to about one.
+        """
         ...

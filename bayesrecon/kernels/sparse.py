@@ -18,7 +18,6 @@ import numpy as np
 import scipy.sparse
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.view import CHUNK, View
@@ -74,6 +73,10 @@ class _Block:
     lap: np.ndarray
 
 
+class LostDigits(ArithmeticError):
+    """The kernel of these combinations of records is too small a difference of those of the records."""
+
+
 @dataclass(frozen=True)
 class SparseEmbedding(View):
     """`MeanEmbedding` of a release on records that touch few parameters each: those for which `touched` is not None."""
@@ -121,8 +124,7 @@ class SparseEmbedding(View):
             diagonal += np.diag(gram)
             found.append(Stretch(share, a.T @ gram @ a, a.T @ target))
         if np.linalg.norm(np.sqrt(diagonal)[:, None] * a, 2) > _CONDITION:
-            dense = DenseEmbedding(self.release, self.metric, self.progress, self.folds)
-            return dense.moments(basis, atoms, label, stretches)
+            raise LostDigits
         return Moments.of_stretches(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:

@@ -28,7 +28,13 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
     Returns:
         The Axes.
 
-    >>> ax = plot_audit(audit)  # doctest: +SKIP
+    Raises:
+        BayesreconError: a path with another suffix or in a folder that does not exist.
+
+    >>> import bayesrecon, numpy as np
+    >>> audit = bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0)})
+    >>> plot_audit(audit).get_title("left")
+    'What remedies would leave'
     """
     rows = [(f, r) for f in audit.findings for r in f.remedies if r.measured is not None]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
@@ -39,7 +45,17 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
 
 
 def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-    """The same for one finding."""
+    """The same for one finding.
+
+    Raises:
+        BayesreconError: a path with another suffix or in a folder that does not exist.
+
+    >>> from bayesrecon.results.audit import Finding, Remedy
+    >>> thinner = Remedy("keep 100 draws", "n", before=3.0, predicted=9.0, measured=9.4)
+    >>> finding = Finding("draws", "high", "n is known", ("posterior",), "n to 3 %", remedies=(thinner,))
+    >>> [label.get_text() for label in plot_remedies(finding).get_yticklabels()]
+    ['keep 100 draws: n']
+    """
     rows = [r for r in finding.remedies if r.measured is not None]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
         _draw(ax, rows, [f"{r.action}: {r.statistic}" for r in rows])
@@ -77,7 +93,14 @@ def plot_pointwise(
         path: save the figure there.
 
     Raises:
-        BayesreconError: the finding holds no records.
+        BayesreconError: the finding holds no records that can be drawn, or a path with another suffix or in a folder
+            that does not exist.
+
+    >>> from bayesrecon.results.audit import Finding
+    >>> found = {"records": {"y": [3.0, 1.0]}, "errors": {"y": [0.1, 0.2]}}
+    >>> finding = Finding("log_lik", "high", "Records come back", ("log_likelihood",), "two records", **found)
+    >>> plot_pointwise(finding).get_ylabel()
+    'y'
     """
     if not finding.records:
         raise BayesreconError(f"{finding.title}: there are no records to draw")

@@ -32,7 +32,15 @@ def plot_deleted(
         shape: (height, width) of the longest field, when it is an image.
         path: where to save the figure.
 
-    >>> ax = plot_deleted(result, shape=(28, 28))  # doctest: +SKIP
+    Raises:
+        BayesreconError: no image of this shape, or a path with another suffix or in a folder that does not exist.
+
+    >>> import numpy as np
+    >>> from bayesrecon.results.deletion import DeletedRecord
+    >>> record = {"x": np.array([0.1, 0.9]), "y": np.array(1)}
+    >>> result = DeletedRecord(record, None, "HRec", None, 120.0, "before", "after", "linear_predictor")
+    >>> plot_deleted(result, shape=(1, 2)).get_title("left")
+    'Deleted record, HRec, label 1'
     """
     with panel(ax, path) as ax:
         label = next((f", label {np.asarray(v)}" for k, v in result.record.items() if np.ndim(v) == 0 and k == "y"), "")
@@ -57,7 +65,15 @@ def plot_deleted(
 def plot_inference(result: "DeletionInference", ax: "Axes | None" = None, *, path: str | Path | None = None) -> "Axes":
     """Probabilities of the twenty most likely candidates.
 
-    >>> ax = plot_inference(result)  # doctest: +SKIP
+    Raises:
+        BayesreconError: a path with another suffix or in a folder that does not exist.
+
+    >>> import numpy as np
+    >>> from bayesrecon.results.deletion import DeletionInference
+    >>> share = np.array([0.1, 0.7, 0.2])
+    >>> result = DeletionInference(share, np.log(share), "ratio", 800.0, "before", "after", "linear_predictor")
+    >>> [label.get_text() for label in plot_inference(result).get_yticklabels()]
+    ['1', '2', '0']
     """
     with panel(ax, path) as ax:
         frame = result.to_dataframe().head(20)
@@ -79,7 +95,12 @@ def plot_similarity(
         scores: `{label: (N,)}`, one similarity per deletion.
         level: of the band, `sqrt(log(2 / (1 - level)) / (2 N))` either side.
 
-    >>> ax = plot_similarity({"HRec": [0.9, 0.95, 0.99], "mean record": [0.5, 0.6, 0.7]})  # doctest: +SKIP
+    Raises:
+        BayesreconError: no similarities, or a path with another suffix or in a folder that does not exist.
+
+    >>> ax = plot_similarity({"HRec": [0.9, 0.95, 0.99], "mean record": [0.5, 0.6, 0.7]})
+    >>> ax.get_legend().get_texts()[0].get_text()
+    'HRec (median 0.950)'
     """
     if not scores:
         raise BayesreconError("there are no similarities to draw")
@@ -120,6 +141,14 @@ def plot_images(
 
     Returns:
         The Axes, `(labels, n)`.
+
+    Raises:
+        BayesreconError: rows of different length or none, no images of this shape, or a path with another suffix or in
+            a folder that does not exist.
+
+    >>> import numpy as np
+    >>> plot_images({"true": np.eye(4), "reconstructed": np.ones((4, 4))}, (2, 2)).shape
+    (2, 4)
     """
     check_path(path)
     tables = {k: np.asarray(v, float).reshape(len(v), -1) for k, v in rows.items()}

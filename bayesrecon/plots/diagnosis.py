@@ -33,7 +33,13 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
     Returns:
         The Axes.
 
-    >>> ax = plot_diagnosis_spectrum(diagnosis)  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> ax = plot_diagnosis_spectrum(bayesrecon.diagnose(release))
+    >>> ax.get_legend().get_texts()[0].get_text()
+    'resolved (5)'
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -76,7 +82,13 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     Returns:
         The Axes.
 
-    >>> ax = plot_visibility(diagnosis)  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> ax = plot_visibility(bayesrecon.diagnose(release, order=2))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['determined (5)', 'undetermined (1)']
     """
     own = ax is None
     ax = new_figure().add_subplot() if ax is None else ax
@@ -135,7 +147,13 @@ def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np
     Raises:
         BayesreconError: for a path with another suffix or in a folder that does not exist.
 
-    >>> axes = plot_diagnosis(diagnosis, "diagnosis.pdf")  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> visibility, spectrum = plot_diagnosis(bayesrecon.diagnose(release, order=2))
+    >>> spectrum.get_xlabel()
+    'index'
     """
     check_path(path)
     lines = min(len(diagnosis.features), MOST_ROWS + 1)

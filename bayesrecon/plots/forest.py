@@ -51,7 +51,13 @@ def plot_recovery(
     Raises:
         BayesreconError: when `statistics` names one that the result lacks.
 
-    >>> ax = plot_recovery(result, statistics=["n", "mean(mom_iq)"])  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> ax = plot_recovery(bayesrecon.recover(release), statistics=["n", "mean(y)"], names={"n": "records"})
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['records', 'mean(y)']
     """
     known = {row.name: row for row in reversed(result.rows)}
     wanted = [statistics] if isinstance(statistics, str) else statistics

@@ -29,7 +29,14 @@ def plot_matched(
         shape: (height, width) of the longest field, when it is an image; the heaviest records come first.
         path: where to save the figure.
 
-    >>> ax = plot_matched(result, shape=(8, 8))  # doctest: +SKIP
+    Raises:
+        BayesreconError: no images of this shape, or a path with another suffix or in a folder that does not exist.
+
+    >>> import bayesrecon
+    >>> from bayesrecon.posteriors import dirac
+    >>> release = dirac(bayesrecon.models.load("linear_predictor", penalty=1.0), {"coef": [[0.5]], "intercept": [0.3]})
+    >>> plot_matched(bayesrecon.match_gradient(release, n=3)).get_xlabel()
+    'x[1]'
     """
     with panel(ax, path) as ax:
         weights = np.asarray(result.pseudo.weights)

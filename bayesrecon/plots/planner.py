@@ -26,7 +26,14 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
     Returns:
         The Axes.
 
-    >>> ax = plot_plan(plan)  # doctest: +SKIP
+    Raises:
+        BayesreconError: a path with another suffix or in a folder that does not exist.
+
+    >>> from bayesrecon.results.plan import Outlook, Plan
+    >>> outlook = Outlook("n", 100.0, se={100: 12.0, 1000: 4.0}, shift={2: 0.5})
+    >>> ax = plot_plan(Plan("survey", 1000, (outlook,)))
+    >>> ax.lines[0].get_label(), ax.lines[0].get_ydata().tolist()
+    ('n', [0.12, 0.04])
     """
     with panel(ax, path) as ax:
         shown = plan.outlooks[:_MOST]

@@ -50,7 +50,13 @@ def plot_traces(
     Raises:
         BayesreconError: for another `x`, no results, or too few axes.
 
-    >>> axes = plot_traces({"published": adam, "fast": newton}, x="seconds")  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> result = bayesrecon.reconstruct(release, n=5)
+    >>> [ax.get_title("left") for ax in plot_traces({"five records": result}, x="seconds")]
+    ['n', 'mean(x[1])', 'mean(y)', 'var(x[1])', 'var(y)']
     """
     if x not in ("iteration", "seconds"):
         raise BayesreconError(f"x={x!r}: expected 'iteration' or 'seconds'")
@@ -102,7 +108,13 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
     Raises:
         BayesreconError: for a path with another suffix or in a folder that does not exist.
 
-    >>> axes = plot_reconstruction(result, "reconstruction.pdf")  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> *_, records = plot_reconstruction(bayesrecon.reconstruct(release, n=5))
+    >>> records.get_xlabel(), records.get_ylabel()
+    ('x[1]', 'y')
     """
     check_path(path)
     figure, names = new_figure(pyplot=path is None), _shown(result)

@@ -38,6 +38,11 @@ def audit_page(audit: "Audit") -> str:
 
     Raises:
         MissingExtraError: jinja2 is not installed.
+
+    >>> import bayesrecon, numpy as np
+    >>> page = audit_page(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0)}))
+    >>> "Do not publish this file as it is." in page
+    True
     """
     try:
         import jinja2

@@ -38,7 +38,13 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
     Returns:
         The Axes.
 
-    >>> ax = plot_recovered_against_true(result, truth)  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> ax = plot_recovered_against_true(bayesrecon.recover(release), {"n": 100.0, "mean(y)": 1.0})
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('true value', 'recovered value')
     """
     own = ax is None
     ax = new_figure().add_subplot() if ax is None else ax

@@ -26,7 +26,13 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     Returns:
         The Axes.
 
-    >>> ax = plot_spectrum(result)  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> ax = plot_spectrum(bayesrecon.recover(release))
+    >>> ax.get_legend().get_texts()[0].get_text()
+    'kept (5)'
     """
     from matplotlib.ticker import MaxNLocator
 

@@ -37,7 +37,13 @@ def plot_summary(
     Raises:
         BayesreconError: for a path with another suffix or in a folder that does not exist.
 
-    >>> axes = plot_summary(result, truth, "summary.pdf")  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> axes = plot_summary(bayesrecon.recover(release))
+    >>> [ax.get_title("left") for ax in axes]
+    ['Recovered statistics', 'Spectrum']
     """
     check_path(path)
     lines = min(len(result.rows), MOST_ROWS + 1)

@@ -26,7 +26,13 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     Returns:
         The Axes.
 
-    >>> ax = plot_witness(witness)  # doctest: +SKIP
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> ax = plot_witness(bayesrecon.witness(release, "y"))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('y', 'density of the records')
     """
     ax = new_figure().add_subplot() if ax is None else ax
     names = [label(name) for name in witness.fields]

@@ -2,13 +2,18 @@
 
 import html
 import importlib
+import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayesrecon._version import __version__
+from bayesrecon.errors import BayesreconError
+from bayesrecon.files import write_whole
+from bayesrecon.results.archive import save_archive
 
 _ROWS = 20
 
@@ -17,6 +22,7 @@ class Result:
     """A result with a `headline` and a DataFrame; `warnings` are listed below the table."""
 
     warnings: tuple[str, ...] = ()
+    _indexed = True  # whether the table's index says something
 
     @property
     def headline(self) -> str:
@@ -27,9 +33,38 @@ class Result:
         """The whole table."""
         raise NotImplementedError
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only; what is not determined is None."""
+        raise NotImplementedError
+
     def _excerpt(self) -> Any:
         """The table that is shown, most important rows first; of long ones only the beginning."""
         return self.to_dataframe()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result by its suffix: `.npz` gives it back (`bayesrecon.load_result`), `.json` is `to_dict`, `.csv`
+        the table, and `.nc`, where there is `to_dataset`, netCDF. Whole or not at all.
+
+        Raises:
+            BayesreconError: another suffix.
+        """
+        path = Path(path)
+        suffix = path.suffix.lower()
+        dataset = getattr(self, "to_dataset", None)
+        if suffix == ".npz":
+            save_archive(self, path)
+        elif suffix == ".json":
+            text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+            write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+        elif suffix == ".csv":
+            table = self.to_dataframe()
+            write_whole(path, lambda temporary: table.to_csv(temporary, index=self._indexed))
+        elif suffix == ".nc" and dataset is not None:
+            write_whole(path, lambda temporary: dataset().to_netcdf(temporary, engine="h5netcdf"))
+        else:
+            known = ".npz, .json, .csv" + (", .nc" if dataset is not None else "")
+            raise BayesreconError(f"{path}: a {type(self).__name__} is written to {known}")
+        return path
 
     def _document(self, **body: Any) -> dict[str, Any]:
         """What `to_dict` returns: the version, and the body with the warnings in plain types."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.files import write_whole
 from bayesrecon.results.base import Result
 from bayesrecon.types import PseudoData, Records
 
@@ -93,12 +92,6 @@ class Reconstruction(Result):
         data["trace"] = (("step", "column"), np.array(self.trace).reshape(-1, len(self.columns)))
         attributes = {f"bayesrecon_{k}": json.dumps(v) for k, v in self.to_dict().items()}
         return xr.Dataset(data, {"column": list(self.columns)}, attributes)
-
-    def save(self, path: str | Path) -> Path:
-        """Write records, trace and settings to a netCDF file."""
-        path = Path(path)
-        write_whole(path, lambda temporary: self.to_dataset().to_netcdf(temporary, engine="h5netcdf"))
-        return path
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Traces, records against weights, and the gap; see `bayesrecon.plots.plot_reconstruction`."""

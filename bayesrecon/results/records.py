@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.files import write_whole
 from bayesrecon.results.base import Result
 from bayesrecon.types import Records
 
@@ -79,6 +78,8 @@ class RecordTable(Result):
         touched: parameters that a record touches; `left_out` shared ones were conditioned on.
     """
 
+    _indexed = False
+
     known: Records
     unit: tuple[str, ...]
     columns: dict[str, Column]
@@ -135,12 +136,6 @@ class RecordTable(Result):
         """Plain types only; what is not determined is None."""
         meta = {k: getattr(self, k) for k in _META}
         return self._document(**meta, unit=self.unit, records=self.to_dataframe().to_dict(orient="records"))
-
-    def save(self, path: str | Path) -> Path:
-        """Write the table as CSV."""
-        path = Path(path)
-        write_whole(path, lambda temporary: self.to_dataframe().to_csv(temporary, index=False))
-        return path
 
     def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> Any:
         """Recovered records with their errors; see `bayesrecon.plots.plot_records`."""

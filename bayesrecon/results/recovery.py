@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.files import write_whole
+from bayesrecon.results.archive import load_archive
 from bayesrecon.results.base import Result
 from bayesrecon.types import PseudoData
 
@@ -151,12 +151,6 @@ class Recovery(Result):
         names = np.array([r.name for r in self.rows], dtype=object)
         return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
-    def save(self, path: str | Path) -> Path:
-        """Write the result to a netCDF file; `bayesrecon.load_result` reads it back."""
-        path = Path(path)
-        write_whole(path, lambda temporary: self.to_dataset().to_netcdf(temporary, engine="h5netcdf"))
-        return path
-
     def plot(self, truth: dict[str, float] | None = None, ax: Any = None) -> Any:
         """Recovered statistics with their intervals; see `bayesrecon.plots.plot_recovery`."""
         return self._drawn("plot_recovery", truth=truth, ax=ax)
@@ -170,11 +164,20 @@ class Recovery(Result):
         return f"{self.release}: rank {self.rank}, {self.draws} draws"
 
 
-def load_result(path: str | Path) -> Recovery:
-    """Read a result written by `Recovery.save`.
+def load_result(path: str | Path) -> Any:
+    """Read a result that `save` wrote: any one from `.npz`, a `Recovery` from `.nc`.
 
-    Raises `BayesreconError` when the file is not such a result.
+    Raises:
+        BayesreconError: the file is not such a result.
+
+    >>> import pathlib, tempfile
+    >>> from bayesrecon.results.bounds import Bounds, Interval
+    >>> found = Bounds("draws", 0.99, {"y": (0.0, 1.0)}, (Interval("n", 40.0, None),))
+    >>> load_result(found.save(pathlib.Path(tempfile.mkdtemp()) / "bounds.npz"))["n"].lower
+    40.0
     """
+    if Path(path).suffix.lower() == ".npz":
+        return load_archive(Path(path))
     import h5py
     import xarray as xr
 

@@ -13,13 +13,14 @@ and a rest. Without the mean record's share, G shows s as its leading direction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.attacks.deletion.inversion import Inversion, embed, invert_embedding
+from bayesrecon.attacks.attack import TRAINED_PAIR, Attack, option
+from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import (
     bends,
@@ -31,9 +32,10 @@ from bayesrecon.kernels.linear import (
     slopes,
     split_gradient,
 )
-from bayesrecon.knowledge import check_knowledge
+from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Deletion, Model
+from bayesrecon.results.deletion import DeletedRecord, Inversion
+from bayesrecon.types import Deletion, Model, Progress
 
 _NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)  # of Gauss' rule on [0, 1]
 _FEW, _TOO_LARGE = 20, 3.0  # public records, and excess, from which a warning is given
@@ -92,20 +94,71 @@ class Deleted:
     excess: float | None = None
 
 
-class HRec:
-    """The attack, prepared with public records and used on any number of deletions.
+@dataclass(frozen=True, eq=False)
+class HRec(Attack[DeletedRecord]):
+    """The record between two trained parameters, from public records that stand in for the private Hessian.
+
+    The model comes from the pair, and what is computed from the public records is kept: one object serves any number of
+    deletions. `total` is the number of private records; as many as public ones unless it is known.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> import bayesrecon
+    >>> x = np.random.default_rng(0).normal(size=(400, 3))
+    >>> y = x @ [1.0, 2.0, 0.0] + 0.1 * x[:, 0] ** 2
+    >>> trained = [bayesrecon.posteriors.from_sklearn(Ridge(1.0).fit(x[i:200], y[i:200])) for i in (0, 1)]
+    >>> attack = HRec(public={"x": x[200:], "y": y[200:]})
+    >>> found = bayesrecon.reconstruct(bayesrecon.deletion(*trained), attack=attack).record["x"]
+    >>> bool(found @ x[0] > 0.9 * np.linalg.norm(found) * np.linalg.norm(x[0]))
+    True
+    """
+
+    name: ClassVar[str] = "hrec"
+    summary: ClassVar[str] = "the record deleted between two trained parameters, from public records"
+    takes: ClassVar[tuple[str, ...]] = (TRAINED_PAIR,)
+    uses: ClassVar[tuple[str, ...]] = ("total",)
+
+    public: Mapping[str, Any] | None = option(
+        None, "Public records {x: (m, p), y: (m,)} from the same distribution; labels fit the temperature."
+    )
+    improvements: Improvements = option(Improvements(), "Over the published method; Improvements.none() is that one.")
+    embedding: Callable[[Any], Any] | None = option(
+        None, "Of records into the model's features, in jax.numpy: the record is then found by inverting it."
+    )
+    _kept: dict[Any, "PreparedHRec"] = field(default_factory=dict, init=False, repr=False)
+
+    def prepare(self, model: Model, total: float | None = None) -> "PreparedHRec":
+        """What serves every deletion from one model.
+
+        Raises:
+            BayesreconError: no public records, other columns than the model's, or a model without a linear predictor.
+        """
+        if self.public is None:
+            raise BayesreconError(
+                "trained parameters need public records that stand in for the private Hessian: "
+                "attack=HRec(public={...})"
+            )
+        if (model, total) not in self._kept:
+            self._kept[model, total] = PreparedHRec(model, self.public, total, self.improvements, self.embedding)
+        return self._kept[model, total]
+
+    def run(self, release: Deletion, knows: Knows, *, key: Any, progress: Progress) -> DeletedRecord:
+        return self.prepare(release.before.model, knows.get("total")).deleted(release)
+
+
+ATTACK = HRec
+
+
+class PreparedHRec:
+    """HRec with its public records, used on any number of deletions from one model.
 
     Args:
         model: of both releases; needs a linear predictor.
         public: `{"x": (m, p), "y": (m,)}` records from the same distribution. Labels are needed to fit the
             temperature, and by losses whose curvature depends on them (a squared hinge).
         total: n, the number of private records; as many as public ones by default.
-        improvements: all of them by default; `Improvements.none()` is the published method.
+        improvements: what is added to the published method.
         embedding: of the records that the model's features are, `(p0,) -> (p,)` in `jax.numpy`. Public records are then
             given as `(m, p0)`; the attack recovers features, and `invert` what had them.
-
-    Raises:
-        BayesreconError: other columns than the model's, or a model without a linear predictor.
     """
 
     @in_float64
@@ -113,13 +166,12 @@ class HRec:
         self,
         model: Model,
         public: Mapping[str, Any],
-        *,
-        total: float | None = None,
-        improvements: Improvements | None = None,
-        embedding: Callable[[Any], Any] | None = None,
+        total: float | None,
+        improvements: Improvements,
+        embedding: Callable[[Any], Any] | None,
     ):
         self.model, self.linear = model, predictor_of(model)
-        self.use, self.embedding = improvements or Improvements(), embedding
+        self.use, self.embedding = improvements, embedding
         if embedding is not None and self.linear.x in public:
             self.raw = np.asarray(public[self.linear.x], float)
             public = {**public, self.linear.x: embed(embedding, np.atleast_2d(self.raw))}
@@ -335,6 +387,24 @@ class HRec:
             )
         return tuple(lines)
 
+    def deleted(self, pair: Deletion) -> DeletedRecord:
+        """The deleted record as a result, with what speaks against it."""
+        found = self(pair)
+        record: dict[str, Any] = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
+        if found.label is not None:
+            record[self.linear.y] = np.asarray(found.label)
+        return DeletedRecord(
+            record=record,
+            se=None,
+            method="HRec",
+            evidence=None,
+            effective=found.public_records,
+            before=pair.before.name,
+            after=pair.after.name,
+            model=self.model.name,
+            warnings=(*notes_of(pair), *self.doubts(found)),
+        )
+
     def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:
         """The records behind reconstructed features; see `invert_embedding`, which takes the settings."""
         if self.embedding is None:
@@ -353,6 +423,11 @@ class HRec:
             one, two = squash(one), squash(two)
         furthest = int(np.argmax(np.abs(one - two).sum(axis=1)))
         return {"avg": self.x.mean(axis=0), "maxdiff": self.x[furthest]}
+
+
+def notes_of(pair: Deletion) -> tuple[str, ...]:
+    """What was noticed while reading both releases."""
+    return tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes)))
 
 
 def parameters_of(pair: Deletion, model: Model) -> tuple[np.ndarray, np.ndarray]:

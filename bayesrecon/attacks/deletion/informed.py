@@ -81,6 +81,17 @@ def condition(release: Release, others: Mapping[str, Any]) -> Release:
 
     Args:
         others: `{field: (K, *shape)}`, known records, all fields of each.
+
+    Raises:
+        BayesreconError: known records that lack a field, or values that do not fit it.
+
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> others = {"x": rng.normal(size=(60, 1)), "y": rng.normal(1, 2, 60)}
+    >>> condition(release, others).model.name
+    'linear_predictor given 60 records'
     """
     model = release.model
     table = _all_fields(model, others)

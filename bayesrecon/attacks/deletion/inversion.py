@@ -48,7 +48,8 @@ def invert_embedding(
         bounds: smallest and largest value of each field; by default those of the public records.
 
     Raises:
-        BayesreconError: an embedding that cannot be evaluated, or of another width than the targets.
+        BayesreconError: an embedding that cannot be evaluated or of another width than the targets, fewer than two
+            public records, or no starts or steps.
 
     >>> import jax.numpy as jnp
     >>> rng = np.random.default_rng(0)

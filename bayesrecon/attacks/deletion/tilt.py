@@ -52,11 +52,18 @@ def infer_deletion(
         total: number of private records, for trained parameters; as many as public ones by default.
 
     Raises:
-        BayesreconError: fields that are missing, trained parameters without public records, draws of different size.
+        BayesreconError: candidates that lack a field, public records where there are draws or none where there are
+            trained parameters, another method, or two releases of different size.
 
-    >>> import bayesrecon
-    >>> # pair = bayesrecon.deletion(before, after)
-    >>> # infer_deletion(pair, {"x": x, "y": y}).probability.argmax()
+    >>> import bayesrecon, numpy as np
+    >>> from bayesrecon.posteriors import retrain_without, train
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor", features=2, penalty=1.0)
+    >>> data = {"x": rng.normal(size=(400, 2)), "y": rng.normal(size=400)}
+    >>> before = train(model, data).release
+    >>> pair = bayesrecon.deletion(before, retrain_without(before, data, [7])[0].release)
+    >>> some, public = ({k: v[rows] for k, v in data.items()} for rows in (slice(20), slice(200, None)))
+    >>> int(infer_deletion(pair, some, public=public, total=400).probability.argmax())
+    7
     """
     model = pair.before.model
     missing = [f for f in model.fields if f not in candidates]
@@ -192,7 +199,7 @@ def _by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | Non
     if public is None:
         raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
     model = pair.before.model
-    attack = HRec(model, public, total=total)
+    attack = HRec(public=public).prepare(model, total)
     before, after = parameters_of(pair, model)
     found, kappa = attack.gradient(before, after)
     error, second = attack.error(kappa)

@@ -19,8 +19,7 @@ import numpy as np
 import optax
 
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-from bayesrecon.kernels.embedding import Basis
+from bayesrecon.kernels.embedding import Basis, OneRelease
 from bayesrecon.kernels.score import along, prior_score, taylor
 from bayesrecon.types import Model, Records
 
@@ -204,9 +203,7 @@ def _curvature_difference(
     return atoms @ (exact - sliced)
 
 
-def sliced_target(
-    embedding: AdaptiveEmbedding, basis: Basis, target: np.ndarray, slicing: Slicing, key: Any
-) -> np.ndarray:
+def sliced_target(embedding: OneRelease, basis: Basis, target: np.ndarray, slicing: Slicing, key: Any) -> np.ndarray:
     """The target `(r,)` of a basis when traces are replaced by averages over fixed slices."""
     theta, weights = np.asarray(embedding.release.theta), embedding.weights
     epsilon = np.asarray(directions(key, slicing, len(theta), embedding.metric.shape[1]))

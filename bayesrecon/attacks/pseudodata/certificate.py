@@ -14,13 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.attacks.duality import CANDIDATES, lowest
 from bayesrecon.attacks.pseudodata.features import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Support
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.types import Model, PseudoData, Records
 
-_CANDIDATES = 4096
-_REFINED = 8
 _PER_ROW = 64
 _BROAD = 0.3
 _WIDE = 10.0  # half-width of the search on an unbounded field, in units of the data's spread
@@ -65,12 +64,12 @@ def bounded(
     chart = support.chart
     if reference.known:
         return _by_rows(features, pseudo, support, reference, rng, slope, here)
-    box, candidates = candidates_of(support, reference, rng, _CANDIDATES)
+    box, candidates = candidates_of(support, reference, rng, CANDIDATES)
     candidates = {k: np.concatenate([v, np.asarray(pseudo.records[k])]) for k, v in candidates.items()}
     values = np.asarray(features.at(candidates)) @ slope
-    best = np.argsort(values)[:_REFINED]
     moving = {name: box[name] for name, _ in chart.moved}
-    refined = [_refine(features, slope, {k: v[i] for k, v in candidates.items()}, moving) for i in best]
+    at = (features.embedding.release.model, tuple(moving), features.embedding.metric, *features.atoms, slope)
+    refined = lowest(values, candidates, moving, partial(_witness, *at))
     value = min(v for _, v in refined)
     minima = {k: np.stack([np.asarray(record[k]) for record, _ in refined]) for k in candidates}
     mass = float(pseudo.weights.sum())
@@ -143,30 +142,3 @@ def _witness(
         return amplitudes(model, metric, theta, inverse, batch)[0] @ slope
 
     return jax.value_and_grad(value)(x)
-
-
-def _refine(features: Features, slope: np.ndarray, start: Records, box: dict[str, Any]) -> tuple[Records, float]:
-    """Local descent of the witness from one record, inside the box."""
-    import scipy.optimize
-    from jax.flatten_util import ravel_pytree
-
-    embedding = features.embedding
-    theta, inverse = features.atoms
-    still = {k: v for k, v in start.items() if k not in box}
-    x = {k: jnp.asarray(start[k], float) for k in box}
-    fixed = (embedding.release.model, tuple(box), embedding.metric, theta, inverse, slope)
-    if not box:
-        return start, float(_witness(*fixed, x, still)[0])
-    flat, shape = ravel_pytree(x)
-    low, high = (np.asarray(ravel_pytree({k: jnp.asarray(b[i], float) for k, b in box.items()})[0]) for i in (0, 1))
-    width = high - low  # on the unit box, whatever the fields' units
-
-    def objective(v: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope_ = _witness(*fixed, shape(jnp.asarray(low + width * v)), still)
-        return float(value), np.asarray(ravel_pytree(slope_)[0]) * width
-
-    found = scipy.optimize.minimize(
-        objective, (np.asarray(flat) - low) / width, jac=True, method="L-BFGS-B", bounds=[(0, 1)] * len(low)
-    )
-    moved = shape(jnp.asarray(low + width * found.x))
-    return {**still, **{k: np.asarray(v) for k, v in moved.items()}}, float(found.fun)

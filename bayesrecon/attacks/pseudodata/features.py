@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.solve import Fit
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.score import scores
 from bayesrecon.types import Model, Records
 
@@ -41,7 +41,7 @@ class Features:
         rows: rows of the score matrix that fix a record's amplitudes, per feature.
     """
 
-    embedding: AdaptiveEmbedding
+    embedding: OneRelease
     solved: Fit
     target: np.ndarray
     rows: int = _ROWS

@@ -14,7 +14,7 @@ from bayesrecon.attacks.pseudodata.support import Support, Variables
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
-from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import Progress, PseudoData, Records
 
@@ -43,7 +43,7 @@ class Run:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def embedding(self) -> AdaptiveEmbedding:
+    def embedding(self) -> OneRelease:
         return self.problem.embedding
 
     @property

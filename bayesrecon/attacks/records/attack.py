@@ -14,6 +14,7 @@ from bayesrecon.attacks.records.system import System, make_system, units_of
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
@@ -30,9 +31,8 @@ _TELLING = 200  # functionals whose mean squared disagreement tells a common fac
 def recover_records(
     release: Release,
     knowledge: Knowledge,
+    estimator: Estimator,
     *,
-    metric: str | None,
-    coordinates: str,
     rng: np.random.Generator,
     progress: Progress | None = None,
 ) -> RecordTable:
@@ -57,11 +57,12 @@ def recover_records(
         raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
     if not unknown:
         raise BayesreconError("every field is known: nothing is left to recover")
-    view = in_coordinates(release, coordinates)
+    chosen = estimator.settled(release)
+    view = in_coordinates(release, str(chosen.coordinates))
     theta = np.asarray(view.theta)
     rows = make_rows(view, knowledge.known, unknown, rng)
     pairs = rows.pairs()
-    slots = make_slots(view.model, theta, metric_factor(view, metric), pairs)
+    slots = make_slots(view.model, theta, metric_factor(view, chosen.metric), pairs)
     system = make_system(view, slots, rows.base(), pairs, progress)
     read = readout(view, rows, slots, rng)
     some = evenly(read.columns.shape[1], _SCATTERED)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import scipy.sparse
 
-from bayesrecon.attacks.records.rows import Rows, combinations, amplitudes_of, log_likelihoods
+from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations, log_likelihoods
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import slopes

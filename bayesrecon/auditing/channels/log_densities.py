@@ -1,14 +1,14 @@
-"""Log densities and energies of a file, attacked: exact statistics, and what rounding and thinning would leave."""
-
-from typing import Any
+"""Log densities of a file, attacked: exact statistics, and what rounding and thinning would leave."""
 
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, decimal_step
-from bayesrecon.auditing.attack import Attack
+from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.opened import Opened
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.results.audit import Finding, Item, Remedy, Severity
+from bayesrecon.results.audit import Finding, Remedy, Severity
 from bayesrecon.results.recovery import Recovery
 
 _ROUNDINGS = (6, 5, 4, 3)
@@ -16,33 +16,33 @@ _THINNINGS = (1000, 300, 100, 30)
 _LISTED = 2  # statistics a remedy is reported for
 
 
-def attack_log_densities(attack: Attack) -> tuple[list[Finding], list[str]]:
+def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[str]]:
     """`lp__`, `lp` or minus `potential_energy`: exact statistics."""
-    release = attack.release
+    release = opened.release
     if release.log_density is None:
         return [], []
     given = np.asarray(release.log_density)
     if not np.isfinite(given).all() or np.ptp(given) == 0:
         return [], ["the log densities hold missing values, or one value only: they were not attacked"]
-    found = recover_from_log_density(release, known=attack.known, key=attack.key, progress=attack.progress)
-    where = _where(attack.contents, ("lp__", "lp", "potential_energy"))
-    limit = attack.thresholds.misfit
+    found = recover_from_log_density(release, known=opened.known, key=opened.key, progress=opened.progress)
+    where = _where(opened.contents, ("lp__", "lp", "potential_energy"))
+    limit = opened.thresholds.misfit
     written = found.resolution.label
     # Arithmetic in single precision leaves errors of its own, which the residuals show.
     if found.misfit > (limit if found.resolution.digits else 1e3 * limit):
         return [], [
-            f"{', '.join(where)}: not the log density of {attack.model.name} at these draws (residuals of "
+            f"{', '.join(where)}: not the log density of {opened.model.name} at these draws (residuals of "
             f"{found.misfit:.2g} times the rounding error); another prior, other data terms, or another model"
         ]
-    exact = any(r.name == "n" and r.se is not None and r.se < attack.thresholds.exact_count for r in found.rows)
-    severity: Severity = "medium" if exact or _sharper(found, attack.recovery) > 10 else "low"
+    exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in found.rows)
+    severity: Severity = "medium" if exact or _sharper(found, opened.recovery) > 10 else "low"
     count = f"{found.rank} features of the data" if found.gap else "statistics of the data"
     summary = (
         f"{found.draws} log densities at {written} determine {count}"
         + (f": n = {_value(found, 'n')}" if exact else "")
         + (
-            f", {_sharper(found, attack.recovery):.0f} times sharper than the draws alone"
-            if _sharper(found, attack.recovery) > 1.5
+            f", {_sharper(found, opened.recovery):.0f} times sharper than the draws alone"
+            if _sharper(found, opened.recovery) > 1.5
             else ""
         )
     )
@@ -53,8 +53,8 @@ def attack_log_densities(attack: Attack) -> tuple[list[Finding], list[str]]:
         where,
         summary,
         "the model and its prior",
-        _items(found.rows),
-        (Remedy(f"drop {', '.join(where)}"), *(_density_remedies(found, attack.rng) if attack.remedies else ())),
+        items(found.rows),
+        (Remedy(f"drop {', '.join(where)}"), *(_density_remedies(found, opened.rng) if opened.remedies else ())),
         drop=where,
     )
     return [finding], []
@@ -97,37 +97,6 @@ def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
     return float(np.median(ratios)) if ratios else 1.0
 
 
-def attack_energies(attack: Attack) -> tuple[list[Finding], list[str]]:
-    """`energy`: minus the log density plus kinetic noise, a regression with errors."""
-    if attack.release.log_density is not None:
-        return [], []  # it says the same, less well
-    for variable in attack.contents.group("sample_stats"):
-        if variable.name not in ("energy", "energy__") or variable.shape:
-            continue
-        energy = variable.values[attack.kept]
-        if not np.isfinite(energy).all() or len(energy) < 200:
-            return [], []
-        found = recover_from_log_density(
-            attack.release, log_density=-energy, kinetic=True, known=attack.known, key=attack.key
-        )
-        useful = [r for r in found.rows if r.se and r.estimate is not None and r.se < 0.5 * abs(r.estimate)]
-        if not useful:
-            return [], []
-        finding = Finding(
-            "energy",
-            "low",
-            "energies carry the log density under kinetic noise",
-            (variable.where,),
-            f"{len(energy)} energies determine statistics of the data as a regression with errors",
-            "the model and its prior",
-            _items(found.rows),
-            (Remedy(f"drop {variable.where}"),),
-            drop=(variable.where,),
-        )
-        return [finding], []
-    return [], []
-
-
 def _value(found: DensityRecovery, name: str) -> str:
     row = found[name]
     return f"{row.estimate:.8g} ± {row.se:.2g}"
@@ -138,5 +107,4 @@ def _where(contents: Contents, names: tuple[str, ...]) -> tuple[str, ...]:
     return found or ("log density",)
 
 
-def _items(rows: Any) -> tuple[Item, ...]:
-    return tuple(Item(r.name, r.estimate, r.se) for r in rows if r.estimate is not None)
+CHANNEL = Channel(name="log densities", attack=attack_log_densities, rank=10)

@@ -1,15 +1,14 @@
-"""Gradient-norm matching for trained networks: records and multipliers whose gradients cancel the regulariser's.
+"""The equations of gradient-norm matching, their solution inside a box, and what no records can solve.
 
 At a trained parameter `sum_m w_m grad l(theta, z_m) + c grad log pi0(theta) = 0` with non-negative multipliers w
 (Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2). With the regulariser's strength known c is one.
 Unknown, it is fixed by the number of records: the equation alone is the same for all multiples of w and c.
 
-The equations are solved by a projected Levenberg-Marquardt method; one reverse sweep per record, so that networks with
-many parameters fit. Its last Jacobian says which records the equations fix.
+They are solved by a projected Levenberg-Marquardt method; one reverse sweep per record, so that networks with many
+parameters fit. Its last Jacobian says which records the equations fix.
 """
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,24 +18,19 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.attacks.duality import CANDIDATES, lowest
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.problem import generator
 from bayesrecon.estimation.stein import beyond
 from bayesrecon.kernels.score import gradients, total_score
-from bayesrecon.knowledge import Knowledge, check_knowledge
-from bayesrecon.precision import in_float64
-from bayesrecon.results.matched import Matched
-from bayesrecon.types import Model, PseudoData, Records, Release
+from bayesrecon.knowledge import Knowledge
+from bayesrecon.types import Model, Records, Release
 
 # Residual from which a parameter does not look stationary: a smaller one warns of every network trained a little short
 # of its optimum, a larger one is silent where the regulariser is another or records are missing.
-_STATIONARY = 1e-3
+STATIONARY = 1e-3
 # Residual at which a descent has nothing left to match: what is below is rounding, and more steps only follow it.
 _EXACT = 1e-12
-# Residual at which no other start is tried: above where rounding may stop a solved descent, or every restart is spent
-# on one already solved; far below where local minima end, or one of them is taken for the solution.
-_SOLVED = 1e-9
 # Share of a record that the equations leave free, above which it is not determined: well above the rounding of the
 # singular vectors, which would call all records loose; a larger one calls records fixed that slide along the equations.
 _FIXED = 1e-6
@@ -50,11 +44,6 @@ _BEYOND = 1e-6
 _STALLED = 30
 # What must be left at most after them, a fall by a thousandth: nearer one waits for rounding, less ends slow descents.
 _SLOW = 0.999
-# Random records among which the one that pulls most is sought: with too few it is missed, and the certificate says more
-# than is true; more cost their gradients.
-_CANDIDATES = 4096
-# Of them refined by descent, for the same reason: the best at random need not lie below the lowest valley.
-_REFINED = 8
 # Records certified about, in multiples of those found: one leaves out data sets that are a little larger, and more
 # weaken the bound until nothing is certified.
 _MASS = 2.0
@@ -63,97 +52,8 @@ _MASS = 2.0
 _WIDE = 10.0
 
 
-@in_float64
-def match_gradient(
-    release: Release,
-    *,
-    n: int,
-    total: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    domain: Mapping[str, Any] | None = None,
-    multipliers: str = "free",
-    strength_known: bool = True,
-    restarts: int = 10,
-    steps: int = 1000,
-    key: Any = 0,
-) -> Matched:
-    """Find records whose gradients cancel at a trained parameter; `reconstruct` calls this for networks.
-
-    Args:
-        release: a trained parameter of any model, e.g. of `models.from_loss`.
-        n: M, records to place; responses with finitely many values are dealt out evenly.
-        total: sum of the multipliers, when known; needed where the regulariser's strength is not.
-        bounds, domain: where the fields lie; a record starts at random inside.
-        multipliers: "free", non-negative; or "one", each record counted once (a summed loss, n the number of records).
-        strength_known: False when weight decay was used but its strength is not known.
-        restarts: random starts at most; the smallest residual wins, and one that leaves nothing ends the search.
-        steps: of Levenberg-Marquardt for each.
-
-    Raises:
-        BayesreconError: draws, or a regulariser that is unknown while `total` is too.
-
-    >>> import bayesrecon
-    >>> # release = bayesrecon.posteriors.dirac(model, params)
-    >>> # bayesrecon.match_gradient(release, n=20).to_dataframe()
-    """
-    began = time.perf_counter()
-    if release.temperature:
-        raise BayesreconError("match_gradient takes a trained parameter; for draws use reconstruct")
-    if n < 1 or restarts < 1 or steps < 1:
-        raise BayesreconError("n, restarts and steps are positive whole numbers")
-    if multipliers not in ("free", "one"):
-        raise BayesreconError(f"multipliers={multipliers!r}: expected 'free' or 'one'")
-    if multipliers == "one":
-        if total is not None and total != n:
-            raise BayesreconError(f"total={total} contradicts multipliers of one for n={n} records")
-        total = float(n)
-    if not strength_known and total is None:
-        raise BayesreconError("an unknown regulariser scales all multipliers: state total=")
-    knowledge = check_knowledge(release.model, bounds=bounds, domain=domain, total=total)
-    problem = _Problem.of(release, knowledge, multipliers == "one", strength_known)
-    rng = generator(key)
-    found: list[_End] = []
-    while len(found) < restarts and not (found and found[-1].residual < _SOLVED):
-        found.append(problem.descend(problem.start(rng, n), steps))
-    found.sort(key=lambda end: end.residual)
-    best = found[0]
-    records, weights = problem.records(best.x, best.still), np.asarray(problem.weights(best.x))
-    least, mass, box = problem.certify(best.left, weights, rng)
-    equations, unknowns, determined, error = problem.resolve(best)
-    warnings = ()
-    if best.residual > _STATIONARY and least > 0:
-        warnings = (
-            f"the parameter is not stationary: every data set of at most {mass:.3g} records on this domain leaves "
-            f"{least:.1g} or more of the regulariser's gradient; was the loss summed and trained to its optimum, "
-            "and is the regulariser this one?",
-        )
-    elif best.residual > _STATIONARY:
-        warnings = (
-            f"the gradients do not cancel (residual {best.residual:.1g} of the regulariser's): the parameter is not "
-            "stationary, its regulariser is another one, or more records, restarts or steps are needed",
-        )
-    return Matched(
-        pseudo=PseudoData(weights, records),
-        residual=best.residual,
-        least=least,
-        mass=mass,
-        domain=box,
-        strength=float(best.x.get("strength", 1.0)),
-        residuals=tuple(end.residual for end in found),
-        equations=equations,
-        unknowns=unknowns,
-        determined=determined,
-        error=error,
-        multipliers=multipliers,
-        release=release.name,
-        model=release.model.name,
-        warnings=(*release.notes, *warnings),
-        seconds=time.perf_counter() - began,
-    )
-
-
 @dataclass(frozen=True)
-class _End:
+class End:
     """Where a descent ended: variables, fixed fields, what is left of the gradient `(d,)`, and its relative norm."""
 
     x: Records
@@ -163,7 +63,7 @@ class _End:
 
 
 @dataclass(frozen=True)
-class _Problem:
+class Equations:
     """The equations, and the box in which they are solved."""
 
     model: Model
@@ -175,7 +75,7 @@ class _Problem:
     strength_known: bool
 
     @classmethod
-    def of(cls, release: Release, knowledge: Knowledge, one: bool, strength_known: bool) -> "_Problem":
+    def of(cls, release: Release, knowledge: Knowledge, one: bool, strength_known: bool) -> "Equations":
         model, theta = release.model, np.asarray(release.theta)[0]
         moved = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
         some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
@@ -260,7 +160,7 @@ class _Problem:
                 values.append(np.full(np.size(x[k]), value))
         return np.concatenate(low), np.concatenate(high), np.concatenate(scale)
 
-    def descend(self, start: tuple[Records, Records], steps: int) -> _End:
+    def descend(self, start: tuple[Records, Records], steps: int, tell: Callable[[float], None]) -> End:
         """Levenberg and Marquardt's method; variables at an end of their box that would leave it rest."""
         like, still = start
         low, high, scale = self.box(like)
@@ -268,7 +168,8 @@ class _Problem:
         # a few steps until it has fallen.
         v, damping, trace = self.flatten(like), 1e-2, []
         left = self.left(like, still)
-        for _ in range(steps):
+        for step_number in range(steps):
+            tell(step_number / steps)
             trace.append(size := float(np.linalg.norm(left)))
             if size < _EXACT or (len(trace) > _STALLED and size > _SLOW * trace[-1 - _STALLED]):
                 break
@@ -290,9 +191,9 @@ class _Problem:
                 damping *= 4
             else:
                 break
-        return _End(self.unflatten(v, like), still, left, float(np.linalg.norm(left)))
+        return End(self.unflatten(v, like), still, left, float(np.linalg.norm(left)))
 
-    def resolve(self, end: _End) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
+    def resolve(self, end: End) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
         """Independent equations, unknowns, which records are fixed, and how far a small gradient moves them."""
         scale = self.box(end.x)[2]
         jacobian = self.jacobian(end.x, end.still) * scale
@@ -323,36 +224,20 @@ class _Problem:
         mass = mass if fixed else _MASS * max(mass, len(weights))
         fields = self.knowledge.fields
         box = {k: _ends(fields[k].domain) for k in self.moved}
-        if size <= _STATIONARY or not self.strength_known:
+        if size <= STATIONARY or not self.strength_known:
             return 0.0, mass, box
         u = left / size / np.linalg.norm(self.base)
         centre = {k: np.full(fields[k].shape, np.mean(box[k])) for k in box}
         # A spread that reaches the box's ends at two sigma, and a third over many orders of magnitude: records that
         # pull most lie at ends or near zero as well as inside.
         law = Reference(fields, {}, centre, {k: np.full_like(centre[k], np.ptp(box[k]) / 4) for k in box}, 0.3)
-        pool = law.draw(rng, _CANDIDATES)
+        pool = law.draw(rng, CANDIDATES)
         pool |= {k: np.clip(pool[k], *box[k]) for k in box}
         each = np.asarray(gradients(self.model, self.theta, pool))
-        values = each @ u
-        lowest = [self._lowest({k: v[i] for k, v in pool.items()}, u, box) for i in np.argsort(values)[:_REFINED]]
-        worst = min(lowest) if fixed else min(0.0, *lowest)
-        # A few more than the parameters, so that generic records span all that any do; all of them would cost more.
+        found = [value for _, value in lowest(each @ u, pool, box, partial(_pull, self.model, self.theta, u))]
+        worst = min(found) if fixed else min(0.0, *found)
         span = float(np.linalg.norm(beyond(each[: len(base) * 5 // 4 + 16].T, base)))
         return max(0.0 if span < _BEYOND else span, float(left / size @ base) + mass * worst), mass, box
-
-    def _lowest(self, record: Records, u: np.ndarray, box: dict[str, Any]) -> float:
-        import scipy.optimize
-
-        still = {k: v for k, v in record.items() if k not in box}
-        sizes = {k: np.asarray(record[k], float) for k in box}
-        start = np.concatenate([np.ravel(v) for v in sizes.values()])
-        limits = [box[k] for k, v in sizes.items() for _ in range(np.size(v))]
-
-        def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
-            value, slope = _pull(self.model, self.theta, u, self.unflatten(v, sizes), still)
-            return float(value), np.concatenate([np.ravel(slope[k]) for k in sizes])
-
-        return float(scipy.optimize.minimize(evaluate, start, jac=True, method="L-BFGS-B", bounds=limits).fun)
 
 
 def _ends(domain: Any) -> tuple[float, float]:

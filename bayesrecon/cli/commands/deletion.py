@@ -10,9 +10,8 @@ from bayesrecon.cli import options
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.attacks.deletion.deleted import DeletedRecord
-    from bayesrecon.attacks.deletion.tilt import DeletionInference
     from bayesrecon.cli.deletions import Deletions
+    from bayesrecon.results.deletion import DeletedRecord, DeletionInference
     from bayesrecon.types import Model, Records
 
 _MOST_ROWS = 30
@@ -81,8 +80,6 @@ def deletion(
         return
     from bayesrecon.attacks.deletion.deleted import reconstruct_deleted
 
-    if not first.temperature and within:
-        raise BayesreconError("--bounds are for draws; trained parameters take the range of --public")
     if len(after) == 1 and truth is None and shape is None:
         result = reconstruct_deleted(pair, public=known, total=total, bounds=within or None, key=seed)
         deliver(result, out=out, plot=plot, draw="plot_deleted", json=json, show=_show_record)
@@ -108,6 +105,9 @@ def deletion(
     )
 
 
+COMMAND = deletion
+
+
 def _shape(image: str | None) -> tuple[int, int] | None:
     if image is None:
         return None
@@ -121,7 +121,7 @@ def _records(path: str, model: "Model", response: str) -> "Records":
     """A table as records: columns named like the fields, or the features of a linear predictor in their order."""
     import numpy as np
 
-    from bayesrecon.cli.inputs import read_table
+    from bayesrecon.posteriors.tables import read_table
 
     table = read_table(path)
     linear = model.linear

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon import __version__
+from bayesrecon._version import __version__
 from bayesrecon.cli import options
 from bayesrecon.cli.saving import check_suffix
 from bayesrecon.errors import BayesreconError
@@ -79,6 +79,9 @@ def fit(
     console.out.print(_convergence_table(release, state))
     done = "" if out is None else f"wrote {out}; "
     console.say(f"{done}next: bayesrecon recover {model if out is None else out}")
+
+
+COMMAND = fit
 
 
 def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "Release":

@@ -106,6 +106,9 @@ def audit(
         raise typer.Exit(1)
 
 
+COMMAND = audit
+
+
 def _same(one: Path, other: str) -> bool:
     return Path(other).exists() and one.exists() and one.samefile(other)
 

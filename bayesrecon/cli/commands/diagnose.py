@@ -1,11 +1,10 @@
 """`bayesrecon diagnose`: what a release can and cannot give away."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesrecon.cli import options
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, command
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -14,26 +13,14 @@ if TYPE_CHECKING:
     from bayesrecon.disclosure.bounds import Bounds
     from bayesrecon.disclosure.diagnosis import Diagnosis, Eigenfunction
     from bayesrecon.disclosure.planner import Plan
-    from bayesrecon.types import Release
 
 _MOST_ROWS = 60
 
 
+@command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".json", ".csv", ".npz"))
 def diagnose(
-    release: options.Sources,
-    model: options.ModelOption = None,
-    settings: options.Settings = None,
-    draws: options.Draws = None,
-    metric: options.Metric = "covariance",
-    coordinates: options.Coordinates = "unconstrained",
-    known: options.Known = None,
-    unit: options.Unit = None,
-    total: options.Total = None,
+    given: Given,
     order: Annotated[int, typer.Option(help="Highest degree of the features, monomials of the fields.")] = 3,
-    seed: options.Seed = 0,
-    download: options.Download = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the diagnosis (.json or .csv).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the diagnosis (.png, .pdf or .svg).")] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="What fewer or rounder draws would still give away, instead.")
     ] = False,
@@ -41,56 +28,29 @@ def diagnose(
         list[str] | None,
         typer.Option("--bounds", help="FIELD=LOW:HIGH, once per unknown field: 99 % bounds on that domain, instead."),
     ] = None,
-    json: options.Json = False,
 ) -> None:
     """Tell what a release determines about its data, and what stays hidden."""
-    from bayesrecon.cli import console, inputs
-    from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
+    from bayesrecon.cli import inputs
+    from bayesrecon.disclosure.bounds import bound
     from bayesrecon.disclosure.diagnosis import diagnose as run
+    from bayesrecon.disclosure.planner import plan as run_plan
 
-    check_suffix(out, (".json", ".csv"), "--out")
-    check_suffix(plot, FIGURES, "--plot")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
-    opened = inputs.open_release(release, model=model, settings=settings, draws=draws, download=download)
-    if plan:
-        _plan(opened, seed, out, plot, json)
-        return
-    if bounds:
-        given = inputs.known_fields(known, opened.model)
-        _bounds(opened, inputs.parse_intervals(bounds), given, total, seed, out, plot, json)
-        return
-    with console.progress_bar() as progress:
-        result = run(
-            opened,
-            order=order,
-            known=inputs.known_fields(known, opened.model),
-            unit=unit,
-            total=total,
-            metric=metric,
-            coordinates=coordinates,
-            key=seed,
-            progress=progress,
-        )
-    deliver(
-        result,
-        out=out,
-        plot=plot,
-        draw="plot_diagnosis",
-        json=json,
-        show=lambda r: [headline(r), feature_table(r), eigenfunction_table(r)],
-    )
+    within, estimator, opened = inputs.parse_intervals(bounds or ()), given.estimator(), given.open()
+    knows = given.knows(opened.model)
+    with given.working() as how:
+        if plan:
+            planned = run_plan(opened, **how, **knows)
+            return given.deliver(planned, "plot_plan", lambda r: [plan_table(r)])
+        if within:
+            found = bound(opened, domain=within, estimator=estimator, **how, **knows)
+            return given.deliver(found, "plot_bounds", lambda r: [bounds_table(r)])
+        result = run(opened, order=order, estimator=estimator, **how, **knows)
+    given.deliver(result, "plot_diagnosis", lambda r: [headline(r), feature_table(r), eigenfunction_table(r)])
 
 
-def _plan(release: "Release", seed: int, out: Path | None, plot: Path | None, json: bool) -> None:
-    """The release planner: predicted errors and shifts, as a table, a file or JSON."""
-    from bayesrecon.cli import console
-    from bayesrecon.cli.saving import deliver
-    from bayesrecon.disclosure.planner import plan as run
-
-    with console.progress_bar() as progress:
-        result = run(release, key=seed, progress=progress)
-    deliver(result, out=out, plot=plot, draw="plot_plan", json=json, show=lambda r: [plan_table(r)])
+COMMAND = diagnose
 
 
 def plan_table(result: "Plan") -> "Table":
@@ -109,26 +69,6 @@ def plan_table(result: "Plan") -> "Table":
     for name, row in frame.iterrows():
         table.add_row(escape(str(name)), *(tables.number(v, 3) for v in row))
     return table
-
-
-def _bounds(
-    release: "Release",
-    domain: dict[str, tuple[float, float]],
-    known: "dict[str, Any] | None",
-    total: float | None,
-    seed: int,
-    out: Path | None,
-    plot: Path | None,
-    json: bool,
-) -> None:
-    """Intervals consistent with the release, as a table, a file or JSON."""
-    from bayesrecon.cli import console
-    from bayesrecon.cli.saving import deliver
-    from bayesrecon.disclosure.bounds import bound as run
-
-    with console.progress_bar() as progress:
-        result = run(release, domain=domain, known=known, total=total, key=seed, progress=progress)
-    deliver(result, out=out, plot=plot, draw="plot_bounds", json=json, show=lambda r: [bounds_table(r)])
 
 
 def bounds_table(result: "Bounds") -> "Table":

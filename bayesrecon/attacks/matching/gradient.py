@@ -1,0 +1,139 @@
+"""`GradientMatching`: records and multipliers whose gradients cancel the regulariser's, for trained networks."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from bayesrecon.attacks.attack import TRAINED, Attack, option
+from bayesrecon.attacks.matching.equations import STATIONARY, End, Equations
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import generator
+from bayesrecon.knowledge import Knows, check_knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.results.matched import Matched
+from bayesrecon.types import Progress, PseudoData, Release
+
+# Residual at which no other start is tried: above where rounding may stop a solved descent, or every restart is spent
+# on one already solved; far below where local minima end, or one of them is taken for the solution.
+_SOLVED = 1e-9
+
+
+@dataclass(frozen=True)
+class GradientMatching(Attack[Matched]):
+    """Gradient-norm matching (Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2).
+
+    Responses with finitely many values are dealt out evenly, the other fields start at random inside their domains. The
+    smallest residual of all restarts wins, and one that leaves nothing ends the search.
+
+    >>> GradientMatching(n=20, multipliers="one").restarts
+    10
+    """
+
+    name: ClassVar[str] = "gradient-matching"
+    summary: ClassVar[str] = "records whose gradients cancel at a trained parameter, for networks"
+    takes: ClassVar[tuple[str, ...]] = (TRAINED,)
+    uses: ClassVar[tuple[str, ...]] = ("total", "bounds", "domain")
+
+    n: int = option(200, "Number of records to place.")
+    multipliers: Literal["free", "one"] = option("free", "free (not negative), or one: every record counted once.")
+    strength_known: bool = option(True, "Whether the strength of the regulariser is known; if not, state the total.")
+    restarts: int = option(10, "Random starts at most.")
+    steps: int = option(1000, "Steps of each.")
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.restarts < 1 or self.steps < 1:
+            raise BayesreconError("n, restarts and steps are positive whole numbers")
+        if self.multipliers not in ("free", "one"):
+            raise BayesreconError(f"multipliers={self.multipliers!r}: expected 'free' or 'one'")
+
+    def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Matched:
+        began = time.perf_counter()
+        total = knows.get("total")
+        if self.multipliers == "one":
+            if total is not None and total != self.n:
+                raise BayesreconError(f"total={total} contradicts multipliers of one for n={self.n} records")
+            total = float(self.n)
+        if not self.strength_known and total is None:
+            raise BayesreconError("an unknown regulariser scales all multipliers: state total=")
+        knowledge = check_knowledge(release.model, **{**knows, "total": total})
+        equations = Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
+        rng = generator(key)
+        found: list[End] = []
+        while len(found) < self.restarts and not (found and found[-1].residual < _SOLVED):
+            done = len(found)
+
+            def tell(fraction: float, done: int = done) -> None:
+                progress(f"start {done + 1}", (done + fraction) / self.restarts)
+
+            found.append(equations.descend(equations.start(rng, self.n), self.steps, tell))
+        found.sort(key=lambda end: end.residual)
+        return _result(release, equations, found, self.multipliers, rng, time.perf_counter() - began)
+
+
+@in_float64
+def match_gradient(
+    release: Release, *, n: int, key: Any = 0, progress: Progress | None = None, **options: Any
+) -> Matched:
+    """Find records whose gradients cancel at a trained parameter; `reconstruct` does this for networks.
+
+    Args:
+        release: a trained parameter of any model, e.g. of `models.from_loss`.
+        n: M, records to place.
+        key: an integer or a JAX key.
+        progress: called with a label and the fraction done.
+        options: of `GradientMatching`, and what the attacker knows: `total`, `bounds`, `domain`.
+
+    Raises:
+        BayesreconError: draws, or a regulariser that is unknown while `total` is too.
+    """
+    own = {k: options.pop(k) for k in tuple(options) if k in GradientMatching.__dataclass_fields__}
+    attack = GradientMatching(n=n, **own)
+    attack.check(release, options)
+    return attack.run(release, options, key=key, progress=progress or (lambda *_: None))  # type: ignore[arg-type]
+
+
+def _result(
+    release: Release, equations: Equations, found: list[End], multipliers: str, rng: np.random.Generator, seconds: float
+) -> Matched:
+    best = found[0]
+    records, weights = equations.records(best.x, best.still), np.asarray(equations.weights(best.x))
+    least, mass, box = equations.certify(best.left, weights, rng)
+    rank, unknowns, determined, error = equations.resolve(best)
+    return Matched(
+        pseudo=PseudoData(weights, records),
+        residual=best.residual,
+        least=least,
+        mass=mass,
+        domain=box,
+        strength=float(best.x.get("strength", 1.0)),
+        residuals=tuple(end.residual for end in found),
+        equations=rank,
+        unknowns=unknowns,
+        determined=determined,
+        error=error,
+        multipliers=multipliers,
+        release=release.name,
+        model=release.model.name,
+        warnings=(*release.notes, *_warnings(best.residual, least, mass)),
+        seconds=seconds,
+    )
+
+
+def _warnings(residual: float, least: float, mass: float) -> tuple[str, ...]:
+    if residual <= STATIONARY:
+        return ()
+    if least > 0:
+        return (
+            f"the parameter is not stationary: every data set of at most {mass:.3g} records on this domain leaves "
+            f"{least:.1g} or more of the regulariser's gradient; was the loss summed and trained to its optimum, "
+            "and is the regulariser this one?",
+        )
+    return (
+        f"the gradients do not cancel (residual {residual:.1g} of the regulariser's): the parameter is not "
+        "stationary, its regulariser is another one, or more records, restarts or steps are needed",
+    )
+
+
+ATTACK = GradientMatching

@@ -1,0 +1,129 @@
+"""From a release to a descent that is ready to run: what both ways to pseudo-data share."""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.attacks.pseudodata.adam import Slicing, sliced_target
+from bayesrecon.attacks.pseudodata.features import Features
+from bayesrecon.attacks.pseudodata.run import Run
+from bayesrecon.attacks.pseudodata.start import make_support
+from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import Estimator, solve_release
+from bayesrecon.knowledge import Knows
+from bayesrecon.results.reconstruction import Reconstruction
+from bayesrecon.types import Progress, PseudoData, Release
+
+RECORDS = 200
+"""Weighted records, where nothing says how many."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a descent is of.
+
+    Attributes:
+        slicing: of the objective; None for the exact one.
+        start: "located", "published" or a `PseudoData`.
+        published: free weights and records in their own units.
+        settings: whatever else a checkpoint must have in common with the run that resumes from it.
+    """
+
+    n: int | None
+    method: str
+    estimator: Estimator
+    slicing: Slicing | None
+    start: str | PseudoData
+    published: bool
+    tolerance: float
+    checkpoint: str | Path | None
+    settings: Mapping[str, Any]
+
+
+def reconstruct_with(
+    setup: Setup, descend: Any, release: Release, knows: Knows, key: Any, progress: Progress
+) -> Reconstruction:
+    """The reconstruction that a descent `descend(run, random)` ends in; the best so far where it is interrupted."""
+    began = time.perf_counter()
+    if setup.n is not None and knows.get("known"):
+        raise BayesreconError("n and known fields exclude each other: the table has one record a row")
+    if setup.slicing is not None and not release.temperature:
+        raise BayesreconError("a trained parameter has no Laplacian to slice; use objective='exact'")
+    problem = solve_release(release, setup.estimator, key=key, progress=progress, **knows)
+    random = np.asarray(jax.random.PRNGKey(int(problem.rng.integers(2**31))))
+    target = problem.solved.target
+    if setup.slicing is not None and not setup.published:
+        target = sliced_target(problem.embedding, problem.solved.basis, target, setup.slicing, random)
+    support = make_support(problem, setup.n or RECORDS, setup.start, random, setup.published)
+    fields, known = problem.knowledge.fields, problem.knowledge.known
+    shapes = {k: f.shape for k, f in fields.items() if k not in known} or {k: f.shape for k, f in fields.items()}
+    features = Features(problem.embedding, problem.solved, target)
+    run = Run(problem, features, support, Trace(shapes), setup.tolerance, progress)
+    about = {
+        "release": release.name,
+        "draws": release.size,
+        "model": release.model.name,
+        "n": len(support.start.weights),
+        "objective": "exact" if setup.slicing is None else "sliced",
+        "method": setup.method,
+        "metric": problem.estimator.metric,
+        "coordinates": problem.estimator.coordinates,
+    }
+    if setup.checkpoint is not None:
+        settings = {**about, **setup.settings, "slicing": str(setup.slicing), "key": str(random.tolist())}
+        settings |= {name: fingerprint(value) for name, value in {"start": setup.start, **knows}.items()}
+        run.checkpoint = Checkpoint(Path(setup.checkpoint), settings)
+    try:
+        descend(run, random)
+    except KeyboardInterrupt:
+        run.stopped = "interrupted"
+    return run.result(about, time.perf_counter() - began)
+
+
+def check_records(n: Any, steps: Any, start: Any, tolerance: float) -> None:
+    """Refuse options that no descent can work with."""
+    if n is not None and (not isinstance(n, (int, np.integer)) or n < 1):
+        raise BayesreconError(f"n={n}: the number of pseudo-records is a positive whole number")
+    if start not in ("located", "published") and not isinstance(start, PseudoData):
+        raise BayesreconError(f"start={start!r}: expected 'located', 'published' or a PseudoData")
+    if steps is not None and steps < 1:
+        raise BayesreconError(f"steps={steps}: expected a positive whole number")
+    if not 0 < tolerance < 1:
+        raise BayesreconError(f"tolerance={tolerance}: expected a relative gap between 0 and 1, e.g. 1e-10")
+
+
+def slicing_of(objective: str, slicing: Slicing) -> Slicing | None:
+    """How an objective is sliced; None for the exact one."""
+    if objective not in ("exact", "sliced"):
+        raise BayesreconError(f"objective={objective!r}: expected 'exact' or 'sliced'")
+    if slicing.count < 1:
+        raise BayesreconError(f"slices={slicing.count}: expected a positive whole number")
+    if slicing.law not in ("normal", "rademacher"):
+        raise BayesreconError(f"slice_law={slicing.law!r}; expected 'normal' or 'rademacher'")
+    return slicing if objective == "sliced" else None
+
+
+def refuse_slices(objective: str, **stated: Any) -> None:
+    """Refuse options of the sliced objective where it is exact: they would do nothing."""
+    for name, value in stated.items():
+        if value is not None and objective != "sliced":
+            raise BayesreconError(f"{name}={value} belongs to the sliced objective: objective='sliced'")
+
+
+def fingerprint(value: Any) -> str:
+    """Of what an attacker stated, so that a checkpoint is resumed with the same."""
+    if isinstance(value, PseudoData):
+        value = {"weights": value.weights, **value.records}
+    if isinstance(value, Mapping):
+        text = "".join(f"{k}:{fingerprint(value[k])};" for k in sorted(value))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+    if isinstance(value, str) or value is None:
+        return str(value)
+    return f"{np.shape(value)}{hashlib.sha256(str(np.asarray(value).tolist()).encode()).hexdigest()[:16]}"

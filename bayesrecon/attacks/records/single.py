@@ -1,0 +1,40 @@
+"""`SingleRecords`: every record by itself, where a parameter belongs to a person, a hospital or a county."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bayesrecon.attacks.attack import DRAWS, Attack, option
+from bayesrecon.attacks.records.attack import recover_records
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import Estimator, generator
+from bayesrecon.knowledge import Knows, check_knowledge
+from bayesrecon.results.records import RecordTable
+from bayesrecon.types import Progress, Release
+
+
+@dataclass(frozen=True)
+class SingleRecords(Attack[RecordTable]):
+    """Knows the design row by row, and recovers what is left of each row with its error.
+
+    Where values can be counted (answers, categories, counts) the result has the most probable one with its probability.
+
+    >>> SingleRecords(unit=("person", "item")).unit
+    ('person', 'item')
+    """
+
+    name: ClassVar[str] = "single-records"
+    summary: ClassVar[str] = "every record by itself, its design known, with errors and probabilities"
+    takes: ClassVar[tuple[str, ...]] = (DRAWS,)
+
+    unit: str | tuple[str, ...] | None = option(None, "Known field, or fields a,b, that name a record.")
+    estimator: Estimator = option(Estimator(), "Metric and coordinates.")
+
+    def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> RecordTable:
+        unit = self.unit or knows.get("unit")
+        if unit is None:
+            raise BayesreconError("SingleRecords needs the known field, or fields together, that name a record: unit=")
+        knowledge = check_knowledge(release.model, **{**knows, "unit": unit})
+        return recover_records(release, knowledge, self.estimator, rng=generator(key), progress=progress)
+
+
+ATTACK = SingleRecords

@@ -1,0 +1,114 @@
+"""Posterior predictive draws, attacked: the covariates behind each record's column, and moments of the design."""
+
+import math
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.preimage import PreImages, invert_columns
+from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.columns import MOST_RECORDS, for_rows, of_all, relative_errors
+from bayesrecon.auditing.opened import Opened
+from bayesrecon.diagnostics import evenly
+from bayesrecon.posteriors.contents import Variable
+from bayesrecon.results.audit import Finding, Item, Remedy, Severity
+
+
+def attack_predictions(opened: Opened) -> tuple[list[Finding], list[str]]:
+    """Posterior predictive draws: the covariates behind each record's column, and moments of the design."""
+    findings: list[Finding] = []
+    for variable in opened.contents.group("posterior_predictive", "predictions"):
+        field = _simulated_field(opened, variable.name)
+        if field is None or not variable.shape:
+            continue
+        theta, values = opened.wide(variable)
+        if len(theta) < 30 or not np.isfinite(values).all():
+            continue
+        shape = opened.model.fields[field].shape
+        columns = values.reshape(len(values), -1, *shape)
+        some = evenly(columns.shape[1], MOST_RECORDS)
+        columns = np.moveaxis(columns[:, some], 0, 1)  # (N, K, *shape)
+        mean = columns.mean(axis=1)
+        unknown = [f for f in opened.model.fields if f != field and f not in opened.known]
+        if not unknown:
+            continue
+        reference = for_rows(opened, variable.values[0].size // math.prod(shape), some)
+        found = invert_columns(
+            opened.model,
+            theta,
+            {field: columns},
+            np.ones(columns.shape[:2]),
+            reference,
+            opened.rng,
+            likelihood=True,
+            starts=3,
+        )
+        findings.append(_predictive_finding(opened, variable, field, found, mean))
+    return findings, []
+
+
+def _predictive_finding(opened: Opened, variable: Variable, field: str, found: PreImages, mean: np.ndarray) -> Finding:
+    limits = opened.thresholds
+    relative = relative_errors(opened, found)
+    sharp, vague = relative < limits.record, relative < limits.vague
+    if sharp.mean() >= limits.share:
+        severity: Severity = "high"
+    else:
+        severity = "medium" if vague.mean() >= limits.share else "low"
+    items = [Item("n", float(len(found)), 0.0)]
+    for name, values in found.records.items():
+        se = np.ravel(found.se[name])
+        flat = np.ravel(np.asarray(values, float))
+        usable = np.isfinite(se) & np.isfinite(flat)
+        if not usable.any() or np.asarray(values).ndim > 1:
+            continue
+        flat, se = flat[usable], se[usable]
+        size = len(flat)
+        noise = float(np.mean(se**2))
+        variance = max(0.0, float(flat.var()) - noise)
+        items.append(Item(f"mean({name})", float(flat.mean()), float(np.sqrt(noise / size))))
+        items.append(Item(f"var({name})", variance, float(np.sqrt(2 * noise**2 / size + 4 * noise * variance / size))))
+    grand = float(mean.mean())
+    items.append(Item(f"mean of {field} over records and draws", grand))
+    fields = ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
+    return Finding(
+        "predictive",
+        severity,
+        "predictive draws give the design" + (" record by record" if severity != "low" else ""),
+        (variable.where,),
+        f"{len(found)} columns of predictive draws{of_all(variable, found)}, one per record: "
+        f"{int(vague.sum())} records' covariates come back better than a guess ({fields} in the median), "
+        "and the design's moments",
+        "the model",
+        tuple(items),
+        (Remedy(f"drop {variable.where}: publish summaries of predictive checks"),),
+        found.records,
+        found.se,
+        drop=(variable.where,),
+    )
+
+
+def _simulated_field(opened: Opened, name: str) -> str | None:
+    """Which field of a record a predictive variable simulates."""
+    observed = _observed_fields(opened)
+    stem = name.lower()
+    for suffix in ("_rep", "_pred", "_ppc", "_sim", "_tilde", "_new", "_hat"):
+        stem = stem.removesuffix(suffix)
+    exact = [f for f in observed if f.lower() in (stem, name.lower())]
+    # A program's own name for its response ("y_rep"): the one field that the model observes.
+    return exact[0] if exact else observed[0] if len(observed) == 1 else None
+
+
+def _observed_fields(opened: Opened) -> list[str]:
+    """The fields that the model simulates: those that change when it does."""
+    model = opened.model
+    if model.simulate is None:
+        return []
+    import jax
+
+    batch = {k: np.asarray(v) for k, v in opened.reference.draw(opened.rng, 16).items()}
+    params = model.constrain(np.asarray(opened.release.theta)[0])
+    simulated = model.simulate(params, batch, jax.random.key(opened.key))
+    return [f for f in model.fields if not np.array_equal(np.asarray(simulated[f]), batch[f])]
+
+
+CHANNEL = Channel(name="predictions", attack=attack_predictions, rank=40)

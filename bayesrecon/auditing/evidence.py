@@ -1,0 +1,17 @@
+"""Recovered numbers as a finding states them."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.results.audit import Item
+
+
+def items(rows: Any) -> tuple[Item, ...]:
+    """Of what was recovered at all."""
+    return tuple(Item(r.name, r.estimate, r.se) for r in rows if r.estimate is not None)
+
+
+def typical_error(errors: Any) -> float:
+    """Standard deviation of a normal law with the errors' median size: single records that go astray do not rule it."""
+    return float(np.median(np.abs(errors)) / 0.6744898)

@@ -1,0 +1,134 @@
+"""Commands, and the blocks of options that several of them share."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from bayesrecon.cli import options
+from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
+
+if TYPE_CHECKING:
+    from bayesrecon.estimation.problem import Estimator
+    from bayesrecon.types import Model, Release
+
+Parameters = Mapping[str, tuple[Any, Any]]
+"""`{name: (annotation, default)}`."""
+
+RELEASE: Parameters = {
+    "release": (options.Sources, inspect.Parameter.empty),
+    "model": (options.ModelOption, None),
+    "settings": (options.Settings, None),
+    "draws": (options.Draws, None),
+    "download": (options.Download, False),
+}
+KNOWS: Parameters = {
+    "known": (options.Known, None),
+    "unit": (options.Unit, None),
+    "total": (options.Total, None),
+    "bounds": (options.Bounds, None),
+}
+ESTIMATOR: Parameters = {"metric": (options.Metric, None), "coordinates": (options.Coordinates, None)}
+
+
+ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
+
+
+class Given:
+    """What the shared options of one call say."""
+
+    def __init__(self, values: Mapping[str, Any]):
+        self.values = dict(values)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["values"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def open(self) -> "Release":
+        """The release."""
+        from bayesrecon.cli import inputs
+
+        return inputs.open_release(self.release, **self._how)
+
+    def open_all(self) -> "list[Release]":
+        """Releases of one data set."""
+        from bayesrecon.cli import inputs
+
+        return inputs.open_releases(self.release, **self._how)
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        return {name: self.values[name] for name in ("model", "settings", "draws", "download")}
+
+    def knows(self, model: "Model") -> dict[str, Any]:
+        """What the attacker knows, as the verbs take it."""
+        from bayesrecon.cli import inputs
+
+        unit = tuple(self.unit.split(",")) if self.unit else None
+        found = {
+            "known": inputs.known_fields(self.known, model),
+            "unit": unit[0] if unit and len(unit) == 1 else unit,
+            "total": self.total,
+            "bounds": inputs.parse_intervals(self.values.get("bounds") or ()) or None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def estimator(self) -> "Estimator":
+        """Metric and coordinates."""
+        from bayesrecon.estimation.problem import Estimator
+
+        return Estimator(self.metric, self.coordinates)
+
+    @contextmanager
+    def working(self) -> Iterator[dict[str, Any]]:
+        """Seed and progress bar, as the keywords of a verb."""
+        from bayesrecon.cli import console
+
+        with console.progress_bar() as progress:
+            yield {"key": self.seed, "progress": progress}
+
+    def deliver(self, result: Any, draw: str, show: Callable[[Any], Iterable[Any]], notes: Iterable[str] = ()) -> None:
+        """Hand over a result: warnings, files, a plot, then JSON or tables."""
+        deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
+
+
+def command(
+    *blocks: Parameters, written: tuple[str, ...] = (), more: Parameters | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command with shared options: its function takes `given`, what they say, and options of its own.
+
+    Args:
+        blocks: of shared options.
+        written: kinds of files that `--out` writes; without them there is no such option.
+        more: options beside those in the function's own signature; they reach it as keywords, too.
+    """
+    shared = {name: pair for block in blocks for name, pair in block.items()}
+    shared |= {"out": (options.out(written), None)} if written else {}
+
+    def wrap(function: Callable[..., None]) -> Callable[..., None]:
+        listed = list(inspect.signature(function).parameters.values())[1:]
+        own = {p.name: (p.annotation, p.default) for p in listed if p.kind is not inspect.Parameter.VAR_KEYWORD}
+        own |= dict(more or {})
+        every = {**shared, **own}
+
+        def call(**values: Any) -> None:
+            given = Given({name: values[name] for name in shared if name not in own})
+            check_suffix(values.get("out"), written, "--out")
+            check_suffix(values.get("plot"), FIGURES, "--plot")
+            function(given, **{name: values[name] for name in own})
+
+        needed = [name for name, (_, default) in every.items() if default is inspect.Parameter.empty]
+        ordered = {name: every[name] for name in (*needed, *(name for name in every if name not in needed))}
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+                for name, (annotation, default) in ordered.items()
+            ]
+        )
+        call.__annotations__ = {name: annotation for name, (annotation, _) in ordered.items()}
+        call.__name__, call.__doc__ = function.__name__, function.__doc__
+        return call
+
+    return wrap

@@ -1,0 +1,1 @@
+"""One command a file: a module with `COMMAND` adds a command of its own name."""

@@ -1,0 +1,22 @@
+"""`bayesrecon demo`: a first look that needs no file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesrecon.cli import options
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the plot and the JSON file.")] = Path("."),
+    seed: options.Seed = 0,
+    json: options.Json = False,
+) -> None:
+    """Fit a regression to 442 patients, keep only the draws, and recover the patients' statistics from them."""
+    from bayesrecon.cli.demo import run_demo
+
+    run_demo(out, seed=seed, json=json)
+
+
+COMMAND = demo

@@ -1,0 +1,59 @@
+"""`bayesrecon posteriors`: the posteriors of posteriordb."""
+
+from typing import Annotated
+
+import typer
+
+from bayesrecon.cli import options
+from bayesrecon.errors import BayesreconError
+
+
+def posteriors(
+    names: Annotated[list[str] | None, typer.Argument(help="With --verdict: these posteriors only.")] = None,
+    verdict: Annotated[
+        bool, typer.Option("--verdict", help="Attack each posterior that has draws, and score what comes out.")
+    ] = False,
+    build: Annotated[bool, typer.Option("--build", help="With --verdict: sample the others with NUTS first.")] = False,
+    download: Annotated[bool, typer.Option(help="Ask posteriordb's public repository.")] = False,
+    json: options.Json = False,
+) -> None:
+    """The posteriors of posteriordb, which have reference draws, and which have a shipped model."""
+    from rich.table import Table
+
+    from bayesrecon.cli import console
+    from bayesrecon.models import shipped
+    from bayesrecon.posteriors.database import open_database, posterior_info, posterior_names
+
+    if verdict:
+        from bayesrecon.cli.verdicts import show_verdicts
+
+        return show_verdicts(names or [], build=build, json=json)
+    if names or build:
+        raise BayesreconError("names and --build belong to --verdict")
+    database = open_database(download=download)
+    covered = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
+    rows = []
+    for name in sorted(posterior_names(database)):
+        info = posterior_info(database, name)
+        rows.append(
+            {
+                "name": name,
+                "reference_draws": bool(info.get("reference_posterior_name")),
+                "model": covered.get(name),
+            }
+        )
+    if json:
+        console.emit_json(rows)
+        return
+    ready = sum(r["reference_draws"] and r["model"] is not None for r in rows)
+    table = Table(
+        title=f"{len(rows)} posteriors, {ready} with reference draws and a shipped model", title_justify="left"
+    )
+    for heading in ("posterior", "reference draws", "shipped model"):
+        table.add_column(heading)
+    for r in rows:
+        table.add_row(r["name"], "yes" if r["reference_draws"] else "", r["model"] or "")
+    console.out.print(table)
+
+
+COMMAND = posteriors

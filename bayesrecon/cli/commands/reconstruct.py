@@ -1,0 +1,146 @@
+"""`bayesrecon reconstruct`: records from a release, by any attack."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrecon.cli.attacks import attack_of, options_of, options_table
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, command
+from bayesrecon.cli.saving import check_suffix
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bayesrecon.results.reconstruction import Reconstruction
+
+_MOST_ROWS = 60
+
+
+@command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".nc", ".csv", ".json", ".npz"), more=options_of())
+def reconstruct(
+    given: Given,
+    release: Annotated[
+        list[str] | None,
+        typer.Argument(help="posteriordb name, or a file of draws (.nc, .zarr, .npz, CmdStan .csv: one per chain)."),
+    ] = None,
+    attack: Annotated[
+        str | None, typer.Option(help="Which attack; without RELEASE, its options are listed.", show_default=False)
+    ] = None,
+    **chosen: Any,
+) -> None:
+    """Build records whose posterior matches a release, and certify how well; or recover every record by itself.
+
+    Interrupted (Ctrl-C), it reports the best records so far; with --checkpoint, the same command goes on from there.
+    """
+    from bayesrecon.attacks.reconstruction import reconstruct as run
+    from bayesrecon.cli import console
+
+    if not release:
+        if attack is None:
+            raise BayesreconError(
+                "name a release: a posteriordb name or a file of draws; or --attack NAME for its options"
+            )
+        console.out.print(options_table(attack))
+        return
+    check_suffix(chosen.get("checkpoint"), (".npz",), "--checkpoint")
+    given.values["release"] = release
+    one, n = attack_of(attack, chosen, given)
+    if given.unit and given.out is not None and given.out.suffix == ".nc":
+        raise BayesreconError(f"--out {given.out}: records one by one are written to .csv, .json or .npz")
+    opened = given.open()
+    with given.working() as how:
+        knows = given.knows(opened.model)
+        result: Any = run(opened, attack=one, n=n, **how, **knows)  # type: ignore[call-overload]
+    _deliver(given, result)
+
+
+COMMAND = reconstruct
+
+
+def _deliver(given: Given, result: Any) -> None:
+    from bayesrecon.results.matched import Matched
+    from bayesrecon.results.records import RecordTable
+
+    if isinstance(result, RecordTable):
+        from bayesrecon.cli.records import exposure_table, records_headline, records_table
+
+        return given.deliver(
+            result, "plot_records", lambda r: [records_headline(r), records_table(r), exposure_table(r)]
+        )
+    if isinstance(result, Matched):
+        return given.deliver(result, "plot_matched", lambda r: [repr(r)])
+    interrupted = ["interrupted: these are the best records so far"] if result.stopped == "interrupted" else []
+    given.deliver(
+        result,
+        "plot_reconstruction",
+        lambda r: [headline(r), statistics_table(r), gap_line(r), certificate_line(r), ending(r)],
+        interrupted,
+    )
+
+
+def headline(result: "Reconstruction") -> str:
+    """What was built, and how."""
+    count = len(result.pseudo.weights)
+    return (
+        f"{result.release}: {count} weighted record{'s' * (count != 1)} by {result.method}, "
+        f"{result.objective} objective (metric {result.metric}, {result.coordinates} coordinates)"
+    )
+
+
+def statistics_table(result: "Reconstruction") -> "Table":
+    """Sum of the weights, weighted means and variances, the first 60."""
+    from math import isfinite
+
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli.tables import number
+
+    found = result.statistics()
+    table = Table()
+    table.add_column("statistic", no_wrap=True)
+    table.add_column("of the records", justify="right", no_wrap=True)
+    for name, value in list(found.items())[:_MOST_ROWS]:
+        table.add_row(escape(name), number(value if isfinite(value) else None))
+    if len(found) > _MOST_ROWS:
+        table.add_row(f"and {len(found) - _MOST_ROWS} more: see --json")
+    return table
+
+
+def gap_line(result: "Reconstruction") -> str:
+    """How far the records can still be from the best ones, and what that means beside the draws' noise."""
+    parts = []
+    if result.relative_gap is None:
+        parts.append(f"gap {result.gap:.2g}")
+    else:
+        parts.append(f"relative gap {result.relative_gap:.2g}")
+    if result.gap_in_noise is not None:
+        parts.append(f"{result.gap_in_noise:.2g} times what the draws resolve")
+    return ", ".join(parts)
+
+
+def certificate_line(result: "Reconstruction") -> str:
+    """What the gap is measured against: the domain and the mass it was searched on."""
+    kind = "tables with one record a row" if result.certificate == "one record a row" else result.certificate
+    text = f"certified: distance from the best of all {kind}"
+    stated = [f"{name} in {_interval(ends)}" for name, ends in result.domain.items()]
+    if stated:
+        text += f" with {', '.join(stated)}"
+    if result.mass is not None and result.certificate != "one record a row":
+        text += f", total weight at most {result.mass:.5g}"
+    return text
+
+
+def ending(result: "Reconstruction") -> str:
+    """Why the descent ended, and when."""
+    last = int(result.trace[-1][0]) if result.trace else 0
+    return f"{result.stopped} after {last} iteration{'s' * (last != 1)}, {result.seconds:.1f} s"
+
+
+def _interval(ends: Any) -> str:
+    """`[low, high]`; of a field with several entries, the hull."""
+    import numpy as np
+
+    low, high = (np.asarray(end, float) for end in ends)
+    return f"[{low.min():.4g}, {high.max():.4g}]"

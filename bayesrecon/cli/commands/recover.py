@@ -1,0 +1,22 @@
+"""`bayesrecon recover`: statistics of the private data, with errors."""
+
+from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, command
+
+
+@command(RELEASE, KNOWS, ESTIMATOR, ENDING, written=(".nc", ".json", ".csv", ".npz"))
+def recover(given: Given) -> None:
+    """Recover statistics of the private data behind a release, with errors.
+
+    Several posteriordb names, or several .nc, .zarr or .npz files, are releases of one data set and are pooled.
+    """
+    from bayesrecon.attacks.recovery import recover as run
+    from bayesrecon.cli import tables
+
+    estimator, opened = given.estimator(), given.open_all()
+    with given.working() as how:
+        one_or_all = opened if len(opened) > 1 else opened[0]
+        result = run(one_or_all, estimator=estimator, **how, **given.knows(opened[0].model))
+    given.deliver(result, "plot_summary", lambda r: [tables.recovery_table(r)])
+
+
+COMMAND = recover

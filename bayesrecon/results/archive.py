@@ -1,0 +1,117 @@
+"""Results as files that give them back: one NumPy archive of plain arrays and a JSON text, without pickles.
+
+The text names classes of this package alone; nothing else is ever built from a file.
+"""
+
+import dataclasses
+import importlib
+import json
+import math
+import pkgutil
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon._version import __version__
+from bayesrecon.errors import BayesreconError
+from bayesrecon.files import write_whole
+from bayesrecon.types import PseudoData
+
+_ABOUT = "__bayesrecon__"
+
+
+def save_archive(result: Any, path: Path) -> None:
+    """Write a result, whole or not at all.
+
+    Raises `BayesreconError` when it holds something that is no data.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    about = json.dumps({"version": __version__, "result": _packed(result, arrays)}, allow_nan=False)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as handle:
+            np.savez(handle, allow_pickle=False, **{_ABOUT: np.array(about)}, **arrays)
+
+    write_whole(path, write)
+
+
+def load_archive(path: Path) -> Any:
+    """Read what `save_archive` wrote.
+
+    Raises `BayesreconError` for other files.
+    """
+    try:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
+            content = {k: archive[k] for k in archive.files}
+        return _unpacked(json.loads(str(content[_ABOUT]))["result"], content)
+    except FileNotFoundError:
+        raise BayesreconError(f"no such file: {path}") from None
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        EOFError,
+        AttributeError,
+        RecursionError,
+        zipfile.BadZipFile,
+    ) as e:
+        raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(e).__name__})") from None
+
+
+@cache
+def _classes() -> dict[str, type]:
+    """Dataclasses that results are made of."""
+    found: dict[str, type] = {"PseudoData": PseudoData}
+    package = importlib.import_module("bayesrecon.results")
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for name, value in vars(module).items():
+            if dataclasses.is_dataclass(value) and getattr(value, "__module__", "") == module.__name__:
+                found[name] = value  # type: ignore[assignment]
+    return found
+
+
+def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if dataclasses.is_dataclass(value) and _classes().get(type(value).__name__) is type(value):
+        fields = {f.name: _packed(getattr(value, f.name), arrays) for f in dataclasses.fields(value) if f.init}
+        return {"class": type(value).__name__, "fields": fields}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if hasattr(value, "tolist"):
+        array = np.asarray(value)
+        if array.dtype == object:
+            array = array.astype(str)
+        name = f"a{len(arrays)}"
+        arrays[name] = array
+        return {"array": name}
+    if isinstance(value, dict):
+        return {"items": [[_packed(k, arrays), _packed(v, arrays)] for k, v in value.items()]}
+    if isinstance(value, list | tuple):
+        return {type(value).__name__: [_packed(v, arrays) for v in value]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise BayesreconError(f"a {type(value).__name__} is no data and cannot be saved; use to_dict()")
+
+
+def _unpacked(value: Any, content: dict[str, np.ndarray]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    (kind, *_) = value
+    inner = value[kind]
+    if kind == "class":
+        fields = {k: _unpacked(v, content) for k, v in value["fields"].items()}
+        return _classes()[inner](**fields)
+    if kind == "array":
+        return content[inner]
+    if kind == "items":
+        return {_unpacked(k, content): _unpacked(v, content) for k, v in inner}
+    if kind == "float":
+        return float(inner)
+    found = [_unpacked(v, content) for v in inner]
+    return {"list": list, "tuple": tuple}[kind](found)

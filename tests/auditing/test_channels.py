@@ -1,0 +1,66 @@
+"""Channels of an audit are found in their folder: one more is one more file."""
+
+import sys
+
+import fits
+import pytest
+
+import bayesrecon
+from bayesrecon.auditing import channels
+from bayesrecon.auditing.run import channels as discovered
+from bayesrecon.models import load
+
+MODEL = load("kidscore_momiq")
+DRAWS = fits.draws(fits.records())
+PLANTED = """
+from bayesrecon.auditing.channel import Channel
+from bayesrecon.errors import BayesreconError
+from bayesrecon.results.audit import Finding
+
+
+def attack(opened):
+    return [Finding("planted", "info", "read by a planted channel", ("posterior",), opened.model.name)], ["noted"]
+
+
+def fail(opened):
+    raise BayesreconError("cannot be read")
+
+
+CHANNEL = Channel(name="planted things", attack={attack}, rank=15)
+"""
+
+
+@pytest.fixture
+def plant(monkeypatch, tmp_path):
+    """A module with a channel that runs a function of `PLANTED`, in a folder that the package is made to span."""
+
+    def planted(attack):
+        (tmp_path / "planted.py").write_text(PLANTED.replace("{attack}", attack))
+        monkeypatch.setattr(channels, "__path__", [*channels.__path__, str(tmp_path)])
+
+    yield planted
+    sys.modules.pop(f"{channels.__name__}.planted", None)
+    vars(channels).pop("planted", None)
+
+
+def test_channels_differ_in_name_and_rank():
+    found = discovered()
+    assert [c.name for c in found] == ["log densities", "energies", "log likelihoods", "predictions"]
+    assert len({c.name for c in found}) == len({c.rank for c in found}) == len(found)
+    assert [c.rank for c in found] == sorted(c.rank for c in found)
+
+
+def test_a_planted_channel_is_found_and_run(plant):
+    plant("attack")
+    assert [c.name for c in discovered()][:2] == ["log densities", "planted things"]
+    found = bayesrecon.audit(DRAWS, MODEL, remedies=False)
+    (finding,) = (f for f in found if f.kind == "planted")
+    assert finding.summary == MODEL.name
+    assert "noted" in found.warnings
+
+
+def test_a_channel_that_cannot_be_read_is_a_warning(plant):
+    plant("fail")
+    found = bayesrecon.audit(DRAWS, MODEL, remedies=False)
+    assert [f.kind for f in found] == ["draws"]
+    assert "planted things: cannot be read" in found.warnings
