@@ -16,7 +16,7 @@ from bayesrecon.types import Model, Release
 
 
 def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
-    """A fitted linear estimator as a trained parameter of `models.linear_predictor`.
+    """A fitted linear estimator as a trained parameter of `models.load("linear_predictor")`.
 
     | estimator | loss | penalty of `coef`, of `intercept` |
     |---|---|---|

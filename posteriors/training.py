@@ -176,7 +176,7 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
     L-BFGS to the neighbourhood of the optimum, then Newton.
 
     Args:
-        model: `models.linear_predictor` or the model of `from_sklearn`.
+        model: `models.load("linear_predictor")` or the model of `from_sklearn`.
         records: `{"x": (N, p), "y": (N,)}`.
         tolerance: gradient norm, relative to the largest gradient norm of a record.
 

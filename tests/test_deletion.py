@@ -178,19 +178,20 @@ def test_candidates_of_a_trained_pair(diabetes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"public": None}, "public="),
+        ({"public": None}, "attack=HRec\\(public="),
         ({"public": {"x": np.ones((5, 3))}}, "public data have 3 columns, the model 10"),
         ({"public": {"z": np.ones((5, 10))}}, "lack field 'x'"),
         ({"public": {"x": np.full((5, 10), np.nan)}}, "missing or infinite"),
         ({"public": {"x": np.ones((1, 10))}}, "two public records"),
         ({"total": -1.0}, "total"),
-        ({"n": 3}, "takes public"),
+        ({"known": {"y": [1.0]}}, "no use for known="),
     ],
 )
 def test_bad_public_data(diabetes, change, message):
     _, pairs, public = diabetes
     with pytest.raises(BayesreconError, match=message):
-        bayesrecon.reconstruct(pairs[0], **({"public": public} | change))
+        attack = HRec(public=change.pop("public", public))
+        bayesrecon.reconstruct(pairs[0], attack=attack, **change)
 
 
 def test_pairs_that_cannot_be(diabetes):

@@ -112,11 +112,11 @@ def test_candidates_on_the_command_line(folder, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ([], "need public="),
+        ([], "need public records"),
         (["--public", "public.csv", "--response", "z"], "5 columns besides 'z'"),
         (["--public", "missing.csv"], "no file"),
         (["--public", "public.csv", "--image", "4"], "HEIGHTxWIDTH"),
-        (["--public", "public.csv", "--bounds", "x=0:1"], "--bounds are for draws"),
+        (["--public", "public.csv", "--bounds", "x=0:1"], "HRec has no use for bounds="),
         (["--public", "public.csv", "--out", "a.nc"], ".json or .csv"),
     ],
 )

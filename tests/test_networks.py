@@ -10,7 +10,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon import GradientMatching
-from bayesrecon.attacks.matching.stationary import _Problem
+from bayesrecon.attacks.matching.equations import Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import match, ssim
 from bayesrecon.kernels.score import gradients, scores, total_score
@@ -161,7 +161,7 @@ def test_diagnosis_says_how_many_features():
 
 
 def problem_of(release, one=False, total=None, strength_known=True):
-    return _Problem.of(release, check_knowledge(release.model, total=total), one, strength_known)
+    return Equations.of(release, check_knowledge(release.model, total=total), one, strength_known)
 
 
 @pytest.mark.parametrize(("total", "strength_known"), [(None, True), (7.0, False)])

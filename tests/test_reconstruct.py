@@ -343,7 +343,7 @@ def test_result_in_all_its_forms(small, tmp_path):
         (ScoreMatching, {"slice_law": "normal", "objective": "exact"}, "sliced objective"),
         (WeightedRecords, {"start": PseudoData(np.ones(2), {"x": np.zeros((2, 1))})}, "fields"),
         (WeightedRecords, {"start": PseudoData(-np.ones(2), {"x": np.zeros((2, 1)), "y": np.zeros(2)})}, "weights"),
-        (WeightedRecords, {"estimator": Estimator("covariance", "constrained")}, "not vanish|not a box"),
+        (Estimator, {"metric": "euclid"}, "metric='euclid'"),
     ],
 )
 def test_bad_options(small, attack, options, match):

@@ -423,7 +423,7 @@ def test_records_on_the_command_line(database, run, tmp_path):
         ({"known": {"person": [1, 1], "item": [1, 1]}, "unit": ("person", "item")}, "its known values repeat"),
         ({"known": {"person": [1, 2]}, "unit": ("person", "item")}, "must be one of the known fields"),
         ({"known": {"person": [1], "item": [1], "y": [1]}, "unit": "person"}, "nothing is left to recover"),
-        ({"known": {"person": [1], "item": [1]}, "unit": "person", "method": "adam"}, "method= has no part"),
+        ({"known": {"person": [1], "item": [1]}, "unit": "person", "n": 3}, "n= has no part"),
     ],
 )
 def test_bad_input(loose, options, message):
@@ -438,7 +438,7 @@ def test_units_that_several_fields_name_belong_to_reconstruct(loose):
 
 def test_a_trained_parameter_has_no_records(loose):
     point = dataclasses.replace(loose, temperature=0.0)
-    with pytest.raises(BayesreconError, match="leave unit= out"):
+    with pytest.raises(BayesreconError, match="SingleRecords takes posterior draws"):
         bayesrecon.reconstruct(point, known=design(4, 3), unit=("person", "item"))
 
 

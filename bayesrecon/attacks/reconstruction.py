@@ -2,12 +2,7 @@
 
 from typing import Any, TypeVar, Unpack, overload
 
-from bayesrecon.attacks.attack import DRAWS_PAIR, TRAINED_PAIR, Attack, kind_of
-from bayesrecon.attacks.deletion.hrec import HRec
-from bayesrecon.attacks.deletion.tilted import Tilt
-from bayesrecon.attacks.matching.gradient import GradientMatching
-from bayesrecon.attacks.pseudodata.weighted import WeightedRecords
-from bayesrecon.attacks.records.single import SingleRecords
+from bayesrecon.attacks.attack import DRAWS_PAIR, TRAINED_PAIR, Attack, attacks, kind_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
 from bayesrecon.precision import in_float64
@@ -93,19 +88,18 @@ def reconstruct(
 def _default(release: Release | Deletion, n: int | None, knows: Knows) -> Attack[Any]:
     """The attack that suits a release."""
     kind = kind_of(release)
-    if kind == DRAWS_PAIR:
-        return Tilt()
-    if kind == TRAINED_PAIR:
-        return HRec()
-    assert isinstance(release, Release)
-    if knows.get("unit") is not None:
-        if n is not None:
-            raise BayesreconError("n= has no part in recovering one record a unit; leave it or unit= out")
-        return SingleRecords()
-    wide = not release.temperature and release.model.linear is None and release.model.dimension >= _WIDE
-    if wide and not knows.get("known"):
-        return GradientMatching() if n is None else GradientMatching(n=n)
-    return WeightedRecords(n=n)
+    options = {} if n is None else {"n": n}
+    name = "weighted-records"
+    if kind in (DRAWS_PAIR, TRAINED_PAIR):
+        name = "tilt" if kind == DRAWS_PAIR else "hrec"
+    elif knows.get("unit") is not None:
+        name = "single-records"
+    elif isinstance(release, Release) and not knows.get("known"):
+        network = not release.temperature and release.model.linear is None
+        name = "gradient-matching" if network and release.model.dimension >= _WIDE else name
+    if n is not None and "n" not in attacks()[name].__dataclass_fields__:
+        raise BayesreconError(f"n= has no part in {name}, which suits this release and what is known of it")
+    return attacks()[name](**options)
 
 
 def _quiet(label: str, fraction: float) -> None:

@@ -10,17 +10,16 @@ import typer
 
 from bayesrecon.attacks.attack import DRAWS, TRAINED, Attack, attacks
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.estimation.problem import Estimator
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from bayesrecon.cli.command import Given, Parameters
 
 _METHODS = {"newton": "weighted-records", "adam": "score-matching"}
 """Other names of two attacks."""
 
 
-def options_of() -> "Parameters":
+def options_of() -> dict[str, tuple[Any, Any]]:
     """One option for every field that some attack on a single release has, unset unless given."""
     found: dict[str, tuple[Any, Any]] = {}
     for name, users in _fields().items():
@@ -40,7 +39,7 @@ def options_of() -> "Parameters":
     return {**found, "fixed_slices": (Annotated[bool, fixed], False), "method": (Annotated[str | None, method], None)}
 
 
-def attack_of(name: str | None, chosen: Mapping[str, Any], given: "Given") -> tuple[Attack[Any] | None, int | None]:
+def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> tuple[Attack[Any] | None, int | None]:
     """The attack that was asked for; None, and the number of records, where the release chooses.
 
     Raises `BayesreconError` for an option that the attack does not have.
@@ -64,7 +63,7 @@ def attack_of(name: str | None, chosen: Mapping[str, Any], given: "Given") -> tu
             flag = f"--{option.replace('_', '-')}"
             raise BayesreconError(f"{flag} is no option of {made.name}; it belongs to {owners} (--attack)")
     if "estimator" in made.__dataclass_fields__:
-        stated["estimator"] = given.estimator()
+        stated["estimator"] = Estimator(given.metric, given.coordinates)
     elif given.metric or given.coordinates:
         raise BayesreconError(f"{made.name} has no metric and coordinates to choose")
     return made(**stated), None

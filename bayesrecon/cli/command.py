@@ -3,14 +3,10 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bayesrecon.cli import options
 from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
-
-if TYPE_CHECKING:
-    from bayesrecon.estimation.problem import Estimator
-    from bayesrecon.types import Model, Release
 
 Parameters = Mapping[str, tuple[Any, Any]]
 """`{name: (annotation, default)}`."""
@@ -45,41 +41,6 @@ class Given:
             return self.__dict__["values"][name]
         except KeyError:
             raise AttributeError(name) from None
-
-    def open(self) -> "Release":
-        """The release."""
-        from bayesrecon.cli import inputs
-
-        return inputs.open_release(self.release, **self._how)
-
-    def open_all(self) -> "list[Release]":
-        """Releases of one data set."""
-        from bayesrecon.cli import inputs
-
-        return inputs.open_releases(self.release, **self._how)
-
-    @property
-    def _how(self) -> dict[str, Any]:
-        return {name: self.values[name] for name in ("model", "settings", "draws", "download")}
-
-    def knows(self, model: "Model") -> dict[str, Any]:
-        """What the attacker knows, as the verbs take it."""
-        from bayesrecon.cli import inputs
-
-        unit = tuple(self.unit.split(",")) if self.unit else None
-        found = {
-            "known": inputs.known_fields(self.known, model),
-            "unit": unit[0] if unit and len(unit) == 1 else unit,
-            "total": self.total,
-            "bounds": inputs.parse_intervals(self.values.get("bounds") or ()) or None,
-        }
-        return {name: value for name, value in found.items() if value is not None}
-
-    def estimator(self) -> "Estimator":
-        """Metric and coordinates."""
-        from bayesrecon.estimation.problem import Estimator
-
-        return Estimator(self.metric, self.coordinates)
 
     @contextmanager
     def working(self) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
     from bayesrecon.results.deletion import DeletedRecord
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 _COLUMNS = 12  # of a grid of images
 
 
-@dataclass(frozen=True, eq=False)
-class Deletions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Deletions(Result):
     """Reconstructions, one per release without a record, and beside the truth if that was given.
 
     Attributes:
@@ -31,8 +32,11 @@ class Deletions:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        similar = {k: [None if np.isnan(c) else float(c) for c in v] for k, v in self.cosines.items()}
-        return {"deletions": [f.to_dict() for f in self.found], "cosine_similarity": similar}
+        return self._document(deletions=[f.to_dict() for f in self.found], cosine_similarity=self.cosines)
+
+    @property
+    def headline(self) -> str:
+        return f"{self.found[0].before}: {len(self.found)} deletions"
 
     def to_dataframe(self) -> Any:
         """One row per deletion."""

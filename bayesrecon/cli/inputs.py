@@ -110,6 +110,32 @@ def open_release(
     return from_draws(table, chosen or stored_model(table), ignore_unknown=not strict)
 
 
+def open_given(given: Any) -> Release:
+    """The release that the shared options name."""
+    return open_release(given.release, **_how(given))
+
+
+def open_all_given(given: Any) -> list[Release]:
+    """The releases of one data set that the shared options name."""
+    return open_releases(given.release, **_how(given))
+
+
+def _how(given: Any) -> dict[str, Any]:
+    return {name: getattr(given, name) for name in ("model", "settings", "draws", "download")}
+
+
+def knows_given(given: Any, model: Model) -> dict[str, Any]:
+    """What the attacker knows by the shared options, as the verbs take it."""
+    unit = tuple(given.unit.split(",")) if given.unit else None
+    found = {
+        "known": known_fields(given.known, model),
+        "unit": unit[0] if unit and len(unit) == 1 else unit,
+        "total": given.total,
+        "bounds": parse_intervals(given.values.get("bounds") or ()) or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def open_releases(sources: Sequence[str], *, draws: int | None = None, **options: Any) -> list[Release]:
     """Releases of one data set: every posteriordb name and every file is one, CmdStan files together are one."""
     files = [_is_file(source) for source in sources]

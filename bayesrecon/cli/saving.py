@@ -1,6 +1,5 @@
 """How a command ends: warnings, the result as a file by the suffix of its name, a plot, then JSON or tables."""
 
-import json as json_module
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,9 @@ def deliver(
     for warning in (*getattr(result, "warnings", ()), *notes):
         console.warn(warning)
     if out is not None:
-        save_result(result, out)
+        result.save(out)
     if plot is not None:
-        import bayesrecon.plots
-
-        getattr(bayesrecon.plots, draw)(result, path=plot)
+        result.drawn(draw, path=plot)
     if json:
         console.emit_json(result.to_dict())
         return
@@ -58,16 +55,3 @@ def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> No
         raise BayesreconError(f"{option} {path}: this is a directory")
     if not path.parent.is_dir():
         raise BayesreconError(f"{option} {path}: the folder {path.parent} does not exist")
-
-
-def save_result(result: Any, path: Path) -> None:
-    """Write a recovery, a reconstruction or a diagnosis by its suffix, whole or not at all."""
-    from bayesrecon.files import write_whole
-
-    if path.suffix == ".nc":
-        result.save(path)
-    elif path.suffix == ".json":
-        text = json_module.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n"
-        write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-    else:
-        write_whole(path, lambda temporary: result.to_dataframe().to_csv(temporary))

@@ -1,7 +1,6 @@
 """`bayesrecon posteriors --verdict`: what each posterior of posteriordb gives away, in words."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from bayesrecon.auditing.outcomes import (
@@ -13,7 +12,6 @@ from bayesrecon.auditing.outcomes import (
     Values,
     Verdict,
 )
-from bayesrecon.errors import BayesreconError
 
 COLUMNS = {
     "posterior": "posterior",
@@ -39,41 +37,6 @@ _GIVEN = {
     Given.EVERY: "every record given away one by one",
     Given.PUBLIC: "the posterior mean shows every record to anyone",
 }
-
-
-def show_verdicts(names: Sequence[str], *, build: bool, json: bool) -> None:
-    """Attack the named posteriors, or all that have draws at hand; a posterior that fails is a line on stderr."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from bayesrecon.auditing.verdict import available, verdict
-    from bayesrecon.cli import console
-
-    rest: list[str] = []
-    if not names:
-        names, rest = available(build=build)
-    found = []
-    for i, name in enumerate(names):
-        console.say(f"{i + 1} of {len(names)}: {name}")
-        try:
-            with console.progress_bar() as progress:
-                found.append(verdict(name, progress=progress))
-        except BayesreconError as error:
-            if len(names) == 1:
-                raise
-            console.warn(f"{name}: {error}")
-    if rest:
-        console.say(f"{len(rest)} more were not run: no draws at hand, or no shipped model (--build samples them)")
-    if json:
-        # The row in words, and beside it what the words are made from.
-        console.emit_json([row(v) | {"found": asdict(v.found), "warnings": v.warnings} for v in found])
-        return
-    table = Table()
-    for heading in COLUMNS.values():
-        table.add_column(heading)
-    for each in found:
-        table.add_row(*(escape(cell) for cell in cells(row(each))))
-    console.out.print(table)
 
 
 def row(verdict: Verdict) -> dict[str, Any]:

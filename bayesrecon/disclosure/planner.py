@@ -52,7 +52,7 @@ def plan(
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
     >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
     >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> found = bayesrecon.plan(release, draws=(100, 1000))["n"]
+    >>> found = bayesrecon.plan(release, draws=(100, 1000), digits=(3,))["n"]
     >>> found.error(100) > 2 * found.error(1000) > 0
     True
     """

@@ -17,60 +17,45 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import write_whole
-from bayesrecon.types import PseudoData
 
 _ABOUT = "__bayesrecon__"
 
 
-def save_archive(result: Any, path: Path) -> None:
-    """Write a result, whole or not at all.
+def packed(result: Any) -> dict[str, np.ndarray]:
+    """A result as named arrays, one of which is a JSON text.
 
     Raises `BayesreconError` when it holds something that is no data.
     """
     arrays: dict[str, np.ndarray] = {}
     about = json.dumps({"version": __version__, "result": _packed(result, arrays)}, allow_nan=False)
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as handle:
-            np.savez(handle, allow_pickle=False, **{_ABOUT: np.array(about)}, **arrays)
-
-    write_whole(path, write)
+    return {_ABOUT: np.array(about), **arrays}
 
 
 def load_archive(path: Path) -> Any:
-    """Read what `save_archive` wrote.
+    """Read a result that was written as `packed`.
 
     Raises `BayesreconError` for other files.
     """
+    damage = (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError, zipfile.BadZipFile)
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
             content = {k: archive[k] for k in archive.files}
         return _unpacked(json.loads(str(content[_ABOUT]))["result"], content)
     except FileNotFoundError:
         raise BayesreconError(f"no such file: {path}") from None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        EOFError,
-        AttributeError,
-        RecursionError,
-        zipfile.BadZipFile,
-    ) as e:
-        raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(e).__name__})") from None
+    except damage as error:
+        raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
 
 
 @cache
 def _classes() -> dict[str, type]:
     """Dataclasses that results are made of."""
-    found: dict[str, type] = {"PseudoData": PseudoData}
+    found: dict[str, type] = {}
     package = importlib.import_module("bayesrecon.results")
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for name, value in vars(module).items():
-            if dataclasses.is_dataclass(value) and getattr(value, "__module__", "") == module.__name__:
+            if dataclasses.is_dataclass(value) and str(getattr(value, "__module__", "")).startswith("bayesrecon."):
                 found[name] = value  # type: ignore[assignment]
     return found
 

@@ -201,7 +201,7 @@ class Audit(Result):
 
     def to_html(self) -> str:
         """The report: one page with everything in it, plots included."""
-        return self._drawn("audit_page")
+        return self.drawn("audit_page")
 
     def save_report(self, path: str | Path) -> Path:
         """Write the report, whole or not at all."""
@@ -214,7 +214,7 @@ class Audit(Result):
 
     def plot(self, ax: Any = None) -> Any:
         """Errors left by the remedies; see `bayesrecon.plots.plot_audit`."""
-        return self._drawn("plot_audit", ax=ax)
+        return self.drawn("plot_audit", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
-from bayesrecon.results.archive import save_archive
+from bayesrecon.results.archive import packed
 
 _ROWS = 20
 
@@ -52,7 +52,13 @@ class Result:
         suffix = path.suffix.lower()
         dataset = getattr(self, "to_dataset", None)
         if suffix == ".npz":
-            save_archive(self, path)
+            arrays = packed(self)
+
+            def write(temporary: Path) -> None:
+                with temporary.open("wb") as handle:
+                    np.savez(handle, allow_pickle=False, **arrays)
+
+            write_whole(path, write)
         elif suffix == ".json":
             text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
             write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
@@ -70,7 +76,7 @@ class Result:
         """What `to_dict` returns: the version, and the body with the warnings in plain types."""
         return plain({"version": __version__, **body, "warnings": self.warnings})
 
-    def _drawn(self, name: str, **options: Any) -> Any:
+    def drawn(self, name: str, **options: Any) -> Any:
         """The drawing `bayesrecon.plots.<name>` of this result.
 
         The only way from data to drawing: `plots` imports `results`, so it is looked up when somebody asks.

@@ -50,7 +50,7 @@ class Bounds(Result):
 
     def plot(self, ax: Any = None) -> Any:
         """The intervals; see `bayesrecon.plots.plot_bounds`."""
-        return self._drawn("plot_bounds", ax=ax)
+        return self.drawn("plot_bounds", ax=ax)
 
     @property
     def headline(self) -> str:

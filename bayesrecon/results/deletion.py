@@ -51,7 +51,7 @@ class DeletedRecord(Result):
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
         """The record as an image, or field by field; see `bayesrecon.plots.plot_deleted`."""
-        return self._drawn("plot_deleted", ax=ax, shape=shape)
+        return self.drawn("plot_deleted", ax=ax, shape=shape)
 
     @property
     def headline(self) -> str:

@@ -90,11 +90,11 @@ class Diagnosis(Result):
 
     def plot_spectrum(self, ax: Any = None) -> Any:
         """Eigenvalues beside their noise; see `bayesrecon.plots.plot_diagnosis_spectrum`."""
-        return self._drawn("plot_diagnosis_spectrum", ax=ax)
+        return self.drawn("plot_diagnosis_spectrum", ax=ax)
 
     def plot_visibility(self, ax: Any = None) -> Any:
         """Visibility of the features; see `bayesrecon.plots.plot_visibility`."""
-        return self._drawn("plot_visibility", ax=ax)
+        return self.drawn("plot_visibility", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -61,7 +61,7 @@ class Matched(Result):
 
     def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
         """Records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
-        return self._drawn("plot_matched", ax=ax, shape=shape)
+        return self.drawn("plot_matched", ax=ax, shape=shape)
 
     @property
     def headline(self) -> str:

@@ -74,7 +74,7 @@ class Plan(Result):
 
     def plot(self, ax: Any = None) -> Any:
         """Predicted errors against the number of draws; see `bayesrecon.plots.plot_plan`."""
-        return self._drawn("plot_plan", ax=ax)
+        return self.drawn("plot_plan", ax=ax)
 
     @property
     def headline(self) -> str:

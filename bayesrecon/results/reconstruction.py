@@ -95,7 +95,7 @@ class Reconstruction(Result):
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Traces, records against weights, and the gap; see `bayesrecon.plots.plot_reconstruction`."""
-        return self._drawn("plot_reconstruction", path=path)
+        return self.drawn("plot_reconstruction", path=path)
 
     @property
     def headline(self) -> str:

@@ -139,7 +139,7 @@ class RecordTable(Result):
 
     def plot(self, path: str | Path | None = None, *, truth: Records | None = None) -> Any:
         """Recovered records with their errors; see `bayesrecon.plots.plot_records`."""
-        return self._drawn("plot_records", truth=truth, path=path)
+        return self.drawn("plot_records", truth=truth, path=path)
 
     @property
     def headline(self) -> str:

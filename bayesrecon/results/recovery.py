@@ -153,11 +153,11 @@ class Recovery(Result):
 
     def plot(self, truth: dict[str, float] | None = None, ax: Any = None) -> Any:
         """Recovered statistics with their intervals; see `bayesrecon.plots.plot_recovery`."""
-        return self._drawn("plot_recovery", truth=truth, ax=ax)
+        return self.drawn("plot_recovery", truth=truth, ax=ax)
 
     def plot_spectrum(self, ax: Any = None) -> Any:
         """Spectrum of the score kernel; see `bayesrecon.plots.plot_spectrum`."""
-        return self._drawn("plot_spectrum", ax=ax)
+        return self.drawn("plot_spectrum", ax=ax)
 
     @property
     def headline(self) -> str:

@@ -46,4 +46,4 @@ class Witness(Result):
 
     def plot(self, ax: Any = None) -> Any:
         """Curve with a 95 % band, or a map for two fields; see `bayesrecon.plots.plot_witness`."""
-        return self._drawn("plot_witness", ax=ax)
+        return self.drawn("plot_witness", ax=ax)

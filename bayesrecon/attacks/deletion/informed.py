@@ -32,7 +32,7 @@ def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: fl
 
     Args:
         release: a trained parameter of a model with a linear predictor (`posteriors.from_sklearn`,
-            `models.linear_predictor`).
+            `models.load("linear_predictor")`).
         others: `{field: (N - 1, *shape)}`, all other training records.
         tolerance: gradient norm at which training stopped, in the model's objective; default rounding.
 

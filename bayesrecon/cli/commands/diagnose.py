@@ -34,11 +34,13 @@ def diagnose(
     from bayesrecon.disclosure.bounds import bound
     from bayesrecon.disclosure.diagnosis import diagnose as run
     from bayesrecon.disclosure.planner import plan as run_plan
+    from bayesrecon.estimation.problem import Estimator
 
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
-    within, estimator, opened = inputs.parse_intervals(bounds or ()), given.estimator(), given.open()
-    knows = given.knows(opened.model)
+    within, estimator = inputs.parse_intervals(bounds or ()), Estimator(given.metric, given.coordinates)
+    opened = inputs.open_given(given)
+    knows = inputs.knows_given(given, opened.model)
     with given.working() as how:
         if plan:
             planned = run_plan(opened, **how, **knows)

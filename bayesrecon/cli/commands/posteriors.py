@@ -1,5 +1,7 @@
 """`bayesrecon posteriors`: the posteriors of posteriordb."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -25,9 +27,7 @@ def posteriors(
     from bayesrecon.posteriors.database import open_database, posterior_info, posterior_names
 
     if verdict:
-        from bayesrecon.cli.verdicts import show_verdicts
-
-        return show_verdicts(names or [], build=build, json=json)
+        return _show_verdicts(names or [], build=build, json=json)
     if names or build:
         raise BayesreconError("names and --build belong to --verdict")
     database = open_database(download=download)
@@ -57,3 +57,39 @@ def posteriors(
 
 
 COMMAND = posteriors
+
+
+def _show_verdicts(names: Sequence[str], *, build: bool, json: bool) -> None:
+    """Attack the named posteriors, or all that have draws at hand; a posterior that fails is a line on stderr."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.auditing.verdict import available, verdict
+    from bayesrecon.cli import console
+    from bayesrecon.cli.verdicts import COLUMNS, cells, row
+
+    rest: list[str] = []
+    if not names:
+        names, rest = available(build=build)
+    found = []
+    for i, name in enumerate(names):
+        console.say(f"{i + 1} of {len(names)}: {name}")
+        try:
+            with console.progress_bar() as progress:
+                found.append(verdict(name, progress=progress))
+        except BayesreconError as error:
+            if len(names) == 1:
+                raise
+            console.warn(f"{name}: {error}")
+    if rest:
+        console.say(f"{len(rest)} more were not run: no draws at hand, or no shipped model (--build samples them)")
+    if json:
+        # The row in words, and beside it what the words are made from.
+        console.emit_json([row(v) | {"found": asdict(v.found), "warnings": v.warnings} for v in found])
+        return
+    table = Table()
+    for heading in COLUMNS.values():
+        table.add_column(heading)
+    for each in found:
+        table.add_row(*(escape(cell) for cell in cells(row(each))))
+    console.out.print(table)

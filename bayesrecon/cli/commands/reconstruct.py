@@ -34,7 +34,7 @@ def reconstruct(
     Interrupted (Ctrl-C), it reports the best records so far; with --checkpoint, the same command goes on from there.
     """
     from bayesrecon.attacks.reconstruction import reconstruct as run
-    from bayesrecon.cli import console
+    from bayesrecon.cli import console, inputs
 
     if not release:
         if attack is None:
@@ -48,9 +48,9 @@ def reconstruct(
     one, n = attack_of(attack, chosen, given)
     if given.unit and given.out is not None and given.out.suffix == ".nc":
         raise BayesreconError(f"--out {given.out}: records one by one are written to .csv, .json or .npz")
-    opened = given.open()
+    opened = inputs.open_given(given)
+    knows = inputs.knows_given(given, opened.model)
     with given.working() as how:
-        knows = given.knows(opened.model)
         result: Any = run(opened, attack=one, n=n, **how, **knows)  # type: ignore[call-overload]
     _deliver(given, result)
 

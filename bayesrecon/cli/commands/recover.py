@@ -10,12 +10,13 @@ def recover(given: Given) -> None:
     Several posteriordb names, or several .nc, .zarr or .npz files, are releases of one data set and are pooled.
     """
     from bayesrecon.attacks.recovery import recover as run
-    from bayesrecon.cli import tables
+    from bayesrecon.cli import inputs, tables
+    from bayesrecon.estimation.problem import Estimator
 
-    estimator, opened = given.estimator(), given.open_all()
+    estimator, opened = Estimator(given.metric, given.coordinates), inputs.open_all_given(given)
     with given.working() as how:
         one_or_all = opened if len(opened) > 1 else opened[0]
-        result = run(one_or_all, estimator=estimator, **how, **given.knows(opened[0].model))
+        result = run(one_or_all, estimator=estimator, **how, **inputs.knows_given(given, opened[0].model))
     given.deliver(result, "plot_summary", lambda r: [tables.recovery_table(r)])
 
 
