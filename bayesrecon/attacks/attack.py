@@ -4,7 +4,7 @@ A module of this package that has `ATTACK`, the class, adds one: `reconstruct` a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -42,6 +42,11 @@ class Attack(Generic[R]):
     summary: ClassVar[str]
     takes: ClassVar[tuple[str, ...]]
     uses: ClassVar[tuple[str, ...]] = KNOWS
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """The names of its options."""
+        return tuple(f.name for f in fields(cls) if f.init)
 
     def run(self, release: Any, knows: Knows, *, key: Any, progress: Progress) -> R:
         """Carry it out on a release that `check` let through."""
@@ -85,5 +90,5 @@ def kind_of(release: Release | Deletion) -> str:
 def _owner_of(knows: Mapping[str, Any]) -> str:
     """Which attacks have the first keyword that nobody knows."""
     unknown = next((name for name in knows if name not in KNOWS), None)
-    owners = [one.__name__ for one in attacks().values() if unknown in one.__dataclass_fields__]
+    owners = [one.__name__ for one in attacks().values() if unknown in one.options()]
     return f": it is an option of an attack, attack={owners[0]}({unknown}=...)" if owners else ""

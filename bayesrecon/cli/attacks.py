@@ -58,11 +58,11 @@ def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> tuple[
         name = "single-records"
     made = _named(name or "weighted-records")
     for option in stated:
-        if option not in made.__dataclass_fields__:
-            owners = " and ".join(one.name for one in attacks().values() if option in one.__dataclass_fields__)
+        if option not in made.options():
+            owners = " and ".join(one.name for one in attacks().values() if option in one.options())
             flag = f"--{option.replace('_', '-')}"
             raise BayesreconError(f"{flag} is no option of {made.name}; it belongs to {owners} (--attack)")
-    if "estimator" in made.__dataclass_fields__:
+    if "estimator" in made.options():
         stated["estimator"] = Estimator(given.metric, given.coordinates)
     elif given.metric or given.coordinates:
         raise BayesreconError(f"{made.name} has no metric and coordinates to choose")

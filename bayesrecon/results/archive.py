@@ -1,6 +1,6 @@
 """Results as files that give them back: one NumPy archive of plain arrays and a JSON text, without pickles.
 
-The text names classes of this package alone; nothing else is ever built from a file.
+The text names classes of results alone; nothing else is ever built from a file.
 """
 
 import dataclasses
@@ -9,7 +9,6 @@ import json
 import math
 import pkgutil
 import zipfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ def packed(result: Any) -> dict[str, np.ndarray]:
     Raises `BayesreconError` when it holds something that is no data.
     """
     arrays: dict[str, np.ndarray] = {}
-    about = json.dumps({"version": __version__, "result": _packed(result, arrays)}, allow_nan=False)
+    about = json.dumps({"version": __version__, "result": _packed(result, arrays, _classes())}, allow_nan=False)
     return {_ABOUT: np.array(about), **arrays}
 
 
@@ -40,29 +39,29 @@ def load_archive(path: Path) -> Any:
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
             content = {k: archive[k] for k in archive.files}
-        return _unpacked(json.loads(str(content[_ABOUT]))["result"], content)
+        return _unpacked(json.loads(str(content[_ABOUT]))["result"], content, _classes())
     except FileNotFoundError:
         raise BayesreconError(f"no such file: {path}") from None
     except damage as error:
         raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
 
 
-@cache
 def _classes() -> dict[str, type]:
-    """Dataclasses that results are made of."""
-    found: dict[str, type] = {}
+    """Dataclasses that results are made of: those of this package, and results that are defined elsewhere."""
     package = importlib.import_module("bayesrecon.results")
-    for info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
-        for name, value in vars(module).items():
-            if dataclasses.is_dataclass(value) and str(getattr(value, "__module__", "")).startswith("bayesrecon."):
-                found[name] = value  # type: ignore[assignment]
-    return found
+    modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
+    named = {name: value for module in modules for name, value in vars(module).items()}
+    found = [v for v in named.values() if str(getattr(v, "__module__", "")).startswith("bayesrecon.")]
+    waiting = [named["Result"]]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += found[-1].__subclasses__()
+    return {value.__name__: value for value in found if isinstance(value, type) and dataclasses.is_dataclass(value)}
 
 
-def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if dataclasses.is_dataclass(value) and _classes().get(type(value).__name__) is type(value):
-        fields = {f.name: _packed(getattr(value, f.name), arrays) for f in dataclasses.fields(value) if f.init}
+def _packed(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
+    if dataclasses.is_dataclass(value) and classes.get(type(value).__name__) is type(value):
+        fields = {f.name: _packed(getattr(value, f.name), arrays, classes) for f in dataclasses.fields(value) if f.init}
         return {"class": type(value).__name__, "fields": fields}
     if isinstance(value, np.generic):
         value = value.item()
@@ -74,9 +73,9 @@ def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         arrays[name] = array
         return {"array": name}
     if isinstance(value, dict):
-        return {"items": [[_packed(k, arrays), _packed(v, arrays)] for k, v in value.items()]}
+        return {"items": [[_packed(k, arrays, classes), _packed(v, arrays, classes)] for k, v in value.items()]}
     if isinstance(value, list | tuple):
-        return {type(value).__name__: [_packed(v, arrays) for v in value]}
+        return {type(value).__name__: [_packed(v, arrays, classes) for v in value]}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
@@ -84,19 +83,19 @@ def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     raise BayesreconError(f"a {type(value).__name__} is no data and cannot be saved; use to_dict()")
 
 
-def _unpacked(value: Any, content: dict[str, np.ndarray]) -> Any:
+def _unpacked(value: Any, content: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
     if not isinstance(value, dict):
         return value
     (kind, *_) = value
     inner = value[kind]
     if kind == "class":
-        fields = {k: _unpacked(v, content) for k, v in value["fields"].items()}
-        return _classes()[inner](**fields)
+        fields = {k: _unpacked(v, content, classes) for k, v in value["fields"].items()}
+        return classes[inner](**fields)
     if kind == "array":
         return content[inner]
     if kind == "items":
-        return {_unpacked(k, content): _unpacked(v, content) for k, v in inner}
+        return {_unpacked(k, content, classes): _unpacked(v, content, classes) for k, v in inner}
     if kind == "float":
         return float(inner)
-    found = [_unpacked(v, content) for v in inner]
+    found = [_unpacked(v, content, classes) for v in inner]
     return {"list": list, "tuple": tuple}[kind](found)

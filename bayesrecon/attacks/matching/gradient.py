@@ -88,7 +88,7 @@ def match_gradient(
     Raises:
         BayesreconError: draws, or a regulariser that is unknown while `total` is too.
     """
-    own = {k: options.pop(k) for k in tuple(options) if k in GradientMatching.__dataclass_fields__}
+    own = {k: options.pop(k) for k in tuple(options) if k in GradientMatching.options()}
     attack = GradientMatching(n=n, **own)
     attack.check(release, options)
     return attack.run(release, options, key=key, progress=progress or (lambda *_: None))  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ class ScoreMatching(Attack[Reconstruction]):
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "bounds", "domain")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
-    objective: Literal["exact", "sliced"] = option("sliced", "sliced or exact.")
+    objective: Literal["exact", "sliced"] | None = option(None, "sliced, the default for draws, or exact.")
     slices: int | None = option(None, "Directions per draw of the sliced objective; default 10.")
     slice_law: Slices | None = option(None, "Their law: normal (the default) or rademacher.")
     fresh: bool = option(True, "New directions at every step.")
@@ -49,7 +49,7 @@ class ScoreMatching(Attack[Reconstruction]):
 
     def __post_init__(self) -> None:
         check_records(self.n, self.steps, self.start, _TOLERANCE)
-        slicing_of(self.objective, self._slicing)
+        slicing_of(self.objective or "sliced", self._slicing)
         refuse_slices(self.objective, slices=self.slices, slice_law=self.slice_law)
         if not (self.rate > 0 and np.isfinite(self.rate)):
             raise BayesreconError(f"rate={self.rate}: the learning rate is a positive number")
@@ -61,11 +61,12 @@ class ScoreMatching(Attack[Reconstruction]):
     def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Reconstruction:
         own = "constrained" if release.temperature else "unconstrained"
         estimator = Estimator(self.estimator.metric or "identity", self.estimator.coordinates or own)
+        objective = self.objective or ("sliced" if release.temperature else "exact")
         setup = Setup(
             n=self.n,
             method="adam",
             estimator=estimator,
-            slicing=slicing_of(self.objective, self._slicing),
+            slicing=slicing_of(objective, self._slicing),
             start=self.start,
             published=True,
             tolerance=_TOLERANCE,
@@ -74,7 +75,7 @@ class ScoreMatching(Attack[Reconstruction]):
         )
         return reconstruct_with(
             setup,
-            lambda run, random: run.adam(self.objective, self._slicing, self.steps, self.rate, random),
+            lambda run, random: run.adam(objective, self._slicing, self.steps, self.rate, random),
             release,
             knows,
             key,

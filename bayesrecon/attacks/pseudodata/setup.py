@@ -110,10 +110,10 @@ def slicing_of(objective: str, slicing: Slicing) -> Slicing | None:
     return slicing if objective == "sliced" else None
 
 
-def refuse_slices(objective: str, **stated: Any) -> None:
+def refuse_slices(objective: str | None, **stated: Any) -> None:
     """Refuse options of the sliced objective where it is exact: they would do nothing."""
     for name, value in stated.items():
-        if value is not None and objective != "sliced":
+        if value is not None and objective == "exact":
             raise BayesreconError(f"{name}={value} belongs to the sliced objective: objective='sliced'")
 
 

@@ -1,0 +1,186 @@
+"""Every attack that discovery finds keeps the same promises."""
+
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+from sklearn.linear_model import Ridge
+
+import bayesrecon
+from bayesrecon.attacks.attack import DRAWS, DRAWS_PAIR, TRAINED, TRAINED_PAIR, Attack, attacks
+from bayesrecon.knowledge import KNOWS
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import dirac, from_draws, from_sklearn
+
+GROUPS, DRAWN = 4, 400
+Y = np.array([1.0, -2.0, 0.5, 3.0])
+X = np.random.default_rng(1).normal(size=(300, 3))
+RESPONSE = X @ [1.0, -1.0, 0.5] + 0.3 * np.random.default_rng(2).normal(size=300)
+
+OPTIONS = {
+    "weighted-records": {"n": 8},
+    "score-matching": {"n": 6, "steps": 20},
+    "gradient-matching": {"n": 4, "steps": 20, "restarts": 2},
+    "hrec": {"public": {"x": X[100:], "y": RESPONSE[100:]}},
+}
+"""Small settings; an attack that needs none is tried as it is."""
+
+KNOWN = {"single-records": {"known": {"group": np.arange(GROUPS)}, "unit": "group"}}
+
+
+@pytest.fixture(scope="module")
+def model():
+    """One record a group, whose mean is the group's own."""
+
+    def program(group, y):
+        mu = numpyro.sample("mu", dist.Normal(0, 10).expand((GROUPS,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(mu[group], 1), obs=y)
+
+    return from_numpyro(program, {"group": (), "y": ()}, domain={"group": list(range(GROUPS))})
+
+
+@pytest.fixture(scope="module")
+def releases(model):
+    """A small release of every kind, its posterior sampled exactly."""
+    rng = np.random.default_rng(0)
+
+    def sampled(y, precision):
+        centre = precision / (precision + 0.01) * y
+        return from_draws({"mu": centre + rng.normal(size=(2, DRAWN, GROUPS)) * (precision + 0.01) ** -0.5}, model)
+
+    once, twice = np.ones(GROUPS), np.array([2.0, 1.0, 1.0, 1.0])
+    one, two = (from_sklearn(Ridge(1.0).fit(X[i:100], RESPONSE[i:100])) for i in (0, 1))
+    return {
+        DRAWS: sampled(Y, once),
+        TRAINED: dirac(model, {"mu": Y / 1.01}),
+        DRAWS_PAIR: bayesrecon.deletion(sampled(Y, twice), sampled(Y, once)),
+        TRAINED_PAIR: bayesrecon.deletion(one, two),
+    }
+
+
+CASES = [pytest.param(made, kind, id=f"{name}, {kind}") for name, made in attacks().items() for kind in made.takes]
+
+
+def carried_out(made, release, **more):
+    return bayesrecon.reconstruct(
+        release, attack=made(**OPTIONS.get(made.name, {})), **KNOWN.get(made.name, {}), **more
+    )
+
+
+def numbers(result):
+    return {k: v for k, v in result.to_dict().items() if k != "seconds"}
+
+
+def test_all_are_found():
+    assert {"weighted-records", "score-matching", "single-records", "gradient-matching", "hrec", "tilt"} <= set(
+        attacks()
+    )
+    for name, made in attacks().items():
+        assert issubclass(made, Attack)
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", name)
+        assert made.summary
+        assert made.takes
+        assert set(made.uses) <= set(KNOWS)
+        assert made.__dataclass_params__.frozen
+        assert all(made.__dataclass_fields__[option].metadata["help"] for option in made.options())
+
+
+@pytest.mark.parametrize(("made", "kind"), CASES)
+def test_it_is_told_by_its_key(made, kind, releases):
+    first, again = (carried_out(made, releases[kind], key=3) for _ in range(2))
+    assert numbers(first) == numbers(again)
+    assert numbers(carried_out(made, releases[kind], key=jax.random.key(3)))
+
+
+@pytest.mark.parametrize(("made", "kind"), CASES)
+def test_its_result_comes_back_from_its_file(made, kind, releases, tmp_path):
+    found = carried_out(made, releases[kind])
+    back = bayesrecon.load_result(found.save(tmp_path / "found.npz"))
+    assert type(back) is type(found)
+    assert back.to_dict() == found.to_dict()
+    assert back.to_dataframe().equals(found.to_dataframe())
+    assert repr(back) == repr(found)
+
+
+@pytest.mark.parametrize(("made", "kind"), CASES)
+def test_its_progress_reaches_one(made, kind, releases):
+    told = []
+    carried_out(made, releases[kind], progress=lambda label, fraction: told.append((label, fraction)))
+    assert told[-1] == ("done", 1.0)
+    assert all(0 <= fraction <= 1 for _, fraction in told)
+
+
+COMPILED = []
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    def listen(event, seconds, **rest):
+        if event.endswith("backend_compile_duration"):
+            COMPILED.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return COMPILED
+
+
+@pytest.mark.parametrize(("made", "kind"), CASES)
+def test_a_second_call_compiles_nothing(made, kind, releases, compiled):
+    carried_out(made, releases[kind])
+    compiled.clear()
+    carried_out(made, releases[kind])
+    assert not compiled
+
+
+@pytest.mark.parametrize("made", attacks().values(), ids=lambda made: made.name)
+def test_other_releases_are_refused(made, releases):
+    for kind in releases.keys() - set(made.takes):
+        with pytest.raises(bayesrecon.BayesreconError, match=f"{made.__name__} takes .*, and this is {kind}") as caught:
+            carried_out(made, releases[kind])
+        assert "\n" not in str(caught.value)
+    with pytest.raises(bayesrecon.BayesreconError, match="expected a release"):
+        carried_out(made, {"mu": 1.0})
+
+
+@pytest.mark.parametrize("made", attacks().values(), ids=lambda made: made.name)
+def test_what_it_has_no_use_for_is_refused(made, releases):
+    for name in set(KNOWS) - set(made.uses):
+        with pytest.raises(bayesrecon.BayesreconError, match=f"{made.__name__} has no use for {name}="):
+            bayesrecon.reconstruct(releases[made.takes[0]], attack=made(), **{name: 1.0})
+
+
+def test_verbs_are_short():
+    import inspect
+
+    for name in bayesrecon.__all__:
+        value = getattr(bayesrecon, name)
+        if inspect.isfunction(value):
+            assert len(inspect.signature(value).parameters) <= 10, name
+
+
+def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
+    """The skeleton of the page is found, listed by the command line's table of options, and runs."""
+    page = (Path(__file__).resolve().parents[2] / "docs/add_an_attack.md").read_text(encoding="utf-8")
+    (skeleton,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert skeleton.count("\n") <= 40
+    (tmp_path / "nearest.py").write_text(skeleton)
+    package = __import__("bayesrecon.attacks").attacks
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    attacks.cache_clear()
+    try:
+        made = attacks()["mean-record"]
+        found = bayesrecon.reconstruct(releases[DRAWS], attack=made(digits=2))
+        assert found.record["y"] == round(bayesrecon.recover(releases[DRAWS])["mean(y)"].estimate, 2)
+        back = bayesrecon.load_result(found.save(tmp_path / "found.npz"))
+        assert back.record == found.record
+        with pytest.raises(bayesrecon.BayesreconError, match="MeanRecord takes posterior draws, and this is"):
+            bayesrecon.reconstruct(releases[TRAINED], attack=made())
+        listed = run("reconstruct", "--attack", "mean-record").out
+        assert "--digits" in listed
+        assert "Digits to round to." in listed
+    finally:
+        attacks.cache_clear()
