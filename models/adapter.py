@@ -180,7 +180,7 @@ def _check_factorises(
             "belongs into the record itself"
         )
     for n, difference in prior.items():
-        if abs(difference) > 1e-8:
+        if abs(float(difference)) > 1e-8:
             raise BayesreconError(
                 f"{model.name}: the prior of {n!r} depends on the records; pass what it needs as a constant"
             )

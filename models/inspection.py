@@ -76,12 +76,17 @@ def observed_supports(
     found: dict[str, Any] = {}
 
     def abstract(values: dict[str, Any]) -> int:
-        with jax.ensure_compile_time_eval():
-            sites = trace(program, values, constants, title)
-            found.update({n: s["fn"].support for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]})
+        sites = trace(program, values, constants, title)
+        found.update({n: s["fn"].support for n, s in sites.items() if s["type"] == "sample" and s["is_observed"]})
         return 0
 
+    def concrete(values: dict[str, Any]) -> int:
+        with jax.ensure_compile_time_eval():
+            return abstract(values)
+
     jax.eval_shape(abstract, dict(batch))
+    if any(map(_computed, found.values())):  # only then: it compiles whatever it meets, one operation at a time
+        jax.eval_shape(concrete, dict(batch))
     return found
 
 
@@ -142,7 +147,7 @@ def parameter(name: str, site: Site, title: str) -> Parameter:
     from numpyro.distributions import biject_to, constraints
 
     base = getattr(site.support, "base_constraint", site.support)
-    if any(isinstance(getattr(base, b, None), Tracer) for b in ("lower_bound", "upper_bound")):
+    if _computed(base):
         raise BayesreconError(f"{title}: the bounds of {name!r} must be plain numbers, not computed in the program")
     transform = biject_to(site.support)
     bounds: tuple[float, float] | None = None
@@ -170,6 +175,12 @@ def domain_of(support: Any) -> Domain:
         few = math.isfinite(low) and math.isfinite(high) and high - low < 32
         return Domain("levels", levels=tuple(np.arange(low, high + 1))) if few else Domain("integer", low, high)
     return Domain("interval", low, high) if low < high and math.isfinite(low + high) else REAL
+
+
+def _computed(support: Any) -> bool:
+    """Whether a bound is a result of the program."""
+    base = getattr(support, "base_constraint", support)
+    return any(isinstance(getattr(base, b, None), Tracer) for b in ("lower_bound", "upper_bound"))
 
 
 def _bound(constraint: Any, which: str) -> float:

@@ -223,10 +223,10 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import from_arviz, from_draws
     >>> rng = np.random.default_rng(0)
-    >>> values = {"beta": rng.normal(size=(2, 50, 2)), "sigma": rng.gamma(5, size=(2, 50))}
-    >>> path = save_draws(from_draws(values, load("kidscore_momiq")), "draws.nc")
-    >>> from_arviz(path).model.name
-    'kidscore_momiq'
+    >>> model = load("linear_predictor", intercept=False)
+    >>> path = save_draws(from_draws({"coef": rng.normal(size=(2, 50, 1, 1))}, model), "draws.nc")
+    >>> from_arviz(path).model.settings["intercept"]
+    False
     """
     import json
 

@@ -41,8 +41,8 @@ def from_posteriordb(
         say: takes a line about what is built or read from the cache; lines go to stderr unless given.
 
     Raises:
-        BayesreconError: no such database or posterior, a model that is not shipped, or no reference draws that could
-            be read and no data to build draws from.
+        BayesreconError: no such database or posterior, a model that is not shipped, no reference draws that could be
+            read and no data to build draws from, or a number of draws that is not there or cuts a chain.
         MissingExtraError: the package posteriordb is not installed.
 
     >>> from_posteriordb("kidiq-kidscore_momiq", draws=100).theta.shape

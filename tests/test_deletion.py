@@ -189,9 +189,10 @@ def test_candidates_of_a_trained_pair(diabetes):
 )
 def test_bad_public_data(diabetes, change, message):
     _, pairs, public = diabetes
+    attack = HRec(public=change.get("public", public))
+    knows = {k: v for k, v in change.items() if k != "public"}
     with pytest.raises(BayesreconError, match=message):
-        attack = HRec(public=change.pop("public", public))
-        bayesrecon.reconstruct(pairs[0], attack=attack, **change)
+        bayesrecon.reconstruct(pairs[0], attack=attack, **knows)
 
 
 def test_pairs_that_cannot_be(diabetes):

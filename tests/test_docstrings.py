@@ -30,7 +30,7 @@ CANNOT_RAISE = (
     "bayesrecon.plots.plot_visibility",
     "bayesrecon.plots.plot_witness",
 )
-"""They take a result or arrays, no path and no names: there is no input to refuse."""
+"""They take a result or arrays, no path and no names, and refuse nothing."""
 
 
 def documented(node, name):

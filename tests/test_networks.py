@@ -275,9 +275,11 @@ def test_a_mosaic_keeps_the_images_apart():
     ],
 )
 def test_bad_matching_is_refused(given, message):
-    known = {k: given.pop(k) for k in ("total", "known") if k in given}
+    knows = {k: v for k, v in given.items() if k in ("total", "known")}
+    options = {k: v for k, v in given.items() if k not in knows}
+    release = trained("softmax", 12)[0]
     with pytest.raises(BayesreconError, match=message):
-        bayesrecon.reconstruct(trained("softmax", 12)[0], attack=GradientMatching(n=6, **given), **known)
+        bayesrecon.reconstruct(release, attack=GradientMatching(n=6, **options), **knows)
 
 
 @pytest.mark.slow

@@ -11,10 +11,10 @@ from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
 Parameters = Mapping[str, tuple[Any, Any]]
 """`{name: (annotation, default)}`."""
 
+MODEL: Parameters = {"model": (options.ModelOption, None), "settings": (options.Settings, None)}
 RELEASE: Parameters = {
     "release": (options.Sources, inspect.Parameter.empty),
-    "model": (options.ModelOption, None),
-    "settings": (options.Settings, None),
+    **MODEL,
     "draws": (options.Draws, None),
     "download": (options.Download, False),
 }
@@ -28,6 +28,11 @@ ESTIMATOR: Parameters = {"metric": (options.Metric, None), "coordinates": (optio
 
 
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}
+
+
+def only(block: Parameters, *names: str) -> Parameters:
+    """Some options of a block."""
+    return {name: block[name] for name in names}
 
 
 class Given:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.kernels.embedding import Basis, Moments, Stretch
-from bayesrecon.kernels.score import prior_score, scores, taylor
+from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.view import CHUNK, View, blocks, power_of_two
 from bayesrecon.types import Model, Records
 
@@ -40,7 +40,7 @@ def _moments(
 
 @partial(jax.jit, static_argnames="model")
 def _values(model: Model, theta: Any, anchors: Records, coefficients: Any) -> Any:
-    one = jax.vmap(model.log_lik, in_axes=(None, 0))
+    one = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
     return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
 
 
@@ -129,7 +129,7 @@ class DenseEmbedding(View):
     ) -> Moments:
         # One atom's values as a shift keep the covariance of large log likelihoods accurate.
         first = np.asarray(self.release.theta)[:1]
-        shift = _values(self.release.model, first, basis.records, basis.coefficients)[0]
+        shift = np.asarray(_values(self.release.model, first, basis.records, basis.coefficients))[0]
         atoms_ = self._atoms(self._chunk(basis.records), label, atoms, stretches)
         found, mean, square = [], np.zeros(basis.size), np.zeros((basis.size, basis.size))
         for _, stretch in groupby(atoms_, key=itemgetter(4)):

@@ -1,4 +1,4 @@
-"""The only code that differentiates a model.
+"""Derivatives of log likelihoods in the parameters.
 
 Along a direction v, `l(theta + s v, z)` has the Taylor coefficients `<grad l, v>` and `v' Hess l v`. With the
 columns of a metric factor `Sigma^(1/2)` as directions the first are the whitened scores phi and the second sum
@@ -19,6 +19,12 @@ Pairs = tuple[Records, Records, Records]
 """Rows of what is known, of base values and of other values: the features `l(., known, other) - l(., known, base)`."""
 
 _UNROLLED = 12  # sweeps up to which a loop is written out
+
+
+@partial(jax.jit, static_argnames="model")
+def log_lik(model: Model, theta: Any, record: Records) -> Any:
+    """`l(theta, z)` of one record: the program is traced once, whatever is differentiated or mapped over it."""
+    return model.log_lik(theta, record)
 
 
 def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
@@ -43,17 +49,18 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature:
         `l (C, M)`, `phi (C, k, M)` and `lap (C, M) = tr(Sigma Hess l)`, zeros at temperature 0 where nothing needs it.
     """
     if not temperature:
-        sweep = jax.vmap(jax.vmap(jax.value_and_grad(model.log_lik), in_axes=(None, 0)), in_axes=(0, None))
+        sweep = jax.vmap(jax.vmap(jax.value_and_grad(partial(log_lik, model)), in_axes=(None, 0)), in_axes=(0, None))
         value, gradient = sweep(theta, records)
         return value, (gradient @ metric).swapaxes(1, 2), jnp.zeros_like(value)
-
-    def at(t: Any, v: Any, record: Records) -> tuple[Any, Any, Any]:
-        return along(lambda s: model.log_lik(s, record), t, v)
-
-    over_records = jax.vmap(at, in_axes=(None, None, 0))
+    over_records = jax.vmap(partial(_along, model), in_axes=(None, None, 0))
     over_directions = jax.vmap(over_records, in_axes=(None, 1, None), out_axes=(None, 0, 0))
     value, phi, curvature = jax.vmap(over_directions, in_axes=(0, None, None))(theta, metric, records)
     return value, phi, curvature.sum(axis=1)
+
+
+@partial(jax.jit, static_argnames="model")  # one trace for every number of atoms, directions and records
+def _along(model: Model, theta: Any, v: Any, record: Records) -> tuple[Any, Any, Any]:
+    return along(lambda t: log_lik(model, t, record), theta, v)
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
@@ -76,7 +83,7 @@ def scores(model: Model, metric: Any, theta: Any, records: Records, temperature:
 @partial(jax.jit, static_argnames="model")
 def gradients(model: Model, theta: Any, records: Records) -> Any:
     """`grad_theta l(theta, z)` of every record by one reverse sweep each, `(M, d)`."""
-    return jax.vmap(jax.grad(model.log_lik), in_axes=(None, 0))(theta, records)
+    return jax.vmap(jax.grad(partial(log_lik, model)), in_axes=(None, 0))(theta, records)
 
 
 @partial(jax.jit, static_argnames="model")
@@ -86,7 +93,7 @@ def touches(model: Model, theta: Any, records: Records) -> Any:
 
     def without(i: Any) -> Any:
         lost = theta.at[i].set(jnp.nan)
-        return jnp.isnan(jax.vmap(model.log_lik, in_axes=(None, 0))(lost, records))
+        return jnp.isnan(jax.vmap(partial(log_lik, model), in_axes=(None, 0))(lost, records))
 
     return jax.lax.map(without, jnp.arange(len(theta)))
 
@@ -99,7 +106,7 @@ def along_coordinates(
     second ones of `pairs (P, 2)` of directions, each times its `share (P, M)`, `(C, M)`."""
 
     def logs(t: Any) -> Any:
-        return jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
+        return jax.vmap(partial(log_lik, model), in_axes=(None, 0))(t, records)
 
     def first(t: Any, v: Any) -> Any:
         return jax.jvp(logs, (t,), (v,))[1]
@@ -122,7 +129,7 @@ def total_score(model: Model, theta: Any, records: Records, weights: Any) -> Any
 
 
 def _objective(model: Model, records: Records, weights: Any) -> Any:
-    return lambda t: weights @ jax.vmap(model.log_lik, in_axes=(None, 0))(t, records) + model.log_prior(t)
+    return lambda t: weights @ jax.vmap(partial(log_lik, model), in_axes=(None, 0))(t, records) + model.log_prior(t)
 
 
 @partial(jax.jit, static_argnames=("model", "temperature"))
@@ -180,4 +187,4 @@ def _features(model: Model, theta: Any, pairs: Pairs) -> Any:
 
 
 def _feature(model: Model, theta: Any, known: Records, base: Records, other: Records) -> Any:
-    return model.log_lik(theta, {**known, **other}) - model.log_lik(theta, {**known, **base})
+    return log_lik(model, theta, {**known, **other}) - log_lik(model, theta, {**known, **base})

@@ -37,7 +37,8 @@ def plot_diagnosis_spectrum(diagnosis: "Diagnosis", ax: "Axes | None" = None) ->
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
     >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
     >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> ax = plot_diagnosis_spectrum(bayesrecon.diagnose(release))
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_diagnosis_spectrum(bayesrecon.diagnose(release), ax=Figure().add_subplot())
     >>> ax.get_legend().get_texts()[0].get_text()
     'resolved (5)'
     """
@@ -86,7 +87,8 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
     >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
     >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> ax = plot_visibility(bayesrecon.diagnose(release, order=2))
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_visibility(bayesrecon.diagnose(release, order=2), ax=Figure(layout="constrained").add_subplot())
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['determined (5)', 'undetermined (1)']
     """

@@ -42,7 +42,9 @@ def plot_recovered_against_true(result: Recovery, truth: Mapping[str, float], ax
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
     >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
     >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> ax = plot_recovered_against_true(bayesrecon.recover(release), {"n": 100.0, "mean(y)": 1.0})
+    >>> from matplotlib.figure import Figure
+    >>> result, ax = bayesrecon.recover(release), Figure().add_subplot()
+    >>> ax = plot_recovered_against_true(result, {"n": 100.0, "mean(y)": 1.0}, ax=ax)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('true value', 'recovered value')
     """

@@ -30,7 +30,8 @@ def plot_spectrum(result: Recovery, ax: "Axes | None" = None) -> "Axes":
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
     >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
     >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> ax = plot_spectrum(bayesrecon.recover(release))
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_spectrum(bayesrecon.recover(release), ax=Figure().add_subplot())
     >>> ax.get_legend().get_texts()[0].get_text()
     'kept (5)'
     """

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import jax
 import numpy as np
@@ -93,6 +94,7 @@ def test_all_are_found():
 @pytest.mark.parametrize(("made", "kind"), CASES)
 def test_it_is_told_by_its_key(made, kind, releases):
     first, again = (carried_out(made, releases[kind], key=3) for _ in range(2))
+    assert type(first) is get_type_hints(made.run)["return"]
     assert numbers(first) == numbers(again)
     assert numbers(carried_out(made, releases[kind], key=jax.random.key(3)))
 

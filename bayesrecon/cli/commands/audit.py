@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli import options
+from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
+from bayesrecon.cli.saving import check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -24,15 +25,13 @@ Files = Annotated[
 ]
 
 
+@command(MODEL, only(RELEASE, "download"), only(KNOWS, "known", "unit"), ENDING, written=(".json", ".csv"))
 def audit(
+    given: Given,
     files: Files,
-    model: options.ModelOption = None,
-    settings: options.Settings = None,
     data: Annotated[
         str | None, typer.Option(help="The private data (.csv, .json, .npz): findings are scored against them.")
     ] = None,
-    known: options.Known = None,
-    unit: options.Unit = None,
     fail_on: Annotated[
         str | None,
         typer.Option(help="Exit with 1 on a finding at low, medium or high, or above; with --fix, in the copy."),
@@ -46,22 +45,13 @@ def audit(
     remedies: Annotated[
         bool, typer.Option("--remedies/--no-remedies", help="Try what thinning and rounding would leave.")
     ] = True,
-    seed: options.Seed = 0,
-    download: options.Download = False,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the findings (.json or .csv).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw what remedies leave (.png, .pdf or .svg).")] = None,
-    json: options.Json = False,
 ) -> None:
     """Tell what publishing a file would give away: copies, side channels and the draws themselves.
 
     CmdStan .csv files together are the chains of one fit; other files are audited one by one.
     """
-    from bayesrecon.cli.saving import FIGURES, check_suffix
-
-    check_suffix(out, (".json", ".csv"), "--out")
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
-    check_suffix(plot, FIGURES, "--plot")
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep_draws is not None or digits is not None):
@@ -72,36 +62,35 @@ def audit(
     from bayesrecon.auditing.fix import clean, write_clean
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.auditing.run import merge
-    from bayesrecon.cli import console, inputs
-    from bayesrecon.cli.saving import deliver
+    from bayesrecon.cli import inputs
     from bayesrecon.posteriors.formats import read_contents
 
-    given = inputs.parse_settings(settings)
-    if given and model is None:
+    settings = inputs.parse_settings(given.settings)
+    if settings and given.model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
-    chosen = inputs.load_model(model, given) if model else None
-    sources, named = _sources(files, download)
+    chosen = inputs.load_model(given.model, settings) if given.model else None
+    sources, named = _sources(files, given.download)
     if fix is not None and len(sources) > 1:
         raise BayesreconError("--fix takes one file, or the chains of one fit")
     chosen = chosen or named
-    table = None if known is None else inputs.known_fields(known, chosen) if chosen else None
-    if known is not None and table is None:
+    table = inputs.known_fields(given.known, chosen) if given.known is not None and chosen else None
+    if given.known is not None and table is None:
         raise BayesreconError("--known are fields of a model: name it with --model")
-    with console.progress_bar() as progress:
-        options_: dict[str, Any] = {"data": data, "known": table, "unit": unit, "remedies": remedies, "key": seed}
+    with given.working() as how:
+        options: dict[str, Any] = {"data": data, "known": table, "unit": given.unit, "remedies": remedies, **how}
         results = []
         for source in sources:
-            contents = read_contents(source, progress=progress)
-            result = run(contents, chosen, progress=progress, **options_)
+            contents = read_contents(source, progress=how["progress"])
+            result = run(contents, chosen, **options)
             if fix is not None:
                 kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
                 write_clean(kept, fix)
-                result = result.with_fixed(run(fix, chosen or result.used, progress=progress, **options_))
+                result = result.with_fixed(run(fix, chosen or result.used, **options))
             results.append(result)
     found = merge(results)
     if html is not None:
         found.save_report(html)
-    deliver(found, out=out, plot=plot, draw="plot_audit", json=json, show=_show)
+    given.deliver(found, "plot_audit", _show)
     if fail_on is not None and (found.fixed or found).fails(fail_on):
         raise typer.Exit(1)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli import options
+from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Given, command, only
+from bayesrecon.cli.saving import FIGURES, check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 _MOST_ROWS = 30
 
 
+@command(MODEL, only(KNOWS, "total", "bounds"), ENDING, written=(".json", ".csv", ".npz"))
 def deletion(
+    given: Given,
     before: Annotated[str, typer.Argument(help="Draws, or a trained parameter, computed with the record.")],
     after: Annotated[list[str], typer.Argument(help="The same without it; several for several deletions.")],
     public: Annotated[
@@ -27,12 +30,6 @@ def deletion(
         str | None, typer.Option(help="Records (.csv, .json, .npz), one of which was deleted: tell which.")
     ] = None,
     response: Annotated[str, typer.Option(help="Response column of tables for a linear predictor.")] = "y",
-    model: options.ModelOption = None,
-    settings: options.Settings = None,
-    total: Annotated[float | None, typer.Option(help="Number of private records (trained parameters).")] = None,
-    bounds: Annotated[
-        list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
-    ] = None,
     image: Annotated[str | None, typer.Option(help="HEIGHTxWIDTH: draw the records as images.")] = None,
     truth: Annotated[
         str | None, typer.Option(help="The deleted records, one per AFTER: only to compare with (.csv, .json, .npz).")
@@ -40,34 +37,27 @@ def deletion(
     cdf: Annotated[
         Path | None, typer.Option(help="Draw the distribution of the cosine similarity; needs --truth.")
     ] = None,
-    seed: options.Seed = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the result (.json or .csv).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")] = None,
-    json: options.Json = False,
 ) -> None:
     """Reconstruct the record that was deleted between two releases, or tell which candidate it was."""
     from dataclasses import replace
 
     from bayesrecon.cli import inputs
-    from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
     from bayesrecon.types import deletion as pair_of
 
-    check_suffix(out, (".json", ".csv"), "--out")
-    check_suffix(plot, FIGURES, "--plot")
     check_suffix(cdf, FIGURES, "--cdf")
     shape = _shape(image)
     if cdf is not None and (truth is None or len(after) < 2):
         raise BayesreconError("--cdf compares: it needs --truth and more than one AFTER")
     if candidates is not None and (len(after) > 1 or truth is not None):
         raise BayesreconError("--candidates takes one AFTER and no --truth")
-    if plot is not None and shape is None and candidates is None and len(after) > 1:
+    if given.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
-    within = inputs.parse_intervals(bounds or ())
-    first = inputs.open_release([before], model=model, settings=settings)
+    within = inputs.parse_intervals(given.bounds or ())
+    first = inputs.open_release([before], model=given.model, settings=given.settings)
     pairs = []
     for source in after:
-        second = inputs.open_release([source], model=model, settings=settings)
-        if model is not None and first.theta.shape[1] == second.theta.shape[1]:
+        second = inputs.open_release([source], model=given.model, settings=given.settings)
+        if given.model is not None and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(pair_of(first, second))
     pair = pairs[0]
@@ -75,34 +65,29 @@ def deletion(
     if candidates is not None:
         from bayesrecon.attacks.deletion.tilt import infer_deletion
 
-        found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=total)
-        deliver(found, out=out, plot=plot, draw="plot_inference", json=json, show=_show_inference)
+        found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=given.total)
+        given.deliver(found, "plot_inference", _show_inference)
         return
     from bayesrecon.attacks.deletion.deleted import reconstruct_deleted
 
     if len(after) == 1 and truth is None and shape is None:
-        result = reconstruct_deleted(pair, public=known, total=total, bounds=within or None, key=seed)
-        deliver(result, out=out, plot=plot, draw="plot_deleted", json=json, show=_show_record)
+        result = reconstruct_deleted(pair, public=known, total=given.total, bounds=within or None, key=given.seed)
+        given.deliver(result, "plot_deleted", _show_record)
         return
     from bayesrecon.cli.deletions import draw_images, several
 
     true = None if truth is None else _records(truth, first.model, response)
-    every = several(pairs, public=known, truth=true, total=total, bounds=within or None, seed=seed)
-    if plot is not None and shape is not None:
-        draw_images(every, shape, plot, public=known, truth=true)
+    every = several(pairs, public=known, truth=true, total=given.total, bounds=within or None, seed=given.seed)
+    if given.plot is not None and shape is not None:
+        draw_images(every, shape, given.plot, public=known, truth=true)
     if cdf is not None:
         from bayesrecon.plots import plot_similarity
 
         plot_similarity(every.cosines, path=cdf)
-    one = len(after) == 1 and truth is None
-    deliver(
-        every.found[0] if one else every,
-        out=out,
-        plot=None,
-        draw="",
-        json=json,
-        show=_show_record if one else _show_all,
-    )
+    given.values["plot"] = None
+    if len(after) == 1 and truth is None:
+        return given.deliver(every.found[0], "", _show_record)
+    given.deliver(every, "", _show_all)
 
 
 COMMAND = deletion
