@@ -5,10 +5,10 @@ from bayesrecon import posteriors as posteriors
 from bayesrecon.attacks.attack import Attack as Attack
 from bayesrecon.attacks.deletion.deleted import reconstruct_deleted as reconstruct_deleted
 from bayesrecon.attacks.deletion.hrec import HRec as HRec
-from bayesrecon.attacks.deletion.hrec import Improvements as Improvements
 from bayesrecon.attacks.deletion.informed import condition as condition
 from bayesrecon.attacks.deletion.informed import missing_record as missing_record
 from bayesrecon.attacks.deletion.inversion import invert_embedding as invert_embedding
+from bayesrecon.attacks.deletion.prepared import Improvements as Improvements
 from bayesrecon.attacks.deletion.tilt import infer_deletion as infer_deletion
 from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
 from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
@@ -26,6 +26,7 @@ from bayesrecon.disclosure.planner import plan as plan
 from bayesrecon.disclosure.witness import witness as witness
 from bayesrecon.errors import BayesreconError as BayesreconError
 from bayesrecon.estimation.problem import Estimator as Estimator
+from bayesrecon.kernels.compiled import compile_cache as compile_cache
 from bayesrecon.knowledge import Knows as Knows
 from bayesrecon.results.audit import Audit as Audit
 from bayesrecon.results.deletion import DeletedRecord as DeletedRecord

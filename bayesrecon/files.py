@@ -1,11 +1,31 @@
-"""Files are written whole or not at all."""
+"""Where files are kept, and that they are written whole or not at all."""
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+
+
+def cache_folder() -> Path:
+    """Where what was made here is kept: BAYESRECON_CACHE, or `bayesrecon` in the user's cache directory.
+
+    The user's cache directory is XDG_CACHE_HOME or `~/.cache`, `~/Library/Caches` on macOS and the local application
+    data on Windows.
+
+    >>> cache_folder().is_absolute()
+    True
+    """
+    if chosen := os.environ.get("BAYESRECON_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    from platformdirs import PlatformDirs
+    from platformdirs.macos import MacOS
+    from platformdirs.windows import Windows
+
+    rules = {"darwin": MacOS, "win32": Windows}.get(sys.platform, PlatformDirs)
+    return Path(rules("bayesrecon", appauthor=False, opinion=False).user_cache_dir).absolute()
 
 
 def write_whole(path: Path, write: Any) -> None:

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -14,25 +12,9 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import write_whole
+from bayesrecon.files import cache_folder, write_whole
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Records, Release
-
-
-def cache_folder() -> Path:
-    """Where built posteriors are kept: BAYESRECON_CACHE, or `bayesrecon` in the user's cache directory.
-
-    The user's cache directory is XDG_CACHE_HOME or `~/.cache`, `~/Library/Caches` on macOS and LOCALAPPDATA
-    on Windows.
-
-    >>> cache_folder().is_absolute()
-    True
-    """
-    if chosen := os.environ.get("BAYESRECON_CACHE"):
-        return Path(chosen).expanduser().absolute()
-    if base := os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"):
-        return Path(base).absolute() / "bayesrecon"
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "bayesrecon"
 
 
 def cache_path(name: str, model: Model, records: Records, run: Mapping[str, Any]) -> Path:

@@ -148,9 +148,11 @@ def open_releases(sources: Sequence[str], *, draws: int | None = None, **options
 
 
 def _is_file(source: str) -> bool:
+    if Path(source).exists() or not Path(source).suffix:  # so that a posterior's name loads no reader of files
+        return Path(source).exists()
     from bayesrecon.posteriors.formats import suffixes
 
-    return Path(source).suffix.lower() in suffixes() or Path(source).exists()
+    return Path(source).suffix.lower() in suffixes()
 
 
 def known_fields(path: str | None, model: Model) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.compiled import keep_by_default
 
 _COMMANDS = "bayesrecon.cli.commands"
 
@@ -71,6 +72,7 @@ def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show version.")] = False,
 ) -> None:
     del version
+    keep_by_default()  # before a command imports JAX
 
 
 def main() -> None:

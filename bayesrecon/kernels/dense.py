@@ -17,6 +17,10 @@ from bayesrecon.kernels.view import CHUNK, View, blocks, power_of_two
 from bayesrecon.types import Model, Records
 
 
+_PART = 64  # records of a part: the smallest pool of generic records, so that larger ones need no other program
+_PARTED = 512  # records up to which that is done: with more, one program is soon worth its compilation
+
+
 @partial(jax.jit, static_argnames=("model", "temperature"))
 def _moments(
     model: Model,
@@ -26,8 +30,10 @@ def _moments(
     weights: Any,
     anchors: Records,
     coefficients: Any,
-    shift: Any,
+    origin: Any,
 ) -> tuple[Any, ...]:
+    # One atom's values as a shift keep the covariance of large log likelihoods accurate.
+    shift = _values(model, origin, anchors, coefficients)[0]
     value, phi, lap = taylor(model, metric, theta, anchors, temperature)
     value, lap = value @ coefficients - shift, lap @ coefficients
     psi = phi @ coefficients  # (C, k, r)
@@ -102,6 +108,17 @@ def _normal_noise(
     return weights @ residual, (residual * weights[:, None]).T @ residual
 
 
+def _in_parts(records: Records) -> Iterator[tuple[Records, int]]:
+    """Parts of one size and their numbers of records; the last is padded with copies."""
+    count = len(next(iter(records.values())))
+    if not _PART < count <= _PARTED:
+        yield records, count
+        return
+    for start in range(0, count, _PART):
+        rows = np.minimum(np.arange(start, start + _PART), count - 1)
+        yield {k: np.asarray(v)[rows] for k, v in records.items()}, min(_PART, count - start)
+
+
 def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray:
     """Value functions of the basis at the atoms, `sum_m A_mk l(theta_t, z_m)`, `(T, r)`."""
     chunk = 2 ** int(np.clip(np.log2(CHUNK / len(basis.coefficients)), 0, 14))
@@ -116,6 +133,9 @@ class DenseEmbedding(View):
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         """Score matrix `(len(atoms) * k, M)` scaled by the square roots of the weights."""
+        return np.concatenate([self._scores(part, atoms)[:, :n] for part, n in _in_parts(records)], axis=1)
+
+    def _scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         model, width = self.release.model, self.metric.shape[1]
         blocks = [
             np.asarray(scores(model, metric, t, records, self.temperature))[: n * width]
@@ -127,16 +147,14 @@ class DenseEmbedding(View):
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-        first = np.asarray(self.release.theta)[:1]
-        shift = np.asarray(_values(self.release.model, first, basis.records, basis.coefficients))[0]
+        origin = np.asarray(self.release.theta)[:1]
         atoms_ = self._atoms(self._chunk(basis.records), label, atoms, stretches)
         found, mean, square = [], np.zeros(basis.size), np.zeros((basis.size, basis.size))
         for _, stretch in groupby(atoms_, key=itemgetter(4)):
             gram, target = np.zeros_like(square), np.zeros_like(mean)
             share = 0.0
             for metric, t, a, *_ in stretch:
-                terms = _moments(*self._static, metric, t, a, basis.records, basis.coefficients, shift)
+                terms = _moments(*self._static, metric, t, a, basis.records, basis.coefficients, origin)
                 for total, term in zip((gram, target, mean, square), terms, strict=True):
                     total += np.asarray(term)
                 share += a.sum()

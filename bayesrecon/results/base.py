@@ -81,7 +81,8 @@ class Result:
 
         The only way from data to drawing: `plots` imports `results`, so it is looked up when somebody asks.
         """
-        return getattr(importlib.import_module("bayesrecon.plots"), name)(self, **options)
+        package = __name__.partition(".")[0]
+        return getattr(importlib.import_module(f"{package}.plots"), name)(self, **options)
 
     def __repr__(self) -> str:
         table, rest = self._beginning()

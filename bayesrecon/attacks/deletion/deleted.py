@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
 from bayesrecon.attacks.attack import DRAWS_PAIR, Attack, kind_of
-from bayesrecon.attacks.deletion.hrec import HRec, Improvements
+from bayesrecon.attacks.deletion.hrec import HRec
+from bayesrecon.attacks.deletion.prepared import Improvements
 from bayesrecon.attacks.deletion.tilted import Tilt
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows

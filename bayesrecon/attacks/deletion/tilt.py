@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.deletion.hrec import HRec, parameters_of
+from bayesrecon.attacks.deletion.hrec import HRec
+from bayesrecon.attacks.deletion.prepared import parameters_of
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import design, slopes

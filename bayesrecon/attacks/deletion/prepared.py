@@ -1,0 +1,405 @@
+"""One deleted record from a trained linear predictor before and after (Bertran et al. 2024), and what improves on it.
+
+With H minus the Hessian of the log posterior, averaged along the way from theta- to theta+,
+
+    H (theta+ - theta-) = grad l(theta, x) = s (x, 1)'
+
+exactly. H is the private data's; public records stand in for it, `G = (n / m) sum_public kappa_i (x_i, 1)' + penalty U`
+with `U = theta+ - theta-` and `kappa_i = -h''(eta_i) U (x_i, 1)`. The published method divides the label's row of G by
+its intercept. Trained parameters are too sure of themselves on public records, which then leaves the estimate to few of
+them; at the temperature that fits the public labels best, `h(eta / T)`, more of them speak. What is left of the error
+is `sum_i kappa_i (x_i, 1)'` over a sample: a common multiple of the mean record, which all but hides in the intercept,
+and a rest. Without the mean record's share, G shows s as its leading direction.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.linear import (
+    bends,
+    design,
+    label_of,
+    log_liks,
+    penalty_of,
+    predictor_of,
+    slopes,
+    split_gradient,
+)
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.results.deletion import DeletedRecord, Inversion
+from bayesrecon.types import Deletion, Model
+
+_NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)  # of Gauss' rule on [0, 1]
+_FEW, _TOO_LARGE = 20, 3.0  # public records, and excess, from which a warning is given
+_MOST = 1500  # public records that the degrees of freedom are estimated with
+
+
+@dataclass(frozen=True)
+class Improvements:
+    """What is added to the published method; each can be left out to see what it is worth.
+
+    Attributes:
+        regulariser: the penalty's curvature, and the size of the private data, are accounted for.
+        path: the Hessian is averaged between the two parameters (exact to fourth order) instead of taken at one.
+        shrinkage: the public Hessian is that of the temperature which fits the public labels best; for least squares it
+            is scaled by `1 - df / n`, as private records fit themselves better than public ones.
+        rows: the slope is the leading direction of all outputs' rows about the mean public record, and the record is
+            read off all of them, instead of the intercepts' largest and its row alone.
+        scale: a record's distance from the mean is that of public records as far as the intercept leaves it open.
+        prior: every feature stays in the range that public records have.
+    """
+
+    regulariser: bool = True
+    path: bool = True
+    shrinkage: bool = True
+    rows: bool = True
+    scale: bool = True
+    prior: bool = True
+
+    @classmethod
+    def none(cls) -> "Improvements":
+        """The published method."""
+        return cls(**{f.name: False for f in fields(cls)})
+
+
+@dataclass(frozen=True, eq=False)
+class Deleted:
+    """A reconstructed record.
+
+    Attributes:
+        x: `(p,)` features; label: inferred, None for a squared loss.
+        slope: `(K,)`, the loss's slope at the record.
+        gradient: `(K, q)`, the estimate of its gradient.
+        public_records: how many public records the estimate effectively rests on, `(sum w)^2 / sum w^2` with
+            `w = |kappa|^2`.
+        label_margin: difference of the two largest slopes over the largest, None without labels.
+        excess: length of the slope over the largest one of a public record; None where that is not known. Far above one
+            the parameters changed by more than one record.
+    """
+
+    x: np.ndarray
+    label: int | None
+    slope: np.ndarray
+    gradient: np.ndarray
+    public_records: float
+    label_margin: float | None
+    excess: float | None = None
+
+
+class PreparedHRec:
+    """HRec with its public records, used on any number of deletions from one model.
+
+    Args:
+        model: of both releases; needs a linear predictor.
+        public: `{"x": (m, p), "y": (m,)}` records from the same distribution. Labels are needed to fit the
+            temperature, and by losses whose curvature depends on them (a squared hinge).
+        total: n, the number of private records; as many as public ones by default.
+        improvements: what is added to the published method.
+        embedding: of the records that the model's features are, `(p0,) -> (p,)` in `jax.numpy`. Public records are then
+            given as `(m, p0)`; the attack recovers features, and `invert` what had them.
+    """
+
+    @in_float64
+    def __init__(
+        self,
+        model: Model,
+        public: Mapping[str, Any],
+        total: float | None,
+        improvements: Improvements,
+        embedding: Callable[[Any], Any] | None,
+    ):
+        self.model, self.linear = model, predictor_of(model)
+        self.use, self.embedding = improvements, embedding
+        if embedding is not None and self.linear.x in public:
+            self.raw = np.asarray(public[self.linear.x], float)
+            public = {**public, self.linear.x: embed(embedding, np.atleast_2d(self.raw))}
+        self.x, self.y = _public(model, public)
+        self.design = design(model, self.x)
+        self.count = float(len(self.x) if total is None else total)
+        if not self.count > 0:
+            raise BayesreconError(f"total={total}: the number of private records is positive")
+        self.penalty = penalty_of(model)
+        self._fitted: tuple[np.ndarray, float] | None = None
+
+    @cached_property
+    def _labels(self) -> np.ndarray:
+        """What stands in for labels where the curvature does not depend on them."""
+        if self.y is not None:
+            return self.y
+        if self.linear.loss == "squared_hinge":
+            raise BayesreconError("the curvature of a squared hinge depends on labels: the public records need y")
+        shape = (len(self.x), len(self.penalty)) if self.linear.loss == "squared" else (len(self.x),)
+        return np.zeros(shape, float if self.linear.loss == "squared" else int)
+
+    def temperature(self, at: np.ndarray) -> float:
+        """T at which `h(eta / T)` fits the public labels best, at least one."""
+        if self.y is None or self.linear.loss == "squared":
+            return 1.0
+        import scipy.optimize
+
+        eta = self.design @ at.T
+
+        def misfit(log_t: float) -> float:
+            return -float(np.asarray(log_liks(self.linear, eta / np.exp(log_t), self.y)).mean())
+
+        found = scipy.optimize.minimize_scalar(misfit, bounds=(0.0, 3.0), method="bounded", options={"xatol": 1e-3})
+        return float(np.exp(found.x))
+
+    @cached_property
+    def _range(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.x.min(axis=0), self.x.max(axis=0)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        return np.einsum("mp,mp->m", self.x, self.x)
+
+    @cached_property
+    def optimism(self) -> float:
+        """`1 - df / n` of least squares: `df = sum e / (e + penalty / (1 - df / n))`, e the Hessian's eigenvalues."""
+        penalty = float(np.median(self.penalty[:, : self.x.shape[1]]))
+        if penalty <= 0:
+            return max(1 - self.design.shape[1] / self.count, 0.05)
+        some = self.design[:: -(-len(self.x) // _MOST)]
+        small = some @ some.T if len(some) < some.shape[1] else some.T @ some
+        values = np.maximum(np.linalg.eigvalsh(small), 0.0) * self.count / len(some)
+        share = 1.0
+        for _ in range(100):
+            share = max(1 - float((share * values / (share * values + penalty)).sum()) / self.count, 0.05)
+        return share
+
+    def gradient(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The deleted record's gradient `(K, q)` and the public records' kappa `(m, K)`."""
+        change = before - after
+        predicted = self.design @ change.T
+        bent = self.use.path and self.linear.loss != "squared"
+        at = [after + t * change for t in _NODES] if bent else [before]
+        t = self._temperature_at(before) if self.use.shrinkage else 1.0
+        kappa = np.zeros_like(predicted)
+        for weights in at:
+            eta = self.design @ weights.T / t
+            kappa += np.asarray(bends(self.linear, eta, self._labels, predicted)) / (t**2 * len(at))
+        if self.use.shrinkage and self.linear.loss == "squared":
+            kappa *= self.optimism
+        found = kappa.T @ self.design * (self.count / len(self.x))
+        return (found + self.penalty * change if self.use.regulariser else found), kappa
+
+    def _temperature_at(self, before: np.ndarray) -> float:
+        """The temperature, kept as long as the parameter stays the same."""
+        if self._fitted is None or not np.array_equal(self._fitted[0], before):
+            self._fitted = (before, self.temperature(before))
+        return self._fitted[1]
+
+    def error(self, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Covariance of the gradient estimate as `A (K, K)` and `B (q, q)`, whose Kronecker product it about is.
+
+        Public and private records both are samples: `A = n (1 + n / m) mean(kappa kappa')`, and B is the second
+        moment of the public records weighted by `|kappa|^2`.
+        """
+        a = self.error_of_slopes(kappa)
+        a[np.diag_indices(len(a))] += 1e-9 * np.trace(a) + 1e-300
+        weight = (kappa**2).sum(axis=1)
+        b = (self.design * (weight / weight.sum())[:, None]).T @ self.design
+        b[np.diag_indices(len(b))] += 1e-9 * np.trace(b)
+        return a, b
+
+    def error_of_slopes(self, kappa: np.ndarray) -> np.ndarray:
+        """A of `error`, the covariance of the intercepts' gradient."""
+        return kappa.T @ kappa * (self.count * (1 + self.count / len(self.x)) / len(self.x))
+
+    @in_float64
+    def __call__(self, pair: Deletion) -> Deleted:
+        """Reconstruct the record of one deletion.
+
+        Raises:
+            BayesreconError: posterior draws, parameters of different size or identical ones, or a public Hessian that
+                does not see the change.
+        """
+        before, after = parameters_of(pair, self.model)
+        gradient, kappa = self.gradient(before, after)
+        weight = (kappa**2).sum(axis=1)
+        if not np.isfinite(gradient).all() or not weight.sum() > 0:
+            raise BayesreconError(
+                "the public Hessian does not see the change of the parameters (it is singular there): "
+                "supply more public records"
+            )
+        effective = float(weight.sum() ** 2 / (weight**2).sum())
+        centre = weight @ self.x / weight.sum()
+        if self.linear.intercept is None:
+            x, direction, slope = self._without_intercept(gradient)
+        else:
+            direction = self._direction(gradient, centre)
+            row = direction @ gradient
+            multiple = self._multiple(row, centre, direction, kappa) if self.use.scale else float(row[-1])
+            x = centre + (row[:-1] - row[-1] * centre) / multiple if multiple else row[:-1]
+            slope = multiple * direction if self.use.rows and len(direction) > 1 else gradient[:, -1]
+        if self.use.prior:
+            x = np.clip(x, *self._range)
+        shown = len(direction) > 1 or self.linear.intercept is not None
+        label = label_of(self.linear, direction) if shown else None
+        excess = self._excess(before, slope)
+        return replace(self._result(x, label, slope, gradient, effective), excess=excess)
+
+    def _excess(self, before: np.ndarray, slope: np.ndarray) -> float | None:
+        if self.y is None:
+            return None
+        largest = np.linalg.norm(np.asarray(slopes(self.linear, self.design @ before.T, self.y)), axis=1).max()
+        return float(np.linalg.norm(slope) / largest) if largest > 0 else None
+
+    def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """The slope's direction `(K,)`, of unit length; with the intercepts' sign."""
+        slope = gradient[:, -1]
+        if self.use.rows and len(slope) > 1:
+            about = gradient[:, :-1] - np.outer(slope, centre)
+            found = np.linalg.eigh(about @ about.T)[1][:, -1]
+            return found if found @ slope >= 0 else -found
+        label = label_of(self.linear, slope) if len(slope) > 1 else 0
+        chosen = int(np.argmax(np.abs(slope))) if label is None else label
+        return np.eye(len(slope))[chosen] * (1.0 if slope[chosen] >= 0 else -1.0)
+
+    def _multiple(self, row: np.ndarray, centre: np.ndarray, direction: np.ndarray, kappa: np.ndarray) -> float:
+        """The factor alpha of `row = alpha (x, 1)`, most likely by its intercept and the lengths of public records.
+
+        The intercept is normal about alpha with variance `u' A u`, u the direction (see `error`), and
+        `log |x - centre|` normal as over the public records of the inferred label.
+        """
+        found = np.linalg.norm(row[:-1] - row[-1] * centre)
+        label = label_of(self.linear, direction)
+        square = self._squares - 2 * self.x @ centre + centre @ centre
+        alike = square if self.y is None or label is None else square[self.y == label]
+        alike = alike if len(alike) > 1 else square
+        logs = 0.5 * np.log(alike[alike > 1e-12 * self._squares.max()])
+        if not found > 0 or len(logs) < 2:
+            return float(row[-1])
+        spread, variance = max(float(np.var(logs)), 1e-12), float(direction @ self.error_of_slopes(kappa) @ direction)
+        typical = np.log(found) - float(np.median(logs))
+        # Both ends of what either of the two allows lie inside.
+        low, high = sorted((np.log(max(abs(row[-1]), 1e-300)), typical))
+        grid = np.linspace(low - 5 * np.sqrt(spread), high + 5 * np.sqrt(spread), 201)
+
+        def misfit(log_multiple: Any) -> Any:
+            short = np.exp(log_multiple) - row[-1]
+            return short**2 / max(variance, 1e-300) + (log_multiple - typical) ** 2 / spread
+
+        import scipy.optimize
+
+        i = int(np.clip(np.argmin(misfit(grid)), 1, len(grid) - 2))
+        refined = scipy.optimize.minimize_scalar(
+            misfit, bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-10}
+        )
+        return float(np.exp(refined.x))
+
+    def _without_intercept(self, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The leading direction: sign and length are not determined, and taken from public records."""
+        left, values, right = np.linalg.svd(gradient, full_matrices=False)
+        direction, x = left[:, 0], right[0]
+        towards = x @ self.x.mean(axis=0) if len(direction) == 1 else direction[np.argmax(np.abs(direction))]
+        if towards < 0:
+            direction, x = -direction, -x
+        length = float(np.median(np.linalg.norm(self.x, axis=1))) if self.use.scale else 1.0
+        return length * x, direction, direction * values[0] / (length or 1.0)
+
+    @staticmethod
+    def _result(x: np.ndarray, label: int | None, slope: np.ndarray, gradient: np.ndarray, effective: float) -> Deleted:
+        margin = None
+        if label is not None and len(slope) > 1:
+            top = np.sort(slope)[::-1]
+            margin = float((top[0] - top[1]) / abs(top[0])) if top[0] else 0.0
+        return Deleted(x, label, slope, gradient, effective, margin)
+
+    def doubts(self, found: Deleted) -> tuple[str, ...]:
+        """What speaks against a reconstruction, one line each."""
+        lines = []
+        if found.public_records < _FEW:
+            few = f"{found.public_records:.0f}"
+            lines.append(f"the estimate rests on about {few} public records; more of them would make it better")
+        if len(self.x) < self.design.shape[1] and not self.penalty[:, : self.x.shape[1]].any():
+            lines.append(
+                f"the public Hessian is singular: {len(self.x)} records for {self.design.shape[1]} directions; what "
+                "is shown lies in the span of the public records"
+            )
+        if found.excess is not None and found.excess > _TOO_LARGE:
+            lines.append(
+                f"the parameters moved {found.excess:.0f} times as far as any public record would move them: training "
+                "stopped short of the optimum, or more than one record was deleted; retrain to a gradient of 1e-8, "
+                "else take the record for a mean of what was deleted"
+            )
+        return tuple(lines)
+
+    def deleted(self, pair: Deletion) -> DeletedRecord:
+        """The deleted record as a result, with what speaks against it."""
+        found = self(pair)
+        record: dict[str, Any] = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
+        if found.label is not None:
+            record[self.linear.y] = np.asarray(found.label)
+        return DeletedRecord(
+            record=record,
+            se=None,
+            method="HRec",
+            evidence=None,
+            effective=found.public_records,
+            before=pair.before.name,
+            after=pair.after.name,
+            model=self.model.name,
+            warnings=(*notes_of(pair), *self.doubts(found)),
+        )
+
+    def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:
+        """The records behind reconstructed features; see `invert_embedding`, which takes the settings."""
+        if self.embedding is None:
+            raise BayesreconError("there is nothing to invert: HRec was given no embedding")
+        return invert_embedding(self.embedding, np.stack([f.x for f in found]), self.raw, **settings)
+
+    @in_float64
+    def baselines(self, pair: Deletion) -> dict[str, np.ndarray]:
+        """Avg, the mean public record; MaxDiff, the public record whose prediction changes most (Bertran et al.)."""
+        before, after = parameters_of(pair, self.model)
+        one, two = self.design @ before.T, self.design @ after.T
+        if self.linear.loss in ("softmax", "logistic"):
+            from scipy.special import expit, softmax
+
+            squash = (lambda e: softmax(e, axis=1)) if self.linear.loss == "softmax" else expit
+            one, two = squash(one), squash(two)
+        furthest = int(np.argmax(np.abs(one - two).sum(axis=1)))
+        return {"avg": self.x.mean(axis=0), "maxdiff": self.x[furthest]}
+
+
+def notes_of(pair: Deletion) -> tuple[str, ...]:
+    """What was noticed while reading both releases."""
+    return tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes)))
+
+
+def parameters_of(pair: Deletion, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """The two trained parameters as `(K, q)`, checked."""
+    for side, release in (("before", pair.before), ("after", pair.after)):
+        if release.temperature or release.theta.shape[0] != 1:
+            raise BayesreconError(f"{side} holds posterior draws; HRec takes trained parameters")
+    if pair.before.theta.shape != pair.after.theta.shape:
+        raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
+    if np.array_equal(pair.before.theta, pair.after.theta):
+        raise BayesreconError("before and after are identical: the record left no trace (a loss that is flat there?)")
+    return tuple(split_gradient(model, np.asarray(r.theta)[0]) for r in (pair.before, pair.after))  # type: ignore[return-value]
+
+
+def _public(model: Model, public: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
+    linear = predictor_of(model)
+    width = model.fields[linear.x].shape[0]
+    if linear.x not in public:
+        raise BayesreconError(f"public data lack field {linear.x!r} (they hold {', '.join(public)})")
+    x = np.asarray(public[linear.x], float)
+    if x.ndim != 2 or x.shape[1] != width:
+        raise BayesreconError(f"public data have {x.shape[-1] if x.ndim == 2 else x.shape} columns, the model {width}")
+    given = {k: public[k] for k in (linear.x, linear.y) if k in public}
+    table = check_knowledge(model, known=given).known
+    if len(x) < 2:
+        raise BayesreconError("HRec needs at least two public records")
+    y = table.get(linear.y)
+    if y is not None and linear.loss == "squared":
+        y = y.reshape(len(x), -1)
+    return table[linear.x], y

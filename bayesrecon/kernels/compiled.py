@@ -1,0 +1,110 @@
+"""Compiled programs kept on disk, so that the next process that asks the same need not compile them again.
+
+JAX keeps them (its persistent compilation cache) and reads its settings from the environment when it is imported.
+Nothing here imports it. Several processes may share a folder: entries are named by hashes of the programs, of the
+versions and of the hardware. JAX does not write them atomically, but packs them with a checksum: one that another
+process has not finished, or never will, is compiled again, and never run.
+"""
+
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+
+from bayesrecon._version import __version__
+from bayesrecon.errors import BayesreconError
+from bayesrecon.files import cache_folder
+
+SWITCH = "BAYESRECON_COMPILE_CACHE"
+"""Environment variable: the command line keeps nothing where it is 0."""
+
+_FOLDER = "JAX_COMPILATION_CACHE_DIR"
+_EVERYTHING = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+
+
+def compile_cache(folder: str | Path | None = None) -> Path:
+    """Keep compiled programs on disk; the command line does so by itself.
+
+    Call it before JAX is imported (`import bayesrecon` does not import it): it sets environment variables that JAX
+    reads then, where they are not set. Later, JAX is told the folder and keeps what took as long to compile as its
+    own settings say: by default a second, unless `jax.config` has `jax_persistent_cache_min_compile_time_secs` at 0.
+
+    Args:
+        folder: default JAX_COMPILATION_CACHE_DIR, or else one for the versions of bayesrecon and JAX and the kind of
+            processor in the user's cache directory (see `bayesrecon.posteriors.cache`). Who can write to it can make
+            this process run anything.
+
+    Returns:
+        The folder.
+
+    Raises:
+        BayesreconError: a folder that cannot be made or written to.
+
+    >>> compile_cache("compiled").name
+    'compiled'
+    >>> import jax
+    >>> jax.config.update("jax_compilation_cache_dir", None)  # and none any more
+    """
+    given = folder or os.environ.get(_FOLDER)
+    path = Path(given).expanduser().absolute() if given else _own()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise BayesreconError(
+            f"cannot keep compiled programs in {path} ({error.strerror}); name a folder that can be written to"
+        ) from error
+    if "jax" in sys.modules:
+        from jax.experimental.compilation_cache import compilation_cache
+
+        compilation_cache.set_cache_dir(str(path))
+        compilation_cache.reset_cache()  # it looks for a folder once only
+    else:
+        os.environ[_FOLDER] = str(path)
+        for name, value in _EVERYTHING.items():
+            os.environ.setdefault(name, value)
+    return path
+
+
+def keep_by_default() -> None:
+    """What the command line does: nothing where that is switched off, already settled, or cannot be."""
+    if os.environ.get(SWITCH) == "0" or _FOLDER in os.environ or "jax" in sys.modules or _crashes():
+        return
+    try:
+        compile_cache()
+    except BayesreconError:
+        return
+    # An entry that cannot be read or written costs a compilation, nothing else.
+    warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
+    # XLA logs an error for every entry that it reads on some processors, and goes on: it takes preferences of its
+    # compiler for instructions that they lack (jax-ml/jax#38445). What really fails raises.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
+def _own() -> Path:
+    parts = [f"{name}-{found}" for name, found in _versions().items()]
+    return cache_folder() / "compiled" / "_".join([*parts, sys.platform, platform.machine(), _processor()])
+
+
+def _versions() -> dict[str, str]:
+    return {"bayesrecon": __version__, "jax": version("jax"), "jaxlib": version("jaxlib")}
+
+
+def _processor() -> str:
+    """A name for what the processor can do: machines that share a home folder may differ, and so do their programs."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+            features = next(line for line in lines if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        features = platform.processor()
+    return hashlib.sha256(features.encode()).hexdigest()[:8]
+
+
+def _crashes() -> bool:
+    """On macOS jaxlib below 0.10 overflows its stack on reading large programs."""
+    return sys.platform == "darwin" and tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 10)
