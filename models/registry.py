@@ -1,5 +1,6 @@
 """What is shipped: every model by name. A module of this package that has `MODELS` is a family."""
 
+import inspect
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -53,7 +54,9 @@ def load(name: str, **settings: Any) -> Model:
     """
     entry = find(name)
     try:
-        frozen = tuple(sorted((k, _frozen(v)) for k, v in settings.items()))
+        given = inspect.signature(entry.build).bind(**settings)
+        given.apply_defaults()  # what is stated and what goes without saying are one model
+        frozen = tuple(sorted((k, _frozen(v)) for k, v in given.arguments.items()))
         return _build(entry, frozen)
     except TypeError as error:
         raise BayesreconError(f"settings of model {name!r}: {error}") from None

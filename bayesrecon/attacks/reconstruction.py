@@ -67,11 +67,11 @@ def reconstruct(
     Raises:
         BayesreconError: a release or a keyword that the attack does not take, or input that cannot be used.
 
-    >>> import numpy as np, bayesrecon
-    >>> rng = np.random.default_rng(0)
-    >>> draws = {"beta": rng.normal(1, 0.1, (2, 200, 2)), "sigma": rng.gamma(90, 0.01, (2, 200))}
-    >>> release = bayesrecon.posteriors.from_draws(draws, bayesrecon.models.load("kidscore_momiq"))
-    >>> reconstruct(release, n=20).relative_gap < 1e-6
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> reconstruct(release, n=5).relative_gap < 1e-6
     True
     """
     if attack is None:

@@ -37,7 +37,7 @@ def recover(
 ) -> Recovery:
     """Recover statistics of the private data behind a release.
 
-    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.dense`).
+    A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.embedding`).
     Totals `sum_n f(x_n)` follow exactly for every f in the span of the model's score features; their
     errors by the sandwich `K^+ Cov(r) K^+ / T_eff`, their Cramer-Rao floor from the value kernel
     `V^+ / T`, means and variances by the delta method. `visibility` is
@@ -61,10 +61,13 @@ def recover(
     Raises:
         BayesreconError: for input that cannot be used, saying what to change.
 
-    >>> import bayesrecon
-    >>> release = bayesrecon.posteriors.from_posteriordb("kidiq-kidscore_momiq")  # doctest: +SKIP
-    >>> bayesrecon.recover(release)["mean(mom_iq)"].estimate  # doctest: +SKIP
-    100.05...
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> row = bayesrecon.recover(release)["n"]
+    >>> row.verdict, abs(row.estimate - 100) < 4 * row.se
+    ('determined', True)
     """
     check_keywords(knows, "recover")
     options = {"estimator": estimator, "key": key, "progress": progress, **knows}

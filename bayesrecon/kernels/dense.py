@@ -16,7 +16,6 @@ from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.view import CHUNK, View, blocks, power_of_two
 from bayesrecon.types import Model, Records
 
-
 _PART = 64  # records of a part: the smallest pool of generic records, so that larger ones need no other program
 _PARTED = 512  # records up to which that is done: with more, one program is soon worth its compilation
 

@@ -19,7 +19,7 @@ def predictor_of(model: Model) -> LinearPredictor:
     """The model's linear predictor, or an error that says what to use instead."""
     if model.linear is None:
         raise BayesreconError(
-            f"model {model.name} has no linear predictor; build it with models.linear_predictor or "
+            f"model {model.name} has no linear predictor; build it with models.load('linear_predictor') or "
             "posteriors.from_sklearn, over features of a fixed embedding if there is one"
         )
     return model.linear

@@ -87,6 +87,12 @@ def match_gradient(
 
     Raises:
         BayesreconError: draws, or a regulariser that is unknown while `total` is too.
+
+    >>> import bayesrecon
+    >>> model = bayesrecon.models.load("linear_predictor", penalty=1.0)
+    >>> release = bayesrecon.posteriors.dirac(model, {"coef": [[0.5]], "intercept": [0.3]})
+    >>> bayesrecon.match_gradient(release, n=3).residual < 1e-6
+    True
     """
     own = {k: options.pop(k) for k in tuple(options) if k in GradientMatching.options()}
     attack = GradientMatching(n=n, **own)

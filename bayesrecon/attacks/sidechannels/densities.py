@@ -7,7 +7,7 @@ A sampler's log density is the model's log joint at the draw, up to a constant:
 Written in a basis of value functions, `l(theta, z) = sum_k e_k(z) g_k(theta) + const(z)`, this is a linear regression
 of the left-hand side on the `g_k`: its coefficients are the totals `sum_n e_k(x_n)`, its noise is the rounding of the
 printed numbers. No sampling error enters, so that rank plus two exact values already give the totals exactly. The
-same value kernel bounds what draws alone can tell (`bayesrecon.kernels.dense`). Stan's `lp__`, PyMC's `lp` and minus
+same value kernel bounds what draws alone can tell (`MeanEmbedding`). Stan's `lp__`, PyMC's `lp` and minus
 NumPyro's `potential_energy` all include the Jacobian of the constraining map; constants they drop fall into c.
 """
 
@@ -198,10 +198,14 @@ def recover_from_log_density(
     Raises:
         BayesreconError: no log densities, values that are not numbers, or fewer draws than rank plus two.
 
-    >>> import bayesrecon
-    >>> release = bayesrecon.posteriors.from_arviz("posterior.nc")  # doctest: +SKIP
-    >>> recover_from_log_density(release)["n"].estimate  # doctest: +SKIP
-    434.0000001
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)
+    >>> x, y = rng.normal(size=(2, 40))  # the private records
+    >>> terms = -0.5 * (y - values["coef"][..., 0] * x - values["intercept"]) ** 2
+    >>> round(recover_from_log_density(release, log_density=terms.sum(axis=-1).ravel())["n"].estimate, 6)
+    40.0
     """
     given = release.log_density if log_density is None else log_density
     if given is None:
