@@ -1,11 +1,21 @@
-"""Fixtures that several files share."""
+"""What several files share: one folder of compiled programs a run, the database, the command line, and releases."""
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, one thread a process; before NumPy is loaded
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+elif "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    # Before JAX is loaded; workers, and the processes that tests start, inherit it.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrecon-compiled-")
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
+import numpy as np
 import pytest
 from command import Outcome
 
@@ -45,3 +55,84 @@ def run(monkeypatch, capsys, tmp_path):
         return Outcome(caught.value.code or 0, *capsys.readouterr())
 
     return call
+
+
+# Releases that tests of several folders attack, each built once
+
+
+@pytest.fixture(scope="session")
+def regression():
+    """A conjugate regression: data, model and 4,000 exact draws."""
+    from conjugate import regression_model, sample_regression
+
+    from bayesrecon.posteriors import from_draws
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    model = regression_model()
+    release = from_draws(sample_regression(x, y, 4000, rng), model, name="conjugate")
+    return {"x": x, "y": y}, release
+
+
+@pytest.fixture(scope="session")
+def small():
+    """The same with 400 draws of other data, for what descends."""
+    from conjugate import regression_model, sample_regression
+
+    from bayesrecon.posteriors import from_draws
+
+    rng = np.random.default_rng(4)
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    return {"x": x, "y": y}, from_draws(sample_regression(x, y, 400, rng), regression_model())
+
+
+@pytest.fixture(scope="session")
+def kidiq(database):
+    """Four chains of 434 children's test scores given their mothers'."""
+    from bayesrecon.posteriors import from_posteriordb
+
+    return from_posteriordb("kidiq-kidscore_momiq", draws=4000)
+
+
+@pytest.fixture(scope="session")
+def logistic_case():
+    """A logistic regression on one covariate: data, draws and the covariate's domain."""
+    from gridded import logistic
+
+    return logistic(np.random.default_rng(0))
+
+
+@pytest.fixture(scope="session")
+def everything():
+    """A dictionary of draws with every side channel, at the digits that samplers print."""
+    import fits
+    from kidscore import DATA, DRAWS
+
+    from bayesrecon.attacks.sidechannels.resolution import round_to
+
+    return {
+        **DRAWS,
+        "__log_density__": round_to(fits.lp(DATA, DRAWS), 8),
+        "log_lik": round_to(fits.log_lik(DATA, DRAWS), 6),
+        "kid_score_rep": round_to(fits.replicated(DATA, DRAWS), 6),
+    }
+
+
+@pytest.fixture(scope="session")
+def full(everything):
+    """The audit of it, scored against the data."""
+    from kidscore import DATA, MODEL
+
+    import bayesrecon
+
+    return bayesrecon.audit(everything, MODEL, data=DATA, remedies=False)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Files of trained parameters before and after deletions, with public and private records; the first deleted."""
+    from deletions import write
+
+    return write(tmp_path_factory.mktemp("deletion"))

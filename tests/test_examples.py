@@ -1,40 +1,106 @@
-"""The examples and the README's Python run as they stand."""
+"""The examples and the README's Python run as they stand, in this process, and print what is true."""
 
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import bayesrecon
+
 ROOT = Path(__file__).resolve().parent.parent
-TINY = {"own_model.py": ["--draws", "100"], "kidscore_figures.py": ["--steps", "20", "--sizes", "20"]}
-NEEDS_DATABASE = {"eight_schools.py", "kidscore_figures.py"}
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
-SLOW = {"kidscore_figures.py", "own_model.py"}
-EXAMPLES = [
-    pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (p.name in SLOW))
-    for p in sorted((ROOT / "examples").glob("*.py"))
-]
+@pytest.fixture
+def example(monkeypatch, tmp_path, capsys):
+    """Runs an example as its command would, in an empty folder; returns what it printed."""
+
+    def run(name, *arguments):
+        path = ROOT / "examples" / name
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.argv", [str(path), *map(str, arguments)])
+        runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
-@pytest.mark.parametrize("path", EXAMPLES)
-def test_example(path, request, tmp_path):
-    if path.name in NEEDS_DATABASE:
-        request.getfixturevalue("database")
-    run([str(path), *TINY.get(path.name, [])], tmp_path)
+@pytest.fixture
+def block(monkeypatch, tmp_path, capsys):
+    """Runs the README's block that has a word; returns its variables and what it printed."""
+
+    def run(word):
+        (code,) = [b for b in BLOCKS if word in b]
+        monkeypatch.chdir(tmp_path)
+        variables = {"__name__": "__main__"}
+        exec(compile(code, "README.md", "exec"), variables)
+        return variables, capsys.readouterr().out
+
+    return run
 
 
-def test_readme(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 3
-    words = ["determined" if "recover" in block or "diagnose" in block else "posterior/age" for block in blocks]
-    for block, word in zip(blocks, words, strict=True):
-        assert word in run(["-c", block], tmp_path)
+def test_every_example_and_block_is_run_here():
+    here = Path(__file__).read_text(encoding="utf-8")
+    assert all(f'example("{path.name}"' in here for path in (ROOT / "examples").glob("*.py"))
+    words = re.findall(r'block\("(.*)"\)', here)
+    assert sorted(sum(word in block for word in words) for block in BLOCKS) == [1] * len(BLOCKS)
 
 
-def run(arguments: list[str], folder: Path) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+def test_readme_a_program_of_ones_own(block):
+    found, printed = block("def program(")
+    rows = {line.split()[0]: line.split() for line in printed.splitlines()[1:]}
+    truth = {"n": 80, "mean(dose)": 2, "mean(response)": found["private"]["response"].mean()}
+    for name, true in truth.items():
+        estimate, se, _, verdict = rows[name][1:]
+        assert verdict == "determined"
+        assert abs(float(estimate) - true) < 4.5 * float(se), name
+
+
+def test_readme_audit(block):
+    found, printed = block("bayesrecon.audit(")
+    assert found["found"].severity == "high"
+    assert printed == "high - posterior/age is constant over the draws\n"
+
+
+def test_readme_deletion(block):
+    found, printed = block("HRec(")
+    numbers = np.array([float(x) for x in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", printed)])
+    guessed, deleted, solved = numbers[:4], numbers[4:8], numbers[8:12]
+    np.testing.assert_allclose(deleted, found["x"][0], atol=1e-6)
+    assert guessed @ deleted / np.linalg.norm(guessed) / np.linalg.norm(deleted) > 0.95
+    np.testing.assert_allclose(solved, deleted, atol=1e-5)
+    assert printed.endswith(f"determined: {bayesrecon.diagnose(found['before']).rank} features\n")
+
+
+def test_eight_schools(example, database):
+    rows = [line.split() for line in example("eight_schools.py").splitlines()[1:]]
+    assert [int(row[0]) for row in rows] == list(range(1, 9))
+    found, se, true = (np.array([float(row[k]) for row in rows]) for k in (1, 3, 4))
+    assert (np.abs(found - true) < 3 * se + 0.01).all()
+    assert np.sqrt(np.mean((found - true) ** 2)) < 0.45
+
+
+@pytest.mark.slow
+def test_own_model(example):
+    rows = [
+        line.rsplit(maxsplit=6) for line in example("own_model.py", "--draws", 100).splitlines() if "determined" in line
+    ]
+    assert {"n", "mean(dose)", "total(group 0)"} <= {row[0] for row in rows}
+    for name, estimate, se, true, z, _, verdict in rows:
+        if verdict == "determined":
+            assert abs(float(z)) < 4.5, name
+            assert float(z) == pytest.approx((float(estimate) - float(true)) / float(se), rel=0.01, abs=0.01)
+    assert "determined" in {row[-1] for row in rows}
+
+
+@pytest.mark.slow
+def test_kidscore_figures(example, database, tmp_path):
+    lines = example("kidscore_figures.py", "--steps", 20, "--sizes", 20).splitlines()
+    assert [line.split(",")[0] for line in lines] == ["fast", "published", "wrote kidscore_figures.png"]
+    for name, true, near in (("n", 434, 40), ("mean(mom_iq)", 100, 3), ("mean(kid_score)", 86.8, 4)):
+        assert float(re.search(re.escape(name) + r" ([\d.]+)", lines[0])[1]) == pytest.approx(true, abs=near)
+    assert float(re.search(r"relative gap (\S+),", lines[0])[1]) < 1e-6
+    assert float(re.search(r", n ([\d.]+)", lines[1])[1]) == pytest.approx(20, abs=5)  # hardly left its start
+    assert (tmp_path / "kidscore_figures.png").stat().st_size > 10_000

@@ -14,8 +14,6 @@ from bayesrecon.stated import parse
 from bayesrecon.types import Field, Model
 
 IDENTITIES = {"sum(x)": (lambda z: z["x"], 0.0)}
-
-
 MODEL = Model(
     name="toy",
     parameters=(),

@@ -42,6 +42,13 @@ def test_the_facade_is_imported_by_nobody():
 
 MOST_LEVELS = 10
 
+
+def after(module, line):
+    """The graph once a module has one more line."""
+    used = set(layers.imports_of(module, f"{SOURCES[module]}\n{line}\n", SOURCES))
+    return GRAPH | {module: used & (set(GRAPH) - {module})}
+
+
 PLANTED = {
     "upwards": ("bayesrecon.kernels.dense", "from bayesrecon.estimation.solve import Fit"),
     "upwards, inside a function": ("bayesrecon.results.audit", "def f():\n    import bayesrecon.plots.report"),
@@ -69,7 +76,7 @@ PLANTED = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_import_is_found(name):
     module, line = PLANTED[name]
-    found = layers.misplaced(layers.graph_of({**SOURCES, module: f"{SOURCES[module]}\n{line}\n"}))
+    found = layers.misplaced(after(module, line))
     assert len(found) == 1
     assert found[0].startswith(f"{module} -> ")
 
@@ -83,10 +90,17 @@ def test_a_planted_import_is_found(name):
     ],
 )
 def test_a_planted_circle_is_found(one, other):
-    planted = layers.graph_of({**SOURCES, one: f"{SOURCES[one]}\ndef f():\n    import {other}\n"})
+    planted = after(one, f"def f():\n    import {other}")
     assert layers.misplaced(planted) == []
     (circle,) = layers.circles(planted)
     assert {one, other} <= set(circle)
+
+
+def test_few_modules_import_by_a_name_made_at_run_time():
+    found = {name for name, code in SOURCES.items() if layers.imports_by_name(code)}
+    assert found - layers.FACADE == set(layers.DYNAMIC)
+    for line in ("importlib.import_module(x)", "from importlib import import_module as i\n__import__('x')"):
+        assert layers.imports_by_name(line)
 
 
 def test_docstrings_are_no_imports():

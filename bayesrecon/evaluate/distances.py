@@ -20,13 +20,15 @@ def mmd(x: Any, y: Any, *, x_weights: Any = None, y_weights: Any = None, bandwid
             joined set.
 
     Raises:
-        BayesreconError: sets that are no tables of finite numbers; weights that are negative, all zero or of another
-            number than the records.
+        BayesreconError: sets that are no tables of finite numbers, or of different columns; weights that are negative,
+            all zero or of another number than the records.
 
     >>> round(mmd([[0.0]], [[1.0]], bandwidth=1.0), 3)  # sqrt(2 - 2 exp(-1/2))
     0.887
     """
     x, y = as_table(x, "x"), as_table(y, "y")
+    if x.shape[1] != y.shape[1]:
+        raise BayesreconError(f"x has {x.shape[1]} columns and y {y.shape[1]}: they hold the same fields")
     a, b = _weights(x_weights, len(x)), _weights(y_weights, len(y))
     joined, signed = np.concatenate([x, y]), np.concatenate([a, -b])
     square = np.maximum((joined**2).sum(1)[:, None] + (joined**2).sum(1)[None] - 2 * joined @ joined.T, 0.0)

@@ -74,9 +74,16 @@ def test_scores(both, monkeypatch):
         assert same(*(e.scores(probes, np.arange(0, 600, 50)) for e in (dense, sparse)))
 
 
-@pytest.mark.parametrize("atoms", [None, np.arange(5, 600, 7)])
-@pytest.mark.parametrize("parts", [2, 4])
-def test_moments_and_cross(both, atoms, parts):
+@pytest.mark.parametrize(
+    "parts, atoms",
+    [
+        (2, None),
+        (4, np.arange(5, 600, 7)),
+        pytest.param(2, np.arange(5, 600, 7), marks=pytest.mark.slow),
+        pytest.param(4, None, marks=pytest.mark.slow),
+    ],
+)
+def test_moments_and_cross(both, parts, atoms):
     dense, sparse, basis, probes = both
     with x64():
         one, other = (e.moments(basis, atoms, stretches=parts) for e in (dense, sparse))

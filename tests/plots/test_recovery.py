@@ -319,7 +319,7 @@ def test_methods_of_the_result():
 
 
 def test_import_does_not_import_matplotlib():
-    code = "import sys, bayesrecon.plots; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, bayesrecon.plots, bayesrecon.disclosure.diagnosis; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

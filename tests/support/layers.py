@@ -39,8 +39,14 @@ VOCABULARY = {
 FACADE = {"bayesrecon", "bayesrecon.__main__"}
 """Names everything, and is imported by nothing inside."""
 
-DOOR = ("bayesrecon.results.base", "bayesrecon.plots")
-"""The one way up: a result looks its drawing up when somebody asks for it."""
+DYNAMIC = {
+    "bayesrecon.discovery": "finds what belongs to a kind",
+    "bayesrecon.results.base": "the one way up: a result looks its drawing up when somebody asks for it",
+    "bayesrecon.results.archive": "finds the classes of results, in its own package",
+    "bayesrecon.cli.main": "loads the command that is called, of its own package",
+    "bayesrecon.cli.inputs": "loads the user's own model file",
+}
+"""Modules that may import by a name made at run time, and what for."""
 
 _RANK = {name: rank for rank, names in enumerate(RANKS) for name in names}
 
@@ -91,10 +97,9 @@ def _nearest(name: str, known: set[str]) -> str:
 
 
 def graph_of(sources: dict[str, str]) -> dict[str, set[str]]:
-    """`{module: modules it imports}` from `{module: code}`, without the facade, itself and the door."""
+    """`{module: modules it imports}` from `{module: code}`, without the facade and itself."""
     inside = {name: code for name, code in sources.items() if name not in FACADE}
     found = {name: set(imports_of(name, code, sources)) & (set(inside) - {name}) for name, code in inside.items()}
-    found.get(DOOR[0], set()).discard(DOOR[1])
     return found
 
 
@@ -120,3 +125,13 @@ def levels(graph: dict[str, set[str]]) -> int:
 
 def _arrows(graph: dict[str, set[str]]) -> networkx.DiGraph:
     return networkx.DiGraph(graph)
+
+
+def imports_by_name(code: str) -> bool:
+    """Whether a module imports by a name made at run time."""
+    named = {"import_module", "__import__", "spec_from_file_location", "exec_module"}
+    nodes = list(ast.walk(ast.parse(code)))
+    return bool(
+        named & {node.id for node in nodes if isinstance(node, ast.Name)}
+        or named & {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    )

@@ -1,73 +1,18 @@
-"""Deletions: exact retraining, HRec, and posteriors before and after."""
+"""HRec: the deleted record from two trained parameters and public data."""
 
 import numpy as np
 import pytest
-from conjugate import regression_model, sample_regression
+from predictors import CASES, X, make
 from sklearn.datasets import load_diabetes, load_digits
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.svm import LinearSVC
 
 import bayesrecon
 from bayesrecon import HRec, Improvements
-from bayesrecon.attacks.deletion.tilt import mean_shift, profile
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate import clopper_pearson, cosine_similarity
+from bayesrecon.evaluate import cosine_similarity
 from bayesrecon.kernels.linear import split_gradient
 from bayesrecon.kernels.score import total_score
-from bayesrecon.models import load
-from bayesrecon.posteriors import dirac, from_draws, from_sklearn, retrain_without, train
+from bayesrecon.posteriors import dirac, retrain_without, train
 from bayesrecon.precision import x64
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(0.5, 1, (300, 5))
-SCORE = X @ [1.0, -1.0, 0.5, 0.0, 1.5] + RNG.normal(size=300)
-EXACT = {"tol": 1e-12, "max_iter": 100_000}
-CASES = {
-    "squared": (1, SCORE, 0.0, Ridge(2.0)),
-    "logistic": (1, (SCORE > 0.5).astype(int), 0.0, LogisticRegression(C=0.5, solver="newton-cg", **EXACT)),
-    "softmax": (3, np.digitize(SCORE, [0, 1.5]), 0.0, LogisticRegression(C=0.5, solver="newton-cg", **EXACT)),
-    "squared_hinge": (1, (SCORE > 0.5).astype(int), 2.0, LinearSVC(C=0.5, dual=False, **EXACT)),
-}
-
-
-def make(loss, outputs=1, features=5, penalty=2.0, **settings):
-    return load("linear_predictor", loss=loss, features=features, outputs=outputs, penalty=penalty, **settings)
-
-
-@pytest.mark.parametrize("loss", CASES)
-def test_training_and_retraining_are_scikit_learns(loss):
-    outputs, y, below, estimator = CASES[loss]
-    model = make(loss, outputs, intercept_penalty=below)
-    found = train(model, {"x": X, "y": y})
-    assert found.gradient <= 1e-8
-    np.testing.assert_allclose(found.release.theta, from_sklearn(estimator.fit(X, y)).theta, atol=1e-7)
-    rows = [3, 17]
-    for row, again in zip(rows, retrain_without(found.release, {"x": X, "y": y}, rows), strict=True):
-        assert again.gradient <= 1e-8
-        expected = from_sklearn(estimator.fit(np.delete(X, row, 0), np.delete(y, row))).theta
-        np.testing.assert_allclose(again.release.theta, expected, atol=1e-7)
-
-
-def test_block_preconditioning_reaches_the_same_optimum(monkeypatch):
-    outputs, y, *_ = CASES["softmax"]
-    whole = train(make("softmax", outputs), {"x": X, "y": y})
-    one = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
-    monkeypatch.setattr("bayesrecon.posteriors.training._FULL", 0)
-    other = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
-    np.testing.assert_allclose(one.release.theta, other.release.theta, atol=1e-8)
-
-
-def test_no_optimum_is_reported():
-    y = (X[:, 0] > 0).astype(int)
-    with pytest.raises(BayesreconError, match=r"optimum|singular"):
-        train(make("logistic", penalty=0.0), {"x": 100 * X, "y": y})
-    with pytest.raises(BayesreconError, match="rows must lie"):
-        retrain_without(
-            dirac(make("squared"), {"coef": np.ones((1, 5)), "intercept": [0.0]}), {"x": X, "y": SCORE}, [300]
-        )
-
-
-# --- HRec -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", CASES)
@@ -236,93 +181,3 @@ def test_doubts_are_spoken(diabetes):
         bayesrecon.deletion(before, dirac(other, {"coef": np.ones((1, 4)), "intercept": [0.0]}))
     with pytest.raises(BayesreconError, match="trained differently"):
         bayesrecon.deletion(before, two)
-
-
-# --- posteriors before and after -------------------------------------------------------------------------------
-
-
-def play(seed, draws=4000, count=50):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(count, 3))
-    y = 1 + x @ rng.normal(size=3) + rng.normal(size=count)
-    k = int(rng.integers(count))
-    model = regression_model(3)
-    before = from_draws(sample_regression(x, y, draws, rng), model)
-    after = from_draws(sample_regression(np.delete(x, k, 0), np.delete(y, k), draws, rng), model)
-    return {"x": x, "y": y}, k, bayesrecon.deletion(before, after)
-
-
-def test_the_profile_likelihood_is_logistic_regression():
-    """Its constant against scikit-learn's intercept, with the tilt as an offset that a tiny penalty leaves alone."""
-    rng = np.random.default_rng(0)
-    u, side = rng.normal(size=(60, 1)), rng.integers(0, 2, 60).astype(float)
-    with x64():
-        value, c = profile(u, side, np.ones(60))
-    grid = np.linspace(-5, 5, 20001)
-    values = [np.sum(side * (u[:, 0] - g) - np.logaddexp(0, u[:, 0] - g)) for g in grid]
-    assert float(c[0]) == pytest.approx(grid[np.argmax(values)], abs=1e-3)
-    assert float(value[0]) == pytest.approx(max(values), abs=1e-6)
-
-
-def test_the_deleted_record_is_likely():
-    members, k, pair = play(2, draws=1000)
-    found = bayesrecon.infer_deletion(pair, members)
-    assert found.ranking[0] == k
-    assert found.probability[k] > 0.9
-    assert found.to_dict()["ranking"][0] == k
-    assert found.to_dataframe().index[0] == k
-
-
-@pytest.mark.slow
-def test_the_deleted_record_is_found_among_the_members():
-    """Games as in benchmarks/bayesian_deletion.py: at its rate, 0.91, fewer than 31 hits once in three hundred."""
-    hits, shifts, called, cosines, chance = 0, 0, [], [], 0
-    for seed in range(40):
-        members, k, pair = play(seed)
-        found = bayesrecon.infer_deletion(pair, members)
-        assert found.probability.sum() == pytest.approx(1)
-        hits += found.ranking[0] == k
-        called.append(found.probability[k])
-        shifts += bayesrecon.infer_deletion(pair, members, method="shift").ranking[0] == k
-        chance += np.random.default_rng(seed).integers(50) == k
-        with x64():
-            direction = pair.before.model.split(mean_shift(pair)[0])["beta"]
-        cosines.append(abs(cosine_similarity(direction, np.r_[1, members["x"][k]])))
-    assert hits >= 31
-    assert shifts >= 25
-    assert chance <= 6
-    assert np.mean(called) > 0.6
-    assert np.median(cosines) >= 0.95
-
-
-def test_the_record_itself_within_its_errors():
-    members, k, pair = play(2, draws=1500)
-    found = bayesrecon.reconstruct(pair)
-    assert found.evidence > 50
-    z = (found.record["x"] - members["x"][k]) / found.se["x"]
-    assert np.abs(z).max() < 4
-    assert abs(found.record["y"] - members["y"][k]) < 4 * found.se["y"]
-
-
-@pytest.mark.slow
-def test_probabilities_are_calibrated():
-    """Of the deletions called with probability p a share p is right: sixty games, mean p against hits."""
-    called, right = [], 0
-    for seed in range(60):
-        members, k, pair = play(seed + 100)
-        found = bayesrecon.infer_deletion(pair, members)
-        called.append(found.probability.max())
-        right += found.ranking[0] == k
-    interval = clopper_pearson(right, 60, level=0.999)
-    assert interval.lower < np.mean(called) < interval.upper
-
-
-def test_bad_candidates():
-    members, _, pair = play(1, draws=200)
-    with pytest.raises(BayesreconError, match="lack field y"):
-        bayesrecon.infer_deletion(pair, {"x": members["x"]})
-    with pytest.raises(BayesreconError, match="own curvature"):
-        bayesrecon.infer_deletion(pair, members, public=members)
-    with pytest.raises(BayesreconError, match="'ratio' or 'shift'"):
-        bayesrecon.infer_deletion(pair, members, method="mean")
-    assert bayesrecon.infer_deletion(pair, members, method="shift").method == "shift"

@@ -1,0 +1,26 @@
+"""Findings scored against the private records."""
+
+import numpy as np
+
+from bayesrecon.auditing.scoring import column_of, match_records
+
+
+def test_records_are_matched_one_to_one():
+    rng = np.random.default_rng(0)
+    data = {"x": rng.normal(size=80), "y": rng.normal(size=80)}
+    order = rng.permutation(80)
+    score = match_records({k: v[order] for k, v in data.items()}, data)
+    assert (score.matched, score.total, score.share, score.upper) == (80, 80, 1.0, 1.0)
+    assert score.null < 0.2
+    # Eighty guesses of one and the same record are one match.
+    assert match_records({k: np.full(80, v[0]) for k, v in data.items()}, data).matched == 1
+    nothing = match_records({k: v + 50 for k, v in data.items()}, data)
+    assert (nothing.matched, nothing.lower) == (0, 0.0)
+
+
+def test_private_columns_are_recognised_in_any_order():
+    private = {"age": np.arange(20.0) ** 1.5, "name": np.array([f"p{i}" for i in range(20)])}
+    assert column_of(private["age"][::-1], private) == "age"
+    assert column_of(private["name"][::-1], private) == "name"
+    assert column_of(np.arange(20.0), private) is None
+    assert column_of(np.arange(20.0), None) is None

@@ -1,0 +1,74 @@
+"""The release planner: predicted against measured errors."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from conjugate import regression_model, sample_regression
+
+import bayesrecon
+from bayesrecon.evaluate import true_statistics
+from bayesrecon.posteriors import from_draws, from_posteriordb
+
+
+def blocks(release, size, count):
+    for start in range(0, count * size, size):
+        rows = slice(start, start + size)
+        yield dataclasses.replace(
+            release, theta=release.theta[rows], weights=np.full(size, 1 / size), chain=np.ones(size, int)
+        )
+
+
+@pytest.mark.parametrize("size, count", [pytest.param(100, 100, marks=pytest.mark.slow), (1000, 10)])
+def test_planned_error_of_thinner_releases(database, size, count):
+    """Predicted against measured over disjoint blocks of the reference draws, all statistics together."""
+    release = from_posteriordb("kidiq-kidscore_momiq")
+    plan = bayesrecon.plan(release, draws=(size,), digits=())
+    whole = bayesrecon.recover(release)
+    ratios = [
+        (row.estimate - whole[row.name].estimate) / plan[row.name].se[size]
+        for block in blocks(release, size, count)
+        for row in bayesrecon.recover(block)
+    ]
+    assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
+
+
+@pytest.mark.slow
+def test_planned_error_of_ten_thousand_exact_draws():
+    """Predicted from 10,000 exact draws, measured on 40 independent sets of as many."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    model = regression_model()
+    truth = true_statistics(model, {"x": x, "y": y})
+    plan = bayesrecon.plan(from_draws(sample_regression(x, y, 10_000, rng), model), draws=(10_000,), digits=())
+    ratios = [
+        (row.estimate - truth[row.name]) / plan[row.name].se[10_000]
+        for _ in range(40)
+        for row in bayesrecon.recover(from_draws(sample_regression(x, y, 10_000, rng), model))
+    ]
+    assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
+
+
+def test_planned_effect_of_rounding(database):
+    """Three digits move the estimates as predicted from the full draws alone."""
+    release = from_posteriordb("kidiq-kidscore_momiq")
+    plan = bayesrecon.plan(release, draws=(1000,), digits=(3, 6))
+    beta, sigma = np.asarray(release.theta)[:, :2], np.exp(np.asarray(release.theta)[:, 2])
+    cut = np.vectorize(lambda v: float(f"{v:.3g}"))
+    rounded = dataclasses.replace(release, theta=np.column_stack([cut(beta), np.log(cut(sigma))]))
+    whole = bayesrecon.recover(release)
+    for row in bayesrecon.recover(rounded):
+        moved = row.estimate - whole[row.name].estimate
+        assert moved == pytest.approx(plan[row.name].shift[3], rel=0.25)
+        assert abs(plan[row.name].shift[6]) < 0.01 * row.se
+
+
+def test_draws_for_a_precision(database):
+    plan = bayesrecon.plan(from_posteriordb("kidiq-kidscore_momiq"), digits=())
+    few = plan.most_draws("n", precision=44)
+    assert 80 < few < 160
+    assert plan.most_draws("n", precision=22) > 3 * few
+    with pytest.raises(bayesrecon.BayesreconError, match="precision"):
+        plan.most_draws("n", precision=0)
+    assert "se @ 1000 draws" in plan.to_dataframe().columns

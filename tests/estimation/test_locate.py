@@ -1,0 +1,57 @@
+"""The data are found wherever they lie, whatever the first generic records."""
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from gridded import logistic, poisson
+
+import bayesrecon
+from bayesrecon.estimation import locate
+from bayesrecon.estimation.solve import fit
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_draws, from_posteriordb
+
+
+def test_data_far_from_the_first_records_are_found_whatever_the_seed(database):
+    """Years near 4,000, seen from standardised records: a feature there is of the size of rounding."""
+    release = from_posteriordb("kilpisjarvi_mod-kilpisjarvi")
+    found = [bayesrecon.recover(release, key=key)["n"] for key in range(12)]
+    assert abs(found[0].estimate - 62) < 4 * found[0].se
+    assert np.ptp([n.estimate for n in found]) < 1e-6
+
+
+def test_finitely_many_values_need_no_search(monkeypatch):
+    """Their generic records are the same wherever the data lie."""
+
+    def program(group, y):
+        b = numpyro.sample("b", dist.Normal(0, 1).expand((4,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Bernoulli(logits=b[group]), obs=y)
+
+    passes = []
+    monkeypatch.setattr(locate, "fit", lambda *a, **k: passes.append(1) or fit(*a, **k))
+    model = from_numpyro(program, {"group": (), "y": ()}, domain={"group": [0, 1, 2, 3], "y": "binary"})
+    rng = np.random.default_rng(0)
+    draws = rng.normal([-2, -1, 0, 3], 0.3, (1, 1000, 4))
+    assert bayesrecon.recover(from_draws({"b": draws}, model)).gap
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("seed", [100, *(pytest.param(s, marks=pytest.mark.slow) for s in (101, 102))])
+def test_data_are_found_in_a_domain_much_wider_than_they_are(seed):
+    """Most of the domain is more informative than the data: the generic records must not settle there."""
+    data, release, domain = poisson(np.random.default_rng(seed))
+    found = bayesrecon.recover(release, domain=domain)
+    assert abs(found["n"].estimate - 300) < 4 * found["n"].se
+    assert found["n"].se < 10
+    assert abs(found["mean(y)"].estimate - data["y"].mean()) < 4 * found["mean(y)"].se
+
+
+@pytest.mark.parametrize("seed", [100, *(pytest.param(s, marks=pytest.mark.slow) for s in (101, 102))])
+def test_data_are_found_without_a_domain(seed):
+    """Records far away that hardly any draw can see must not stand in for the data."""
+    _, release, _ = logistic(np.random.default_rng(seed))
+    n = bayesrecon.recover(release)["n"]
+    assert abs(n.estimate - 600) < 4 * n.se
+    assert n.se < 20

@@ -1,0 +1,70 @@
+"""The solve: its bias, and draws too few for the rank."""
+
+import numpy as np
+import pytest
+from conjugate import regression_model, sample_regression, sample_slopes, slopes_model
+
+import bayesrecon
+from bayesrecon import Estimator
+from bayesrecon.estimation.solve import _jackknifed
+from bayesrecon.kernels.embedding import Moments, Stretch
+from bayesrecon.models import load
+from bayesrecon.posteriors import from_draws
+
+
+def test_too_few_draws_for_the_rank():
+    """Three parameters and four draws give twelve equations; nine features leave no room to see the end."""
+    rng = np.random.default_rng(10)
+    values = {"beta": rng.normal(size=(1, 2, 9)), "sigma": rng.gamma(5, size=(1, 2))}
+    release = from_draws(values, load("nes"))
+    with pytest.raises(bayesrecon.BayesreconError, match="too few"):
+        bayesrecon.recover(release)
+    with pytest.raises(bayesrecon.BayesreconError, match="too few draws"):
+        bayesrecon.recover(release, estimator=Estimator("identity"))
+
+
+@pytest.mark.slow
+def test_many_parameters_do_not_lower_the_count():
+    """A metric estimated from the draws that it is summed over would make every total too small by 1 + d/T."""
+    groups, z = 40, []
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        group, x = rng.integers(groups, size=800), rng.integers(0, 2, 800)
+        y = x + rng.normal(size=800)
+        release = from_draws(sample_slopes(group, x, y, groups, 1000, rng), slopes_model(groups))
+        found = bayesrecon.recover(release, statistics={"ones": lambda r: r["x"]})["total(ones)"]
+        z.append((found.estimate - x.sum()) / found.se)
+    assert abs(np.mean(z)) < 2  # four standard errors are lost otherwise
+
+
+def test_the_jackknife_takes_out_the_bias_of_a_solution():
+    """A ratio of two means of T = 80 draws, `E[t] / E[g] = 2`, is too small by `(Cov(g, t) - 2 Var(g)) / T = 0.019`."""
+    rng = np.random.default_rng(0)
+    g = rng.gamma(2.0, 0.5, (4000, 20, 4))
+    t = 2 * g + 3 * (g - 1) + 0.1 * rng.normal(size=g.shape)
+    plain, found = [], []
+    for gram, target in zip(g.mean(axis=2) / 20, t.mean(axis=2) / 20, strict=True):
+        parts = [Stretch(1 / 20, np.array([[x]]), np.array([y])) for x, y in zip(gram, target, strict=True)]
+        plain.append(np.array([target.sum() / gram.sum()]))
+        found.append(_jackknifed(Moments.of_stretches(parts, np.zeros((1, 1))), plain[-1]))
+    error = np.std(plain) / np.sqrt(len(plain))
+    assert abs(np.mean(plain) - 2 + 0.019) < 3 * error < 0.019
+    assert abs(np.mean(found) - 2) < 3 * error
+    assert np.std(found) < 1.05 * np.std(plain)
+
+
+@pytest.mark.parametrize("draws, few", [(40, True), pytest.param(4000, False, marks=pytest.mark.slow)])
+def test_few_draws_for_many_features_are_noticed(draws, few):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 6))
+    y = x @ np.full(6, 0.3) + rng.normal(size=200)
+    release = from_draws(sample_regression(x, y, draws, rng), regression_model(6))
+    result = bayesrecon.recover(release)
+    assert any(w.startswith("few draws for 36 features: n was corrected by -") for w in result.warnings) == few
+    row = result["n"]
+    assert abs(row.estimate - 200) < 3 * row.se
+    # With a known count the bias of other statistics is told.
+    known = bayesrecon.recover(release, total=200)
+    told = [w for w in known.warnings if w.startswith("few draws for 36 features: ")]
+    assert len(told) == few
+    assert not any("n was corrected" in w for w in told)

@@ -1,0 +1,94 @@
+"""Draws that do not belong to the model are noticed, and exact ones are not."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from conjugate import effects_model, regression_model, sample_effects, sample_regression
+
+import bayesrecon
+from bayesrecon.posteriors import from_draws
+
+
+def small_regression(rng, draws=4000):
+    x = rng.normal(0, 1, (8, 1))
+    y = 1 + x[:, 0] + rng.normal(0, 1, 8)
+    return sample_regression(x, y, draws, rng)
+
+
+def test_good_draws_raise_no_warning(regression):
+    assert bayesrecon.recover(regression[1]).warnings == ()
+
+
+def test_gaussian_approximation_is_noticed():
+    rng = np.random.default_rng(6)
+    model = regression_model()
+    exact = from_draws(small_regression(rng), model)
+    theta = rng.multivariate_normal(exact.theta.mean(axis=0), np.cov(exact.theta.T), 4000)
+    approximate = dataclasses.replace(exact, theta=theta)
+    assert bayesrecon.recover(exact).warnings == ()
+    (warning, *_) = bayesrecon.recover(approximate).warnings
+    assert "draws and model disagree" in warning
+    assert "beta[1] by" in warning
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_a_mean_field_approximation_is_noticed(share):
+    """Each coordinate with its spread given all others, as a variational fit without correlations has it, for a share
+    of the draws: the model's own variance is off, and there is no doubt of convergence."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(3, 1, (40, 1))
+    exact = from_draws(sample_regression(x, x[:, 0] + rng.normal(0, 1, 40), 4000, rng), regression_model())
+    precision = np.diag(np.linalg.inv(np.cov(exact.theta.T)))
+    narrow = exact.theta.mean(axis=0) + rng.normal(size=exact.theta.shape) / np.sqrt(precision)
+    mixed = np.where(np.arange(4000)[:, None] < share * 4000, narrow, exact.theta)
+    warnings = bayesrecon.recover(dataclasses.replace(exact, theta=mixed)).warnings
+    assert warnings
+    assert all(w.startswith("draws and model disagree: E[(theta - mean)") for w in warnings)
+    assert all("is off for variance by +" in w for w in warnings)
+
+
+def test_warm_up_left_in_is_noticed(regression):
+    _, release = regression
+    theta = np.array(release.theta)
+    theta[:100] += np.linspace(20, 0, 100)[:, None] * theta.std(axis=0)
+    result = bayesrecon.recover(dataclasses.replace(release, theta=theta))
+    assert any("converged" in w and "warm-up" in w for w in result.warnings)
+
+
+def test_duplicated_chain_is_noticed(regression):
+    _, release = regression
+    half = release.size // 2
+    theta = np.concatenate([release.theta[:half], release.theta[:half]])
+    chain = np.repeat([1, 2], half)
+    result = bayesrecon.recover(dataclasses.replace(release, theta=theta, chain=chain))
+    assert any("chain 2 is a copy of chain 1" in w for w in result.warnings)
+
+
+def test_draws_of_another_prior_are_noticed():
+    """A prior that no weighted records can imitate, in a small data set where the prior matters."""
+    rng = np.random.default_rng(8)
+    exact = from_draws(small_regression(rng, 20000), regression_model())
+    # Importance resampling from the conjugate posterior to a prior truncated softly at small variances.
+    variance = np.exp(exact.theta[:, 0])
+    weights = np.exp(-((variance / np.median(variance)) ** 2))
+    rows = rng.choice(len(weights), 6000, p=weights / weights.sum(), replace=False)
+    other = dataclasses.replace(
+        exact, theta=exact.theta[rows], weights=np.full(6000, 1 / 6000), chain=np.ones(6000, int)
+    )
+    warnings = bayesrecon.recover(other).warnings
+    assert any("draws and model disagree" in w and "variance" in w for w in warnings)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_errors_of_the_data_are_no_disagreement(shift):
+    """80 features of 40 groups whose common scale may be near zero: what is wrong with the recovered data moves the
+    mean score of a group by five of its own standard errors, with draws that are exact. Effects that are moved
+    together by a fifth of their scale are draws of no posterior."""
+    rng = np.random.default_rng(3)
+    group = np.concatenate([np.arange(1, 41), rng.integers(1, 41, 60)])
+    y = rng.normal(0, 0.1, 40)[group - 1] + rng.normal(size=len(group))
+    draws = sample_effects(group, y, 40, 2000, rng)
+    draws["z"] += shift
+    warnings = bayesrecon.recover(from_draws(draws, effects_model(40)), unit="group").warnings
+    assert any("disagree" in w for w in warnings) == bool(shift)

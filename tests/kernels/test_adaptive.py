@@ -1,0 +1,43 @@
+"""The embedding of a release in the features of pseudo-records: Stein's identity, and copies of records."""
+
+import numpy as np
+
+import bayesrecon
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.embedding import Basis
+from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.precision import x64
+
+
+def test_the_embedding_of_the_data_is_the_target(regression):
+    """mu(z) = sum_n k(x_n, z) in expectation over the draws (Stein); 5 standard errors, 40 records."""
+    data, release = regression
+    with x64():
+        metric = metric_factor(release, None)
+        rng = np.random.default_rng(1)
+        probes = {"x": rng.normal(3, 2, (40, 1)), "y": rng.normal(2, 2, 40)}
+        basis = Basis(probes, np.eye(40))
+        embedding = AdaptiveEmbedding(release, metric)
+        target = embedding.moments(basis).target
+        both = {k: np.concatenate([probes[k], data[k]]) for k in data}
+        whole = embedding.moments(Basis(both, np.eye(100))).gram
+        truth = whole[:40, 40:].sum(axis=1)
+        # The residual at the truth has the noise that the embedding states for it.
+        noise = embedding.noise(Basis(both, np.eye(100)), np.r_[np.zeros(40), np.ones(60)])[:40, :40]
+    error = np.sqrt(np.diag(noise) / release.size)
+    assert (np.abs(target - truth) < 5 * error).all()
+    assert (error < 0.2 * np.abs(truth).max()).all()
+
+
+def test_splitting_a_record_changes_nothing(regression):
+    """Two half-weight copies of the pseudo-records carry the same score at every draw."""
+    _, release = regression
+    pseudo = bayesrecon.recover(release).pseudo
+    with x64():
+        embedding = AdaptiveEmbedding(release, metric_factor(release, None))
+        weights = np.asarray(pseudo.weights)
+        once = Basis(pseudo.records, np.eye(len(weights)))
+        twice = Basis({k: np.concatenate([v, v]) for k, v in pseudo.records.items()}, np.eye(2 * len(weights)))
+        one = embedding.influence(once, weights, np.eye(len(weights)))[1]
+        two = embedding.influence(twice, np.tile(weights / 2, 2), np.eye(2 * len(weights)))[1]
+    np.testing.assert_allclose(one, two, atol=1e-8 * np.abs(one).max())

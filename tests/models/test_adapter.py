@@ -1,0 +1,174 @@
+"""Programs of one's own: what `from_numpyro` accepts, and what it makes of the fields."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro import distributions as dist
+from numpyro import handlers
+from numpyro.distributions import constraints, transforms
+from programs import XY, agrees_with_numpyro, observe, plain, slope
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models import from_numpyro
+
+
+def units_by_a_field(unit, y, units):
+    b = slope(dist.Normal(0, 1).expand([units]).to_event(1))
+    observe(b[unit - 1], y)
+
+
+def units_in_a_plate(unit, y):
+    with numpyro.plate("units", 3):
+        b = slope()
+    observe(b[unit], y)
+
+
+def factor_per_record(x, y):
+    b = slope()
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.factor("fit", -((y - b * x) ** 4))
+
+
+def soft_constraint(x, y):
+    b = slope(dist.Normal(0, 1).expand([3]).to_event(1))
+    numpyro.sample("zero", dist.Normal(b.sum(), 0.01), obs=0.0)
+    observe(b[0] + b[1] * x + b[2] * x**2, y)
+
+
+def scaled_and_masked(x, y):
+    b = slope()
+    with handlers.scale(scale=0.5), handlers.mask(mask=x > 1):
+        observe(b * x, y)
+
+
+def two_observed_fields(x, y):
+    b = slope()
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.sample("x", dist.Normal(b, 2), obs=x)
+        numpyro.sample("y", dist.Poisson(jnp.exp(b * x)), obs=y)
+
+
+def binomial(trials, y):
+    b = slope()
+    with numpyro.plate("records", trials.shape[0]):
+        numpyro.sample("y", dist.Binomial(trials, logits=b), obs=y)
+
+
+def vector_field(x, y):
+    b = slope(dist.Normal(0, 1).expand([2, 3]).to_event(2))
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.sample("y", dist.Normal(x @ b, 1).to_event(1), obs=y)
+
+
+def prior_of(law):
+    def program(x, y):
+        observe(jnp.sum(jnp.arange(1.0, 1 + b.size) * b) * x if jnp.ndim(b := slope(law())) else b * x, y)
+
+    return program
+
+
+FLAT = dist.ImproperUniform
+
+
+@pytest.mark.parametrize(
+    "program, options, coordinates, bounds",
+    [
+        (
+            units_by_a_field,
+            {"record": {"unit": (), "y": ()}, "domain": {"unit": [1, 2, 3, 4]}, "constants": {"units": 4}},
+            ("b[1]", "b[2]", "b[3]", "b[4]"),
+            (-math.inf, math.inf),
+        ),
+        (
+            units_in_a_plate,
+            {"record": {"unit": (), "y": ()}, "domain": {"unit": [0, 1, 2]}},
+            ("b[1]", "b[2]", "b[3]"),
+            (-math.inf, math.inf),
+        ),
+        (factor_per_record, {}, ("b",), (-math.inf, math.inf)),
+        (soft_constraint, {}, ("b[1]", "b[2]", "b[3]"), (-math.inf, math.inf)),
+        (scaled_and_masked, {}, ("b",), (-math.inf, math.inf)),
+        (two_observed_fields, {}, ("b",), (-math.inf, math.inf)),
+        (
+            binomial,
+            {"record": {"trials": (), "y": ()}, "domain": {"trials": list(range(9, 13))}},
+            ("b",),
+            (-math.inf, math.inf),
+        ),
+        (
+            vector_field,
+            {"record": {"x": (2,), "y": (3,)}},
+            ("b[1,1]", "b[1,2]", "b[1,3]", "b[2,1]", "b[2,2]", "b[2,3]"),
+            (-math.inf, math.inf),
+        ),
+        (prior_of(lambda: FLAT(constraints.real, (), ())), {}, ("b",), (-math.inf, math.inf)),
+        (prior_of(lambda: FLAT(constraints.positive, (), ())), {}, ("b",), (0.0, math.inf)),
+        (prior_of(lambda: dist.HalfCauchy(1.0)), {}, ("b",), (0.0, math.inf)),
+        (prior_of(lambda: dist.Uniform(-2.0, 3.0)), {}, ("b",), (-2.0, 3.0)),
+        (prior_of(lambda: dist.TruncatedNormal(0.0, 1.0, high=1.0)), {}, ("b",), (-math.inf, 1.0)),
+        (prior_of(lambda: dist.Beta(2.0, 3.0)), {}, ("b",), (0.0, 1.0)),
+        (prior_of(lambda: dist.Dirichlet(jnp.array([1.0, 2.0, 3.0]))), {}, ("b[1]", "b[2]"), None),
+        (prior_of(lambda: FLAT(constraints.ordered_vector, (), (3,))), {}, ("b[1]", "b[2]", "b[3]"), None),
+        (
+            prior_of(
+                lambda: dist.TransformedDistribution(
+                    dist.Normal(0, 1).expand([2]).to_event(1), transforms.OrderedTransform()
+                )
+            ),
+            {},
+            ("b[1]", "b[2]"),
+            None,
+        ),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_accepted(program, options, coordinates, bounds):
+    model = from_numpyro(program, **{"record": XY, **options})
+    assert model.coordinates == coordinates
+    assert model.parameters[0].bounds == bounds
+    agrees_with_numpyro(model)
+    if bounds is None:
+        with pytest.raises(BayesreconError, match="support of b is not a box; use coordinates='unconstrained'"):
+            _ = model.in_constrained_coordinates
+
+
+def family(law):
+    def program(x, y):
+        b = slope()
+        with numpyro.plate("records", x.shape[0]):
+            numpyro.sample("y", law(b + 0 * x), obs=y)
+
+    return program
+
+
+@pytest.mark.parametrize(
+    "law, inside, outside",
+    [
+        (lambda b: dist.Normal(b, 1), [-3.5, 2.0], [math.inf]),
+        (lambda b: dist.Gamma(jnp.exp(b), 1), [0.5, 40.0], [-0.1]),
+        (lambda b: dist.Beta(jnp.exp(b), 1), [0.25, 0.75], [-0.1, 1.1]),
+        (lambda b: dist.Bernoulli(logits=b), [0, 1], [0.5, 2, -1]),
+        (lambda b: dist.Poisson(jnp.exp(b)), [0, 3, 99], [-1, 0.5]),
+        (lambda b: dist.Binomial(5, logits=b), [0, 5], [-1, 0.5, 6]),
+        (lambda b: dist.Categorical(logits=b[..., None] * jnp.arange(3)), [0, 1, 2], [-1, 0.5, 3]),
+    ],
+    ids=["normal", "gamma", "beta", "bernoulli", "poisson", "binomial", "categorical"],
+)
+def test_observed_fields_default_to_the_support(law, inside, outside):
+    model = from_numpyro(family(law), XY)
+    assert model.fields["y"].domain.contains(np.array(inside, float)).all()
+    assert not model.fields["y"].domain.contains(np.array(outside, float)).any()
+    assert model.fields["x"].domain.contains(np.array([-7.5, 7.5])).all()
+    agrees_with_numpyro(model)
+
+
+def test_from_numpyro_leaves_the_users_precision():
+    before = jax.config.jax_enable_x64
+    model = from_numpyro(plain, XY)
+    assert jax.config.jax_enable_x64 is before
+    assert model.name == "plain"
+    assert from_numpyro(plain, XY, name="other").name == "other"

@@ -1,0 +1,65 @@
+"""Models from losses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from estimators import LINE, X, network
+from sklearn.linear_model import Ridge
+
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models import from_loss, load
+from bayesrecon.posteriors import dirac, from_sklearn
+from bayesrecon.precision import x64
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "hinge"}, "expected squared"),
+        ({"features": 0}, "positive whole number"),
+        ({"loss": "logistic", "outputs": 2}, "one output"),
+        ({"loss": "softmax"}, "one per class"),
+        ({"penalty": -1.0}, "not negative"),
+    ],
+)
+def test_settings_of_linear_predictor(settings, message):
+    with pytest.raises(BayesreconError, match=message):
+        load("linear_predictor", **settings)
+
+
+def test_a_network_from_its_loss():
+    params, model = network()
+    assert [p.name for p in model.parameters] == ["hidden/0/b", "hidden/0/w", "out"]
+    moved = jax.tree_util.tree_map(lambda v: v + 0.3, params)
+    release = dirac(model, moved)
+    with x64():
+        h = np.tanh(X[0] @ moved["hidden"][0]["w"] + moved["hidden"][0]["b"])
+        expected = -0.5 * (h @ moved["out"] - 2.0) ** 2
+        found = model.log_lik(release.theta[0], {"x": X[0], "y": 2.0})
+        assert float(found) == pytest.approx(expected, rel=1e-12)
+        assert float(model.log_prior(release.theta[0])) == pytest.approx(-0.05 * 0.09 * 20)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loss": lambda out, y: jnp.stack([out, y])}, "it must be one number"),
+        ({"regulariser": lambda p: p["w"]}, "regulariser has shape"),
+        ({"apply": lambda p, x: x @ p["w"][:2]}, "loss of one record cannot be evaluated"),
+        ({"response": "z"}, "not a field"),
+        ({"params": {}}, "no arrays"),
+        ({"domain": {"u": "real"}}, "'u' is not a field"),
+    ],
+)
+def test_losses_that_cannot_be_used(change, message):
+    given = {"apply": lambda p, x: x @ p["w"], "loss": lambda out, y: (out - y) ** 2, "params": {"w": np.zeros(3)}}
+    with pytest.raises(BayesreconError, match=message):
+        from_loss(**({**given, "record": {"x": (3,), "y": ()}} | change))
+
+
+def test_what_a_trained_parameter_determines():
+    """The normal equations `X'y - X'X b = penalty b`: as many features as parameters, and the totals they fix."""
+    release = from_sklearn(Ridge(3.0).fit(X, LINE))
+    assert bayesrecon.diagnose(release).rank == 4

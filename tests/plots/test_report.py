@@ -1,0 +1,61 @@
+"""The report of an audit stands alone, and hostile text stays text."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+from audited import HOSTILE
+
+from bayesrecon.plots.report import audit_page
+from bayesrecon.results.audit import Audit, Finding, Item, Remedy
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags, their attributes, and the text outside of scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_hostile_text_stays_text():
+    finding = Finding(
+        HOSTILE,
+        "high",
+        HOSTILE,
+        (HOSTILE,),
+        HOSTILE,
+        HOSTILE,
+        (Item(HOSTILE, 1.0),),
+        (Remedy(HOSTILE, HOSTILE, 1.0, 2.0, 3.0),),
+        {HOSTILE: np.arange(3.0), "two": np.arange(3.0)},
+        {HOSTILE: np.ones(3), "two": np.ones(3)},
+    )
+    settings = {HOSTILE: HOSTILE}
+    files = ({"path": HOSTILE, "size": 1, "sha256": HOSTILE},)
+    page = Page(audit_page(Audit((finding,), HOSTILE, HOSTILE, HOSTILE, 5, files, settings, warnings=(HOSTILE,))))
+    assert not {"script", "img", "iframe", "object", "embed", "link", "base"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert "".join(page.words).count(HOSTILE) > 10
+
+
+def test_the_report_stands_alone(full, tmp_path):
+    path = full.save_report(tmp_path / "report.html")
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.tags.count("svg") >= 2
+    assert page.tags.count("article") == len(full)
+    links = [v for k, v in page.attributes if k in ("src", "href", "xlink:href", "action", "data") and v]
+    assert all(v.startswith(("#", "data:")) for v in links)
+    assert "@import" not in text
+    assert "url(http" not in text
+    assert "default-src 'none'" in text
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text

@@ -1,0 +1,25 @@
+"""The reader is found by what the source is."""
+
+import io
+
+from written import SIGMA, refused
+
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.formats import read_draws
+
+
+def test_dispatch(tmp_path):
+    draws = Draws({"sigma": SIGMA})
+    assert read_draws(draws) is draws
+    refused("no such file", read_draws, tmp_path / "none.nc")
+    refused(r"unknown suffix '.txt'; known are .npz, .csv, .json, .zip, .zarr, .nc, .netcdf, .h5", read_draws, "a.txt")
+    refused("unknown suffix ''", read_draws, tmp_path)
+    (tmp_path / "folder.nc").mkdir()
+    refused("is a directory", read_draws, tmp_path / "folder.nc")
+    (tmp_path / "file.zarr").write_text("")
+    refused("is not a directory", read_draws, tmp_path / "file.zarr")
+    refused("CmdStan chains", read_draws, ["a.csv", "b.nc"])
+    for source in ([], [1], b"bytes", 3, None, io.StringIO()):
+        refused("list of CmdStan|cannot read draws from", read_draws, source)
+    (tmp_path / "FIT.CSV").write_text("a\n1\n")
+    assert read_draws(tmp_path / "FIT.CSV").values["a"].shape == (1, 1)

@@ -1,0 +1,57 @@
+"""Two-parameter posteriors that are sampled on a fine grid."""
+
+import numpy as np
+
+from bayesrecon.models import load
+from bayesrecon.posteriors import from_draws
+
+
+def grid_draws(log_density, first, second, draws, rng):
+    """Draws of a two-parameter posterior on a fine grid, jittered within its cells."""
+    weights = np.exp(log_density - log_density.max()).ravel()
+    cells = rng.choice(weights.size, draws, p=weights / weights.sum())
+    rows, columns = np.divmod(cells, len(second))
+    a = first[rows] + rng.uniform(-0.5, 0.5, draws) * (first[1] - first[0])
+    b = second[columns] + rng.uniform(-0.5, 0.5, draws) * (second[1] - second[0])
+    return a, b
+
+
+def newton(gradient, hessian, start):
+    theta = np.array(start, float)
+    for _ in range(50):
+        theta = theta - np.linalg.solve(hessian(theta), gradient(theta))
+    return theta, np.sqrt(np.diag(np.linalg.inv(-hessian(theta))))
+
+
+def logistic(rng, records=600, draws=4000):
+    x = rng.gamma(2.0, 20.0, records).clip(0, 250)
+    design = np.column_stack([np.ones(records), x])
+    y = rng.random(records) < 1 / (1 + np.exp(-(0.6 - 0.012 * x)))
+    chance = lambda t: 1 / (1 + np.exp(-design @ t))  # noqa: E731
+    mode, sd = newton(
+        lambda t: design.T @ (y - chance(t)),
+        lambda t: -(design.T * (chance(t) * (1 - chance(t)))) @ design,
+        [0.0, 0.0],
+    )
+    a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
+    eta = a[:, None, None] + b[:, None] * x
+    first, second = grid_draws((y * eta - np.logaddexp(0, eta)).sum(axis=-1), a, b, draws, rng)
+    release = from_draws({"beta": np.stack([first, second], axis=-1)[None]}, load("wells_dist"))
+    return {"dist": x, "switched": y.astype(int)}, release, {"dist": (0, 250)}
+
+
+def poisson(rng, records=300, draws=4000):
+    x = rng.normal(0.5, 0.8, records).clip(-3, 4)
+    y = rng.poisson(np.exp(0.5 + 0.4 * x))
+    design = np.column_stack([np.ones(records), x])
+    mode, sd = newton(
+        lambda t: design.T @ (y - np.exp(design @ t)) - t / 100,
+        lambda t: -(design.T * np.exp(design @ t)) @ design - np.eye(2) / 100,
+        [0.5, 0.3],
+    )
+    a, b = (m + s * np.linspace(-6, 6, 200) for m, s in zip(mode, sd, strict=True))
+    eta = a[:, None, None] + b[:, None] * x
+    log_density = (y * eta - np.exp(eta)).sum(axis=-1) - (a[:, None] ** 2 + b**2) / 200
+    first, second = grid_draws(log_density, a, b, draws, rng)
+    release = from_draws({"alpha": first[None], "beta": second[None, :, None]}, load("poisson_regression"))
+    return {"x": x, "y": y}, release, {"x": (-3, 4), "y": (0, 60)}
