@@ -25,18 +25,20 @@ SIZES = [50, 100, 200, 400, 800, 1600]
 ORDER = [0, 1, 3, 2, 4]  # of n, means and variances among the figures: field by field
 
 
-def run(release, size, title, **options):
+def run(release, attack, title):
     """One reconstruction, with the share done on a terminal and the outcome in a line."""
 
     def progress(label, share):
         if sys.stderr.isatty():
-            print(f"\r{title}, M = {size}: {label} {share:.0%}   ", end="", file=sys.stderr, flush=True)
+            print(f"\r{title}, M = {attack.n}: {label} {share:.0%}   ", end="", file=sys.stderr, flush=True)
 
-    result = bayesrecon.reconstruct(release, n=size, progress=progress, **options)
+    result = bayesrecon.reconstruct(release, attack=attack, progress=progress)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     found = ", ".join(f"{name} {value:.5g}" for name, value in result.statistics().items())
-    print(f"{title}, M = {size}: {result.seconds:.1f} s, relative gap {result.relative_gap:.1g}, {found}", flush=True)
+    print(
+        f"{title}, M = {attack.n}: {result.seconds:.1f} s, relative gap {result.relative_gap:.1g}, {found}", flush=True
+    )
     return result
 
 
@@ -48,9 +50,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
-    fast = {f"M = {m}": run(release, m, "fast") for m in arguments.sizes}
+    fast = {f"M = {m}": run(release, bayesrecon.WeightedRecords(n=m), "fast") for m in arguments.sizes}
     published = {
-        f"M = {m}": run(release, m, "published", method="adam", steps=arguments.steps) for m in arguments.sizes
+        f"M = {m}": run(release, bayesrecon.ScoreMatching(n=m, steps=arguments.steps), "published")
+        for m in arguments.sizes
     }
 
     truth = true_statistics(release.model, find("kidscore_momiq").records(read_data(open_database(), "kidiq")))

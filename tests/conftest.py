@@ -1,4 +1,4 @@
-"""What several files share: one folder of compiled programs a run, the database, the command line, and releases."""
+"""What several files share: how programs are compiled, the database, the command line, and releases."""
 
 import atexit
 import os
@@ -12,6 +12,8 @@ elif "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     # Before JAX is loaded; workers, and the processes that tests start, inherit it.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="bayesrecon-compiled-")
     atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+# Most tests wait for the compiler, few for what it made: the slow ones run optimised code (.ci/run).
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 

@@ -44,10 +44,11 @@ def compile_cache(folder: str | Path | None = None) -> Path:
     Raises:
         BayesreconError: a folder that cannot be made or written to.
 
+    >>> import jax
+    >>> before = jax.config.jax_compilation_cache_dir
     >>> compile_cache("compiled").name
     'compiled'
-    >>> import jax
-    >>> jax.config.update("jax_compilation_cache_dir", None)  # and none any more
+    >>> jax.config.update("jax_compilation_cache_dir", before)  # and as it was
     """
     given = folder or os.environ.get(_FOLDER)
     path = Path(given).expanduser().absolute() if given else _own()

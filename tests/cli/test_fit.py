@@ -1,5 +1,6 @@
 """`bayesrecon fit`: draws and nothing of the data, which `recover` reads."""
 
+import sys
 from pathlib import Path
 
 import h5netcdf
@@ -37,7 +38,7 @@ def sampler(request, monkeypatch):
         return release, convergence(release)
 
     if request.param != "NUTS":
-        monkeypatch.setattr("bayesrecon.posteriors.nuts.sample", sample)
+        monkeypatch.setattr(sys.modules["bayesrecon.posteriors.nuts"], "sample", sample)
 
 
 def test_fit_then_recover(run, sampler, tmp_path):

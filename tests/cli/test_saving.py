@@ -32,7 +32,7 @@ def test_saved_results(run, database, tmp_path):
 def test_a_write_that_fails_leaves_nothing(run, tmp_path, monkeypatch):
     arguments = [*draws()(tmp_path), "--out", "result.csv"]
 
-    def fail(frame, path):
+    def fail(frame, path, **_):
         Path(path).write_text("half")
         raise OSError(28, "No space left on device", str(path))
 

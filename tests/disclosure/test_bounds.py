@@ -51,9 +51,10 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
 
 @pytest.mark.slow
 def test_bounds_cover():
-    """Stated to hold jointly at 99 %: at least 56 of 60 data sets (at 98 % a false alarm in 150 runs)."""
+    """Stated to hold jointly at 99 %: at least 14 of 16 data sets (at 98 % a false alarm in 250 runs), many more in
+    benchmarks/calibration.py."""
     rng, hits = np.random.default_rng(1), 0
-    for i in range(60):
+    for i in range(16):
         data, release, domain = (logistic if i % 2 else poisson)(rng)
         truth = true_statistics(release.model, data)
         result = bayesrecon.bound(release, domain=domain, key=i, variances=False)
@@ -61,4 +62,4 @@ def test_bounds_cover():
             (x.lower is None or x.lower <= truth[x.name]) and (x.upper is None or truth[x.name] <= x.upper)
             for x in result.intervals
         )
-    assert hits >= 56
+    assert hits >= 14

@@ -216,10 +216,14 @@ STAN_TOKENS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(st.binary(max_size=200) | st.lists(STAN_TOKENS, max_size=40).map(lambda tokens: "".join(tokens).encode()))
-def test_any_bytes_as_cmdstan(content):
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "fuzz.csv")
-        path.write_bytes(content)
-        draws_or_complaint(read_cmdstan, path)
+@pytest.mark.parametrize("examples", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_any_bytes_as_cmdstan(examples):
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(st.binary(max_size=200) | st.lists(STAN_TOKENS, max_size=40).map(lambda tokens: "".join(tokens).encode()))
+    def check(content):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "fuzz.csv")
+            path.write_bytes(content)
+            draws_or_complaint(read_cmdstan, path)
+
+    check()

@@ -255,12 +255,16 @@ def toy(tmp_path_factory):
     return build(root, [{"a": [1.0]}]), root / "reference_posteriors/draws/draws/toy-line.json.zip"
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(content=st.binary(max_size=60) | JSON, as_zip=st.booleans())
-def test_any_bytes_as_reference_draws(toy, content, as_zip):
-    base, path = toy
-    if as_zip or not isinstance(content, bytes):
-        zipped(path, content)
-    else:
-        path.write_bytes(content)
-    draws_or_complaint(read_reference_draws, base, "toy-line")
+@pytest.mark.parametrize("examples", [60, pytest.param(300, marks=pytest.mark.slow)])
+def test_any_bytes_as_reference_draws(toy, examples):
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(content=st.binary(max_size=60) | JSON, as_zip=st.booleans())
+    def check(content, as_zip):
+        base, path = toy
+        if as_zip or not isinstance(content, bytes):
+            zipped(path, content)
+        else:
+            path.write_bytes(content)
+        draws_or_complaint(read_reference_draws, base, "toy-line")
+
+    check()

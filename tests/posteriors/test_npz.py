@@ -92,13 +92,17 @@ NPZ = io.BytesIO()
 np.savez(NPZ, a=np.zeros((2, 3)), __attributes__=np.array("{}"))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(st.lists(st.tuples(st.integers(0, len(NPZ.getvalue()) - 1), st.binary(min_size=1, max_size=4)), max_size=3))
-def test_any_bytes_as_npz(changes):
-    content = bytearray(NPZ.getvalue())
-    for position, patch in changes:
-        content[position : position + len(patch)] = patch
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "fuzz.npz")
-        path.write_bytes(content)
-        draws_or_complaint(read_npz, path)
+@pytest.mark.parametrize("examples", [60, pytest.param(200, marks=pytest.mark.slow)])
+def test_any_bytes_as_npz(examples):
+    @settings(max_examples=examples, deadline=None, derandomize=True)
+    @given(st.lists(st.tuples(st.integers(0, len(NPZ.getvalue()) - 1), st.binary(min_size=1, max_size=4)), max_size=3))
+    def check(changes):
+        content = bytearray(NPZ.getvalue())
+        for position, patch in changes:
+            content[position : position + len(patch)] = patch
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "fuzz.npz")
+            path.write_bytes(content)
+            draws_or_complaint(read_npz, path)
+
+    check()

@@ -20,7 +20,7 @@ class HRec(Attack[DeletedRecord]):
     deletions. `total` is the number of private records; as many as public ones unless it is known.
 
     >>> from sklearn.linear_model import Ridge
-    >>> import bayesrecon
+    >>> import bayesrecon, numpy as np
     >>> x = np.random.default_rng(0).normal(size=(400, 3))
     >>> y = x @ [1.0, 2.0, 0.0] + 0.1 * x[:, 0] ** 2
     >>> trained = [bayesrecon.posteriors.from_sklearn(Ridge(1.0).fit(x[i:200], y[i:200])) for i in (0, 1)]

@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.deletion.hrec import HRec
-from bayesrecon.attacks.deletion.prepared import parameters_of
+from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec, parameters_of
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import design, slopes
@@ -200,7 +199,7 @@ def _by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | Non
     if public is None:
         raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
     model = pair.before.model
-    attack = HRec(public=public).prepare(model, total)
+    attack = PreparedHRec(model, public, total, Improvements(), None)
     before, after = parameters_of(pair, model)
     found, kappa = attack.gradient(before, after)
     error, second = attack.error(kappa)

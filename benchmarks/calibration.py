@@ -1,0 +1,138 @@
+"""Whether what is stated is true, over many data sets, as the page benchmarks/CALIBRATION.md.
+
+python benchmarks/calibration.py [intervals] [bounds] [planner] [--repetitions 1000]
+
+To be run when an estimator changes: the slow tests hold a small version of each study. Data sets are simulated and
+their posteriors sampled exactly (tests/support), so that nothing but the estimator is judged. Rows are kept in
+benchmarks/calibration.json and replaced by study.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+
+import conjugate  # noqa: E402
+import gridded  # noqa: E402
+
+import bayesrecon  # noqa: E402
+from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
+from bayesrecon.posteriors import from_draws  # noqa: E402
+
+ROWS, PAGE = HERE / "calibration.json", HERE / "CALIBRATION.md"
+DRAWS = 1000
+
+INTRODUCTION = """# Whether what is stated is true
+
+Made by `python benchmarks/calibration.py`: simulated data sets, posteriors sampled exactly, every attack scored against
+the data. *Intervals*: 1,000 draws each; the share of repetitions in which the interval of a statistic that is called
+determined, stated at 95 %, holds the truth. *Bounds*: 4,000 draws each; the share in which all bounds of a data set
+hold together, stated at 99 %. *Planner*: error over predicted error, the root of its mean square; right is 1. *False
+alarms*: repetitions with any warning, though model and draws are right. Ranges are 95 % Clopper-Pearson intervals.
+"""
+HEADINGS = ("study", "quantity", "repetitions", "stated", "found", "95 %")
+
+
+def normal_mean(rng):
+    y = rng.normal(2, 1, 60)
+    return conjugate.normal_mean_model(), {"y": y}, conjugate.sample_normal_mean(y, DRAWS, rng)
+
+
+def linear_regression(rng):
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    return conjugate.regression_model(), {"x": x, "y": y}, conjugate.sample_regression(x, y, DRAWS, rng)
+
+
+def share(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str, str]:
+    range_ = clopper_pearson(sum(hits), len(hits))
+    cells = (study, quantity, f"{len(hits)}", stated, f"{np.mean(hits):.1%}")
+    return dict(zip(HEADINGS, (*cells, f"{range_.lower:.1%} to {range_.upper:.1%}"), strict=True))
+
+
+def intervals(repetitions: int) -> Iterator[dict[str, str]]:
+    """Coverage of every statistic that is called determined."""
+    for simulate in (normal_mean, linear_regression):
+        rng, alarms = np.random.default_rng(20), []
+        inside: dict[str, list[bool]] = {}
+        for key in range(repetitions):
+            model, data, draws = simulate(rng)
+            found, truth = bayesrecon.recover(from_draws(draws, model), key=key), true_statistics(model, data)
+            alarms.append(bool(found.warnings))
+            for row in found:
+                if row.verdict == "determined":
+                    inside.setdefault(row.name, []).append(bool(row.lower <= truth[row.name] <= row.upper))
+        study = f"intervals, {simulate.__name__.replace('_', ' ')}"
+        yield from (share(study, name, "95 %", hits) for name, hits in inside.items())
+        yield share(study, "false alarms", "", alarms)
+
+
+def bounds(repetitions: int) -> Iterator[dict[str, str]]:
+    """Joint coverage of all bounds of a data set."""
+    for simulate in (gridded.logistic, gridded.poisson):
+        rng, hits = np.random.default_rng(1), []
+        for key in range(max(repetitions // 10, 1)):
+            data, release, domain = simulate(rng)
+            truth = true_statistics(release.model, data)
+            found = bayesrecon.bound(release, domain=domain, key=key, variances=False).intervals
+            hits.append(
+                all(
+                    (i.lower is None or i.lower <= truth[i.name]) and (i.upper is None or truth[i.name] <= i.upper)
+                    for i in found
+                )
+            )
+        yield share(f"bounds, {simulate.__name__}", "all together", "99 %", hits)
+
+
+def planner(repetitions: int) -> Iterator[dict[str, str]]:
+    """Errors over the error that one release of 10,000 draws predicts."""
+    rng = np.random.default_rng(2)
+    model, data, _ = linear_regression(rng)
+    truth, ratios = true_statistics(model, data), []
+
+    def release():
+        return from_draws(conjugate.sample_regression(data["x"], data["y"], 10_000, rng), model)
+
+    plan = bayesrecon.plan(release(), draws=(10_000,), digits=())
+    count = max(repetitions // 5, 1)
+    for _ in range(count):
+        ratios += [
+            (row.estimate - truth[row.name]) / plan[row.name].se[10_000] for row in bayesrecon.recover(release())
+        ]
+    size = float(np.sqrt(np.mean(np.square(ratios))))
+    cells = ("planner, linear regression", "error / predicted", f"{count}", "1", f"{size:.2f}", "")
+    yield dict(zip(HEADINGS, cells, strict=True))
+
+
+STUDIES = {"intervals": intervals, "bounds": bounds, "planner": planner}
+
+
+def keep(study: str, rows: list[dict[str, str]]) -> None:
+    held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
+    held[study] = rows
+    ROWS.write_text(json.dumps(held, indent=1) + "\n")
+    lines = [INTRODUCTION, "| " + " | ".join(HEADINGS) + " |", "| --- | --- |" + " ---: |" * (len(HEADINGS) - 2)]
+    lines += ["| " + " | ".join(row.values()) + " |" for name in STUDIES for row in held.get(name, [])]
+    PAGE.write_text("\n".join(lines) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("studies", nargs="*", default=list(STUDIES), help=", ".join(STUDIES))
+    parser.add_argument("--repetitions", type=int, default=1000, help="data sets a study; a tenth for bounds")
+    given = parser.parse_args()
+    for name in given.studies:
+        rows = list(STUDIES[name](given.repetitions))
+        for row in rows:
+            print(*row.values(), sep=" | ", flush=True)
+        keep(name, rows)
+
+
+if __name__ == "__main__":
+    main()
