@@ -46,9 +46,9 @@ def test_the_deleted_record_is_likely():
 
 @pytest.mark.slow
 def test_the_deleted_record_is_found_among_the_members():
-    """Games as in benchmarks/bayesian_deletion.py: at its rate, 0.91, fewer than 10 hits of 15 once in a thousand."""
+    """Games as in benchmarks/bayesian_deletion.py: at its rate, 0.91, fewer than 31 hits once in three hundred."""
     hits, shifts, called, cosines, chance = 0, 0, [], [], 0
-    for seed in range(15):
+    for seed in range(40):
         members, k, pair = play(seed)
         found = bayesrecon.infer_deletion(pair, members)
         assert found.probability.sum() == pytest.approx(1)
@@ -59,9 +59,9 @@ def test_the_deleted_record_is_found_among_the_members():
         with x64():
             direction = pair.before.model.split(mean_shift(pair)[0])["beta"]
         cosines.append(abs(cosine_similarity(direction, np.r_[1, members["x"][k]])))
-    assert hits >= 10
-    assert shifts >= 7
-    assert chance <= 3
+    assert hits >= 31
+    assert shifts >= 25
+    assert chance <= 6
     assert np.mean(called) > 0.6
     assert np.median(cosines) >= 0.95
 
@@ -77,14 +77,14 @@ def test_the_record_itself_within_its_errors():
 
 @pytest.mark.slow
 def test_probabilities_are_calibrated():
-    """Of the deletions called with probability p a share p is right: mean p against hits of 25 games."""
+    """Of the deletions called with probability p a share p is right: sixty games, mean p against hits."""
     called, right = [], 0
-    for seed in range(25):
+    for seed in range(60):
         members, k, pair = play(seed + 100)
         found = bayesrecon.infer_deletion(pair, members)
         called.append(found.probability.max())
         right += found.ranking[0] == k
-    interval = clopper_pearson(right, 25, level=0.999)
+    interval = clopper_pearson(right, 60, level=0.999)
     assert interval.lower < np.mean(called) < interval.upper
 
 
