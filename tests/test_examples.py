@@ -84,7 +84,7 @@ def test_eight_schools(example, database):
 
 @pytest.mark.slow
 def test_own_model(example):
-    rows = [line.rsplit(maxsplit=6) for line in example("own_model.py", "--draws", 100).splitlines()[1:]]
+    rows = [line.rsplit(maxsplit=6) for line in example("own_model.py", "--draws", 100).splitlines()[2:]]
     assert {"n", "mean(dose)", "total(group 0)"} <= {row[0] for row in rows}
     for name, estimate, se, true, z, _, verdict in rows:
         if verdict != "undetermined":

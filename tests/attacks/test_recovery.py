@@ -199,7 +199,7 @@ def test_kidiq(database, seed):
     "name, rank",
     [
         ("kidiq-kidscore_interaction", 11),
-        ("kidiq_with_mom_work-kidscore_mom_work", 9),
+        pytest.param("kidiq_with_mom_work-kidscore_mom_work", 9, marks=pytest.mark.slow),
         pytest.param("kidiq-kidscore_momhs", 5, marks=pytest.mark.slow),
         pytest.param("earnings-logearn_height_male", 9, marks=pytest.mark.slow),
         pytest.param("arK-arK", 28, marks=pytest.mark.slow),
@@ -256,6 +256,7 @@ def logistic_release(rng, records=1500, draws=4000):
     return {"dist": dose, "switched": answer.astype(int)}, release
 
 
+@pytest.mark.slow
 def test_parts_of_groups_where_groups_are_not_seen():
     """A slope of each group shows the group's records with x = 1 and no others; of 40 groups none is missed."""
     rng, groups = np.random.default_rng(5), 40

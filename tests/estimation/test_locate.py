@@ -38,7 +38,8 @@ def test_finitely_many_values_need_no_search(monkeypatch):
     assert len(passes) == 1
 
 
-@pytest.mark.parametrize("seed", [100, *(pytest.param(s, marks=pytest.mark.slow) for s in (101, 102))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [100, 101, 102])
 def test_data_are_found_in_a_domain_much_wider_than_they_are(seed):
     """Most of the domain is more informative than the data: the generic records must not settle there."""
     data, release, domain = poisson(np.random.default_rng(seed))

@@ -11,7 +11,7 @@ from bayesrecon.posteriors.database import read_data
 
 def test_raw_second_moments_stand_in_for_invisible_variances(database):
     """A regression without intercept shows sums of squares about zero, not means."""
-    release = from_posteriordb("sblrc-blr")
+    release = from_posteriordb("sblrc-blr", draws=1000)
     result = bayesrecon.recover(release)
     data = read_data(database, "sblrc")
     truth = np.mean(np.asarray(data["X"])[:, 0] ** 2)

@@ -10,7 +10,7 @@ from bayesrecon.posteriors import from_posteriordb
 
 def test_published_recipe_starts_as_published(database):
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
-    found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=200))
+    found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=100))
     assert (found.metric, found.coordinates, found.objective) == ("identity", "constrained", "sliced")
     first = dict(zip(found.columns, found.trace[0], strict=True))
     assert first["n"] == 50
@@ -23,16 +23,16 @@ def test_published_recipe_starts_as_published(database):
 def test_a_descent_can_be_resumed(small, tmp_path):
     _, release = small
     path = tmp_path / "run.npz"
-    whole = bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=400, rate=0.01))
-    bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01, checkpoint=path))
-    resumed = bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=400, rate=0.01, checkpoint=path))
+    whole = bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01))
+    bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=100, rate=0.01, checkpoint=path))
+    resumed = bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01, checkpoint=path))
     np.testing.assert_allclose(resumed.pseudo.weights, whole.pseudo.weights, rtol=1e-10)
     assert [row[0] for row in resumed.trace] == [row[0] for row in whole.trace]
     with pytest.raises(bayesrecon.BayesreconError, match="another reconstruction"):
-        bayesrecon.reconstruct(release, attack=ScoreMatching(n=11, steps=400, rate=0.01, checkpoint=path))
+        bayesrecon.reconstruct(release, attack=ScoreMatching(n=11, steps=200, rate=0.01, checkpoint=path))
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(bayesrecon.BayesreconError, match="not a checkpoint"):
-        bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=400, rate=0.01, checkpoint=path))
+        bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01, checkpoint=path))
 
 
 @pytest.mark.parametrize("attack", [WeightedRecords(n=10, steps=1000), ScoreMatching(n=10, steps=1000)])

@@ -68,6 +68,7 @@ def test_a_record_that_stands_out_is_shown():
     assert score_records(table, {"y": y})["y"]["exact"] <= 1 / 8
 
 
+@pytest.mark.slow
 def test_a_category_that_an_item_lacks_hides_nothing():
     model = load("gpcm_latent_reg_irt", persons=5, covariates=0, steps=(1, 2, 1))
     theta = np.random.default_rng(5).normal(0, 0.3, (80, model.dimension))

@@ -45,10 +45,11 @@ def test_what_remedies_leave_is_predicted():
         found = recover_from_log_density(given)
         exact = np.array([truth[name] for name in found.names])
         for count, digits in plans:
-            tried = found.tried(count, digits, np.random.default_rng(0))
-            left = np.sqrt(np.mean((tried.estimates - exact) ** 2, axis=0))
+            tries = [found.tried(count, digits, np.random.default_rng(seed)) for seed in range(3)]
+            predicted = np.sqrt(np.mean([t.predicted**2 for t in tries], axis=0))
+            left = np.sqrt(np.mean([(t.estimates - exact) ** 2 for t in tries], axis=(0, 1)))
             # Thinning renews no error: the file's own six hundred are one draw.
-            np.testing.assert_allclose(tried.predicted, left, rtol=0.4 if count else 0.25)
+            np.testing.assert_allclose(predicted, left, rtol=0.4 if count else 0.2)
 
 
 def single():
