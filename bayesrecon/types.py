@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -99,6 +99,27 @@ class LinearPredictor:
 
 
 @dataclass(frozen=True, eq=False)
+class GaussianPredictor:
+    """How a likelihood depends on its parameters when it is a Gaussian linear regression, `r / (s sigma)` standard
+    normal with a residual `r = y - b(z) - x(z) beta`: the kernel then has a closed form.
+
+    Args:
+        coefficients: positions of beta in theta.
+        design: `(beta (p,), records) -> r (M,), x (M, p), s (M,)`.
+        scale: position in theta from which sigma is `exp(power * theta[scale])`, None where sigma is one.
+        power: of sigma.
+    """
+
+    MOST: ClassVar[int] = 12
+    """Coefficients, beyond which their products are more than the records that a kernel is written on."""
+
+    coefficients: tuple[int, ...]
+    design: Callable[[np.ndarray, Records], tuple[Any, Any, Any]]
+    scale: int | None = None
+    power: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """A likelihood per record and a prior, in terms of named parameters.
 
@@ -118,6 +139,7 @@ class Model:
             own mean sums to zero.
         linear: what the likelihood is made of when the record enters through a linear predictor; attacks on
             trained parameters then have closed forms.
+        gaussian: what the likelihood is made of when it is a Gaussian linear regression.
         forward: the gradients of NUTS are taken in forward mode, which pays where few parameters go through many steps,
             as in a differential equation.
 
@@ -135,6 +157,7 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
     linear: LinearPredictor | None = None
+    gaussian: GaussianPredictor | None = None
     forward: bool = False
 
     @functools.cached_property
@@ -191,7 +214,8 @@ class Model:
                     f"coordinates='constrained' is not available: the support of {p.name} is not a box; "
                     "use coordinates='unconstrained'"
                 )
-        return replace(self, parameters=tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters))
+        boxes = tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters)
+        return replace(self, parameters=boxes, gaussian=None)
 
 
 @jax.tree_util.register_dataclass

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,9 +21,10 @@ from bayesrecon.models.inspection import (
     parameter,
     trace,
 )
+from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import parse
-from bayesrecon.types import Field, Model
+from bayesrecon.types import Field, GaussianPredictor, Model, Params, Records
 
 
 @in_float64
@@ -66,6 +68,45 @@ def from_numpyro(
     >>> from_numpyro(program, {"x": (), "y": ()}).coordinates
     ('slope',)
     """
+    model, check = _adapted(
+        program,
+        record,
+        domain=domain,
+        constants=constants,
+        name=name,
+        prepare=prepare,
+        settings=settings,
+        identities=identities,
+        forward=forward,
+    )
+    check()
+    return model
+
+
+@in_float64
+def adapt(program: Program, record: Mapping[str, tuple[int, ...]], **options: Any) -> Model:
+    """As `from_numpyro`, for a shipped program, whose likelihood the tests know to be a product over records.
+
+    Args:
+        options: those of `from_numpyro`, and `gaussian`, the linear regression that the program is known to be.
+    """
+    return _adapted(program, record, **options)[0]
+
+
+def _adapted(
+    program: Program,
+    record: Mapping[str, tuple[int, ...]],
+    *,
+    domain: Mapping[str, Any] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    identities: Mapping[str, tuple[Callable[[dict[str, Any]], Any], float]] | None = None,
+    forward: bool = False,
+    gaussian: GaussianPredictor | None = None,
+) -> tuple[Model, Callable[[], None]]:
+    """The model, and the check that its likelihood is a product over records."""
     constants = dict(constants or {})
     title = name or getattr(program, "__name__", "program")
     _check_signature(program, record, constants, title)
@@ -130,10 +171,31 @@ def from_numpyro(
         program=lambda **batch: program(**batch, **constants),
         settings=dict(settings or {}),
         identities=dict(identities or {}),
+        gaussian=gaussian,
         forward=forward,
     )
-    _check_factorises(model, log_probs, dummy(3, seed=1), likelihood, dummy(3, seed=2))
-    return model
+    site, *others = likelihood
+    if gaussian is None and not others and three[site].normal:
+        model = replace(model, gaussian=_gaussian(model, program, constants, site, dummy(2)))
+
+    def check() -> None:
+        _check_factorises(model, log_probs, dummy(3, seed=1), likelihood, dummy(3, seed=2))
+
+    return model, check
+
+
+def _gaussian(
+    model: Model, program: Program, constants: Mapping[str, Any], name: str, batch: Records
+) -> GaussianPredictor | None:
+    """The linear regression that a program with one normal site may be."""
+
+    def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
+        site = trace(program, records, constants, model.name, params)[name]
+        law = getattr(site["fn"], "base_dist", site["fn"])
+        shape = (len(next(iter(records.values()))),)
+        return jnp.broadcast_to(law.loc, shape), jnp.broadcast_to(law.scale, shape), jnp.asarray(site["value"], float)
+
+    return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), batch)
 
 
 def _check_signature(program: Program, record: Mapping[str, Any], constants: Mapping[str, Any], title: str) -> None:

@@ -10,7 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, index, levels, observe, standard
 from bayesrecon.models.linear import array
@@ -68,7 +68,7 @@ def gp_pois_regr(x: Sequence[float] = _PLACES) -> Model:
         rest = {k: v for k, v in draws.items() if k != "f"}
         return {**rest, "f_tilde": np.linalg.solve(factor, draws["f"][..., None])[..., 0]}
 
-    return from_numpyro(
+    return adapt(
         program,
         {"place": (), "k": ()},
         domain={"place": levels(len(places))},
@@ -101,7 +101,7 @@ def gp_regr(x: Sequence[float] = _PLACES) -> Model:
         observe("y", law, y, y.shape[0])
 
     settings = {"x": tuple(map(float, places))}
-    return from_numpyro(program, {"y": (len(places),)}, name="gp_regr", settings=settings)
+    return adapt(program, {"y": (len(places),)}, name="gp_regr", settings=settings)
 
 
 def runge_kutta(slope: Callable[[Any, Any], Any], start: Any, times: np.ndarray, step: float) -> Any:
@@ -151,7 +151,7 @@ def lotka_volterra(times: Sequence[float] = _YEARS) -> Model:
         law = dist.LogNormal(path[occasion - 1], sigma).to_event(1)
         observe("pelts", law, pelts, occasion.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"occasion": (), "pelts": (2,)},
         domain={"occasion": levels(len(later) + 1)},
@@ -184,7 +184,7 @@ def one_comp_mm_elim_abs(times: Sequence[float] = _DAYS, D: float = 30.0, V: flo
         path = runge_kutta(slope, jnp.zeros(()), days, 0.02)
         observe("C_hat", dist.LogNormal(jnp.log(path)[occasion - 1], sigma), C_hat, occasion.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"occasion": (), "C_hat": ()},
         domain={"occasion": levels(len(days))},
@@ -219,7 +219,7 @@ def sir(t: Sequence[float] = _WEEKS, y0: Sequence[float] = (1e4, 0.0, 0.0, 1e4))
             numpyro.sample("stoi", dist.Poisson(new), obs=stoi)
             numpyro.sample("B", dist.LogNormal(jnp.log(path[occasion - 1, 3]), 0.15), obs=B)
 
-    return from_numpyro(
+    return adapt(
         program,
         {"occasion": (), "stoi": (), "B": ()},
         domain={"occasion": levels(len(days))},
@@ -253,7 +253,7 @@ def soil_incubation(ts: Sequence[float] = _DAYS, total: float = 7.7) -> Model:
         left = jnp.sum(start) * (slow + fast) / 2 + jnp.sum(first - m * start) * (slow - fast) / (2 * s)
         observe("eCO2", dist.Normal((total - left)[occasion - 1], sigma), eCO2, occasion.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"occasion": (), "eCO2": ()},
         domain={"occasion": levels(len(days)), "eCO2": "positive"},

@@ -8,7 +8,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, index, observe
 from bayesrecon.models.linear import array
@@ -22,7 +22,7 @@ def _glm_poisson() -> Model:
         a, b1, b2, b3 = (numpyro.sample(k, dist.Uniform(-v, v)) for k, v in bounds.items())
         observe("C", dist.Poisson(jnp.exp(a + year * (b1 + year * (b2 + year * b3)))), C, year.shape[0])
 
-    return from_numpyro(program, {"year": (), "C": ()}, name="GLM_Poisson_model")
+    return adapt(program, {"year": (), "C": ()}, name="GLM_Poisson_model")
 
 
 def _glm_binomial() -> Model:
@@ -31,7 +31,7 @@ def _glm_binomial() -> Model:
         observe("C", BinomialLogit(a + year * (b1 + year * b2), N), C, year.shape[0])
 
     domain = {"N": "count", "C": "count"}
-    return from_numpyro(program, {"year": (), "N": (), "C": ()}, domain=domain, name="GLM_Binomial_model")
+    return adapt(program, {"year": (), "N": (), "C": ()}, domain=domain, name="GLM_Binomial_model")
 
 
 def _regression(name: str, law: Any, covariates: Sequence[str], response: str, scale: float) -> Model:
@@ -46,7 +46,7 @@ def _regression(name: str, law: Any, covariates: Sequence[str], response: str, s
         with numpyro.plate("records", eta.shape[0]):
             numpyro.sample(response, law(eta), obs=record[response])
 
-    return from_numpyro(
+    return adapt(
         program,
         {**dict.fromkeys(covariates, ()), response: ()},
         name=name,

@@ -8,7 +8,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, Rebuilt, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import array, flat_positive
@@ -26,7 +26,7 @@ def eight_schools_noncentered(schools: int = 8) -> Model:
         tau = numpyro.sample("tau", dist.HalfCauchy(5))
         observe("y", dist.Normal(mu + tau * theta_trans[school - 1], sigma), y, school.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"school": (), "sigma": (), "y": ()},
         domain={"school": levels(schools), "sigma": "positive"},
@@ -51,7 +51,7 @@ def surgical_model(hospitals: int = 12) -> Model:
         b = mu + jnp.sqrt(sigmasq) * standard("b_raw", hospitals)[hospital - 1]
         observe("r", BinomialLogit(b, n), r, b.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"hospital": (), "n": (), "r": ()},
         domain={"hospital": levels(hospitals), "n": WHOLE, "r": WHOLE},
@@ -78,7 +78,7 @@ def _seeds(name: str, scale: Callable[[], Any], prior: float, prepare: Any, cent
             eta = a0 + a1 * x1 + a2 * x2 + a12 * x1 * x2 + b[plate - 1]
             observe("n", BinomialLogit(eta, N), n, eta.shape[0])
 
-        return from_numpyro(
+        return adapt(
             program,
             {"plate": (), "x1": (), "x2": (), "N": (), "n": ()},
             domain={"plate": levels(plates), "x1": "binary", "x2": "binary", "N": WHOLE, "n": WHOLE},
@@ -133,7 +133,7 @@ def rats_model(rats: int = 30, xbar: float = 22.0) -> Model:
         sigma_y = numpyro.sample("sigma_y", flat_positive())
         observe("y", dist.Normal(lines[0] + lines[1] * (x - xbar), sigma_y), y, rat.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"rat": (), "x": (), "y": ()},
         domain={"rat": levels(rats), "x": "positive", "y": "positive"},
@@ -156,7 +156,7 @@ def pilots(groups: int = 5, scenarios: int = 8) -> Model:
         sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
         observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"group": (), "scenario": (), "y": ()},
         domain={field: levels(count) for field, count in sizes.values()} | {"y": "unit"},
@@ -177,7 +177,7 @@ def glmm1_model(sites: int = 235) -> Model:
         rate = jnp.exp(mu + scale * standard("alpha_raw", sites)[site - 1])
         observe("obs", dist.Poisson(rate), obs, rate.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"site": (), "obs": ()},
         domain={"site": levels(sites)},
@@ -199,7 +199,7 @@ def glmm_poisson_model(occasions: int = 40) -> Model:
         rate = jnp.exp(a + year * (b1 + year * (b2 + year * b3)) + eps)
         observe("C", dist.Poisson(rate), C, rate.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"occasion": (), "year": (), "C": ()},
         domain={"occasion": levels(occasions)},
@@ -229,7 +229,7 @@ def election88_full(age: int = 4, edu: int = 4, age_edu: int = 16, state: int = 
         observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
     indices = {field: levels(count) for field, count in sizes.items()}
-    return from_numpyro(
+    return adapt(
         program,
         dict.fromkeys((*sizes, "black", "female", "v_prev_full", "y"), ()),
         domain={**indices, "black": "binary", "female": "binary", "v_prev_full": "unit"},

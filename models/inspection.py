@@ -24,6 +24,7 @@ class Site(NamedTuple):
     terms: tuple[int, ...] = ()  # shape of its log probability
     support: Any = None
     subsampled: bool = False
+    normal: bool = False  # one univariate normal law a record, unscaled
 
 
 def trace(
@@ -107,11 +108,18 @@ def inspect_sites(
                 factor = type(site["fn"]).__name__ == "Unit"
                 kind = "factor" if factor else "observed" if site["is_observed"] else "latent"
                 shape, terms = jnp.shape(site["value"]), jnp.shape(log_prob(site))
-                found[name] = Site(kind, tuple(shape), tuple(terms), site["fn"].support)
+                normal = len(shape) == 1 and site["scale"] is None and _is_normal(site["fn"])
+                found[name] = Site(kind, tuple(shape), tuple(terms), site["fn"].support, normal=normal)
         return 0
 
     jax.eval_shape(abstract, dict(batch))
     return found
+
+
+def _is_normal(law: Any) -> bool:
+    from numpyro.distributions import ExpandedDistribution, Normal
+
+    return type(law) is Normal or (type(law) is ExpandedDistribution and type(law.base_dist) is Normal)
 
 
 def check_sites(two: Mapping[str, Site], three: Mapping[str, Site], title: str) -> None:

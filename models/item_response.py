@@ -13,7 +13,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Rebuilt, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import Identities
@@ -37,7 +37,7 @@ def irt_2pl(persons: int = 100, items: int = 20) -> Model:
         eta = a[item - 1] * (theta[person - 1] - b[item - 1])
         observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"person": (), "item": (), "y": ()},
         domain={"person": levels(persons), "item": levels(items)},
@@ -67,7 +67,7 @@ def lsat_model(persons: int = 1000, items: int = 5) -> Model:
         eta = beta * theta[person - 1] - alpha[item - 1]
         observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"person": (), "item": (), "y": ()},
         domain={"person": levels(persons), "item": levels(items)},
@@ -95,7 +95,7 @@ def hier_2pl(persons: int = 600, items: int = 32) -> Model:
         eta = jnp.exp(xi[item - 1, 0]) * (theta[person - 1] - xi[item - 1, 1])
         observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"person": (), "item": (), "y": ()},
         domain={"person": levels(persons), "item": levels(items)},
@@ -143,7 +143,7 @@ def _latent_regression(program: Any, name: str, settings: Mapping[str, Any], ans
         identities[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
         identities[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
     known: Identities = identities
-    return from_numpyro(
+    return adapt(
         program,
         record,
         domain={"person": levels(persons), "item": levels(items), "y": list(range(answers))},
@@ -266,7 +266,7 @@ def bones_model(
         logits = _graded(jnp.where(jnp.asarray(real)[j], at, ILLEGAL))
         observe("grade", _OneBased(logits), grade, logits.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"child": (), "indicator": (), "grade": ()},
         domain={"child": levels(children), "indicator": levels(len(slope)), "grade": levels(most)},

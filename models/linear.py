@@ -10,8 +10,8 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.adapter import from_numpyro
-from bayesrecon.types import Model, Records
+from bayesrecon.models.adapter import adapt
+from bayesrecon.types import GaussianPredictor, Model, Records
 
 Design = Callable[[Mapping[str, Any]], Sequence[Any]]
 Prior = Callable[[], Any]
@@ -62,8 +62,13 @@ def gaussian_linear(
         with numpyro.plate("records", columns.shape[0]):
             numpyro.sample(response, dist.Normal(mean, sigma), obs=record[response])
 
-    record = {**fields, response: ()}
-    return from_numpyro(program, record, domain=domain, name=name, settings=settings, identities=identities)
+    def written(beta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        columns = np.stack([np.asarray(c, float) for c in design(record)], axis=-1)
+        return np.asarray(record[response], float) - columns @ beta, columns, np.ones(len(columns))
+
+    record, width = {**fields, response: ()}, sum(length or 1 for length, _ in coefficients.values())
+    known = GaussianPredictor(tuple(range(width)), written, scale=width) if width <= GaussianPredictor.MOST else None
+    return adapt(program, record, domain=domain, name=name, settings=settings, identities=identities, gaussian=known)
 
 
 def array(data: Mapping[str, Any], name: str) -> np.ndarray:
@@ -71,7 +76,7 @@ def array(data: Mapping[str, Any], name: str) -> np.ndarray:
 
 
 def one(x: Any) -> Any:
-    return jnp.ones_like(x, dtype=float)
+    return np.ones_like(x, dtype=float) if isinstance(x, np.ndarray) else jnp.ones_like(x, dtype=float)
 
 
 def linear(*names: str) -> Design:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import index, observe
 from bayesrecon.models.linear import Design, centred, flat, pick, zero_mean
@@ -46,7 +46,7 @@ class _Logit:
 
         means = zero_mean(*(f for f in self.fields if f.startswith("c_")))
         record = dict.fromkeys((*self.fields, self.response), ())
-        return from_numpyro(program, record, domain=self.domain, name=self.name, identities=means)
+        return adapt(program, record, domain=self.domain, name=self.name, identities=means)
 
     def records(self, data: Mapping[str, Any]) -> Records:
         derived: dict[str, Callable[..., Any]] = {f: centred(f[2:]) for f in self.fields if f.startswith("c_")}

@@ -11,7 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, floats, levels, observe
 from bayesrecon.types import Model, Records
@@ -66,7 +66,7 @@ def _two_components(name: str, ordered: bool) -> Model:
         theta: Any = numpyro.sample("theta", dist.Beta(5, 5))
         observe("y", NormalPair(theta, mu, sigma), y, y.shape[0])
 
-    return from_numpyro(program, {"y": ()}, name=name)
+    return adapt(program, {"y": ()}, name=name)
 
 
 def low_dim_gauss_mix() -> Model:
@@ -87,7 +87,7 @@ def normal_mixture() -> Model:
         mu: Any = numpyro.sample("mu", dist.Normal(0, 10).expand((2,)).to_event(1))
         observe("y", NormalPair(theta, mu, jnp.ones(2)), y, y.shape[0])
 
-    return from_numpyro(program, {"y": ()}, name="normal_mixture")
+    return adapt(program, {"y": ()}, name="normal_mixture")
 
 
 def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Law:
@@ -116,7 +116,7 @@ def normal_mixture_k(components: int = 5) -> Model:
 
         observe("y", _normals(jnp.log(theta), mu, sigma, y.shape[0]), y, y.shape[0])
 
-    return from_numpyro(program, {"y": ()}, name="normal_mixture_k", settings={"components": components})
+    return adapt(program, {"y": ()}, name="normal_mixture_k", settings={"components": components})
 
 
 def iohmm_reg(u: Sequence[Sequence[float]] = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)), states: int = 2) -> Model:
@@ -141,7 +141,7 @@ def iohmm_reg(u: Sequence[Sequence[float]] = ((1.0, 0.0), (1.0, 1.0), (1.0, 2.0)
 
         observe("y", _normals(weights, mean, sigma, step.shape[0]), y, step.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"step": (), "y": ()},
         domain={"step": levels(steps)},

@@ -16,7 +16,7 @@ from jax.scipy.special import gammaln
 from numpyro.distributions import constraints
 
 from bayesrecon.domains import Domain
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, index, levels, observe, standard
 from bayesrecon.types import Model, Records
@@ -60,7 +60,7 @@ def _uniform(name: str, high: float = 1.0, *shape: int) -> Any:
 def _capture(name: str, program: Any, settings: Mapping[str, int], *, animals: bool = False) -> Model:
     record: dict[str, tuple[int, ...]] = {**({"animal": ()} if animals else {}), "y": (settings["occasions"],)}
     domain: dict[str, Any] = {"animal": levels(settings["animals"])} if animals else {}
-    return from_numpyro(program, record, domain=domain, name=name, settings=settings)
+    return adapt(program, record, domain=domain, name=name, settings=settings)
 
 
 def m0_model(occasions: int = 3) -> Model:
@@ -139,7 +139,7 @@ def mh_model(animals: int = 385, occasions: int = 5) -> Model:
         law = Law(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
         observe("y", law, y, animal.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"animal": (), "y": ()},
         domain={"animal": levels(animals), "y": list(range(occasions + 1))},
@@ -172,7 +172,7 @@ def multi_occupancy(species: int = 50, sites: int = 20, visits: int = 18) -> Mod
         law = Law(log_density, constraints.independent(constraints.nonnegative_integer, 1), (raw.shape[0],), (sites,))
         observe("X", law, X, raw.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"species_id": (), "X": (sites,)},
         domain={"species_id": levels(species), "X": Domain("integer", 0, visits)},

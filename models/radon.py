@@ -13,7 +13,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import index, levels, observe, rebuild, standard, standardised
 from bayesrecon.types import Model, Records
@@ -58,7 +58,7 @@ class _Radon:
             observe("log_radon", dist.Normal(jnp.broadcast_to(mean, (count,)), sigma_y), record["log_radon"], count)
 
         varying = [k for k, kind in (("alpha", self.intercept), ("beta", self.slope)) if kind == "varying"]
-        return from_numpyro(
+        return adapt(
             program,
             dict.fromkeys(self.fields, ()),
             domain={
@@ -137,7 +137,7 @@ def radon_county(counties: int = 386) -> Model:
         mean = mu_a + sigma_a * standard("a_raw", counties)[county - 1]
         observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"county": (), "y": ()},
         domain={"county": levels(counties)},

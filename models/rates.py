@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.domains import Domain
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, Law, index, levels, observe, standard
 from bayesrecon.types import Model, Records
@@ -32,7 +32,7 @@ def _rate(name: str, latents: tuple[str, ...], separate: bool = False) -> Any:
         domain: dict[str, Any] = {"n": "count", "k": "count"}
         if separate:
             domain["sample"] = levels(len(latents))
-        return from_numpyro(program, record, domain=domain, name=name)
+        return adapt(program, record, domain=domain, name=name)
 
     return build
 
@@ -61,7 +61,7 @@ def survey(nmax: int = 500, surveys: int = 5) -> Model:
         support = constraints.independent(constraints.integer_interval(0, nmax), 1)
         observe("k", Law(log_density, support, (k.shape[0],), (surveys,), draw), k, k.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"k": (surveys,)},
         domain={"k": Domain("integer", 0, nmax)},
@@ -129,7 +129,7 @@ def dogs(trials: int = 25) -> Model:
         observe("y", dist.Bernoulli(logits=beta[0] + beta[1] * avoid + beta[2] * shock), y, shock.shape[0])
 
     record = {"shock": (), "avoid": (), "y": ()}
-    return from_numpyro(program, record, domain=_domain(trials, True), name="dogs", settings={"trials": trials})
+    return adapt(program, record, domain=_domain(trials, True), name="dogs", settings={"trials": trials})
 
 
 def dogs_log(trials: int = 25) -> Model:
@@ -141,7 +141,7 @@ def dogs_log(trials: int = 25) -> Model:
         observe("y", dist.Bernoulli(logits=beta[0] * avoid + beta[1] * shock), y, shock.shape[0])
 
     record = {"shock": (), "avoid": (), "y": ()}
-    return from_numpyro(program, record, domain=_domain(trials, True), name="dogs_log", settings={"trials": trials})
+    return adapt(program, record, domain=_domain(trials, True), name="dogs_log", settings={"trials": trials})
 
 
 def dogs_hierarchical(trials: int = 25) -> Model:
@@ -154,7 +154,7 @@ def dogs_hierarchical(trials: int = 25) -> Model:
 
     record = {"shock": (), "avoid": (), "y": ()}
     domain, settings = _domain(trials, False), {"trials": trials}
-    return from_numpyro(program, record, domain=domain, name="dogs_hierarchical", settings=settings)
+    return adapt(program, record, domain=domain, name="dogs_hierarchical", settings=settings)
 
 
 def dogs_nonhierarchical(dogs: int = 30, trials: int = 25) -> Model:
@@ -169,7 +169,7 @@ def dogs_nonhierarchical(dogs: int = 30, trials: int = 25) -> Model:
         log_ab = jax.nn.log_sigmoid(logit[dog - 1])
         observe("y", _shocked(shock * log_ab[:, 0] + avoid * log_ab[:, 1]), y, shock.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"dog": (), "shock": (), "avoid": (), "y": ()},
         domain={**_domain(trials, False), "dog": levels(dogs)},

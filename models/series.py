@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, observe
 from bayesrecon.models.linear import array, flat, flat_positive, half_cauchy
@@ -64,7 +64,7 @@ def arma11(length: int = 200) -> Model:
 
         observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
-    return from_numpyro(program, {"y": (length,)}, name="arma11", settings={"length": length})
+    return adapt(program, {"y": (length,)}, name="arma11", settings={"length": length})
 
 
 def garch11(length: int = 200, sigma1: float = 0.5) -> Model:
@@ -100,7 +100,7 @@ def garch11(length: int = 200, sigma1: float = 0.5) -> Model:
 
         observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"y": (length,)},
         name="garch11",
@@ -171,7 +171,7 @@ def hmm_example(length: int = 100) -> Model:
 
         observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
-    return from_numpyro(program, {"y": (length,)}, name="hmm_example", settings={"length": length})
+    return adapt(program, {"y": (length,)}, name="hmm_example", settings={"length": length})
 
 
 _ROWS = ((4.0, 2.0), (2.0, 4.0))
@@ -213,7 +213,7 @@ def _hmm_drive(name: str, length: int, rows: Any, scales: tuple[float, float] | 
     if scales is not None:
         settings |= {"tau": scales[0], "rho": scales[1]}
     record = {"u": (length,), "v": (length,)}
-    model = from_numpyro(program, record, domain={"u": legal, "v": legal}, name=name, settings=settings)
+    model = adapt(program, record, domain={"u": legal, "v": legal}, name=name, settings=settings)
     return replace(model, simulate=simulate)  # the program's one observed site stands for both columns
 
 
@@ -249,7 +249,7 @@ def hmm_gaussian(length: int = 500, states: int = 3) -> Model:
         observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
 
     settings = {"length": length, "states": states}
-    return from_numpyro(program, {"y": (length,)}, name="hmm_gaussian", settings=settings)
+    return adapt(program, {"y": (length,)}, name="hmm_gaussian", settings=settings)
 
 
 def _whole(*names: str) -> Callable[[Mapping[str, Any]], Records]:

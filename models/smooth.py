@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import floats, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import array
@@ -35,7 +35,7 @@ def _motorcycle(name: str, rows: int, mean: Any, settings: Mapping[str, Any]) ->
         observe("Y", dist.Normal(mu[row - 1], jnp.exp(eta[row - 1])), Y, row.shape[0])
 
     record: dict[str, tuple[int, ...]] = {"row": (), "Y": ()}
-    return from_numpyro(program, record, domain={"row": levels(rows)}, name=name, settings=settings)
+    return adapt(program, record, domain={"row": levels(rows)}, name=name, settings=settings)
 
 
 _LINE = ((0.0,), (1.0,))
@@ -83,7 +83,7 @@ def dugongs_model() -> Model:
         tau: Any = numpyro.sample("tau", dist.Gamma(1e-4, 1e-4))
         observe("Y", dist.Normal(alpha - beta * rate**x, 1 / jnp.sqrt(tau)), Y, x.shape[0])
 
-    return from_numpyro(program, {"x": (), "Y": ()}, domain={"x": "positive"}, name="dugongs_model")
+    return adapt(program, {"x": (), "Y": ()}, domain={"x": "positive"}, name="dugongs_model")
 
 
 def losscurve_sislob(premium: Sequence[float] = (957.0, 3695.0), times: Sequence[float] = (1.0, 2.0)) -> Model:
@@ -100,7 +100,7 @@ def losscurve_sislob(premium: Sequence[float] = (957.0, 3695.0), times: Sequence
         paid = jnp.asarray(sums)[cohort - 1]
         observe("loss", dist.Normal(ratio[cohort - 1] * paid * growth[time - 1], loss_sd * paid), loss, paid.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"cohort": (), "time": (), "loss": ()},
         domain={"cohort": levels(len(sums)), "time": levels(len(at)), "loss": "positive"},
@@ -136,7 +136,7 @@ def prophet(
         mean = m + k * at + jnp.asarray(bend) @ delta + jnp.asarray(design) @ beta
         observe("y", dist.Normal(mean[row - 1], sigma), y, row.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"row": (), "y": ()},
         domain={"row": levels(len(at))},
@@ -172,7 +172,7 @@ def bym2_offset_only(
         rate = jnp.exp(log_e + beta0 + sigma * effect)
         observe("y", dist.Poisson(rate[area - 1]), y, area.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"area": (), "y": ()},
         domain={"area": levels(areas)},

@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
-from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.adapter import adapt
 from bayesrecon.models.curves import cholesky, smooth_covariance
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import floats, index, levels, observe, standard
@@ -56,7 +56,7 @@ def hierarchical_gp(regions: Sequence[int] = (1, 1, 2), years: int = 4, observed
         path = path[:observed] + year_sd * standard("year_std", observed)[:, None]
         observe("y", dist.Normal(mu + path[year - 1, state - 1], noise), y, state.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"state": (), "year": (), "y": ()},
         domain={"state": levels(len(region)), "year": levels(observed), "y": (0.0, 1.0)},
@@ -95,7 +95,7 @@ def state_space_stochastic_level_stochastic_seasonal(
         mean = mu + beta * one + lam * two + seasonal
         observe("y", dist.Normal(mean[month - 1], sigma[2]), y, month.shape[0])
 
-    return from_numpyro(
+    return adapt(
         program,
         {"month": (), "y": ()},
         domain={"month": levels(months)},

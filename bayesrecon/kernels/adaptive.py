@@ -1,4 +1,5 @@
-"""The mean embedding of one release, by dense or by sparse passes: whichever costs less for the records at hand."""
+"""The mean embedding of one release: in closed form where there is one, else by dense or by sparse passes, whichever
+costs less for the records at hand."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,6 +8,7 @@ import numpy as np
 
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
+from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.sparse import LostDigits, SparseEmbedding
 from bayesrecon.kernels.view import View
 from bayesrecon.types import Records
@@ -27,13 +29,23 @@ class AdaptiveEmbedding(View):
     def sparse(self) -> SparseEmbedding:
         return SparseEmbedding(self.release, self.metric, self.progress, self.folds)
 
+    @cached_property
+    def closed(self) -> GaussianEmbedding | None:
+        """In closed form, which linear regressions have."""
+        if self.release.model.gaussian is None:
+            return None
+        return GaussianEmbedding(self.release, self.metric, self.progress, self.folds)
+
     def _cheaper(self, *records: Records) -> MeanEmbedding:
+        if self.closed is not None:
+            return self.closed
         sparse = all(self.sparse.touched(some) is not None for some in records)
         return self.sparse if sparse else self.dense
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         entries = len(atoms) * self.metric.shape[1] * len(next(iter(records.values())))
-        return (self._cheaper(records) if entries >= _LARGE else self.dense).scores(records, atoms)
+        dense = self.closed is None and entries < _LARGE
+        return (self.dense if dense else self._cheaper(records)).scores(records, atoms)
 
     def information(self, records: Records) -> np.ndarray:
         scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)

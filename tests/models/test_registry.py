@@ -12,7 +12,7 @@ from programs import agrees_with_numpyro
 from scipy import stats
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import find, gaussian_linear, glm, load, logistic, mixtures, shipped
+from bayesrecon.models import find, from_numpyro, gaussian_linear, glm, load, logistic, mixtures, shipped
 from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data, read_reference_draws
 from bayesrecon.posteriors.nuts import check_records
 from bayesrecon.posteriors.sources import from_draws
@@ -59,6 +59,17 @@ def test_shipped(name):
     again = load(name, **json.loads(json.dumps(dict(model.settings))))
     assert again.coordinates == model.coordinates
     assert again.fields == model.fields
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", shipped())
+def test_likelihoods_are_products_over_records(name):
+    """What `from_numpyro` checks of a program of one's own, and takes for granted of a shipped one."""
+    model = load(name)
+    if model.program is not None:
+        record = {k: field.shape for k, field in model.fields.items()}
+        domain = {k: field.domain for k, field in model.fields.items()}
+        assert from_numpyro(model.program, record, domain=domain, name=name).fields == model.fields
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,216 @@
+"""The kernel mean embedding of a Gaussian linear regression, in closed form.
+
+With residuals `r = y - X beta` in units of the known part of the scale, `u = log sigma`, and the draws' coefficients
+written as `beta = m + L d`, L a root of their covariance, everything is a polynomial in `e = y - X m` and `x = L' X`,
+
+    r              = e - x d
+    l              = -u - r^2 / (2 sigma^2) + what no parameter moves
+    grad l         = (x r / sigma^2,  r^2 / sigma^2 - 1)                            in (d, u)
+    tr(Sigma Hess l) = -(x' S_dd x + 4 (S_du x) r + 2 S_uu r^2) / sigma^2           S = Sigma in (d, u),
+
+so that records are columns of the monomials `1, e^2, e x_i, x_i x_j`, and their coefficients belong to the draws alone.
+No digits are lost: e has the size of a residual, and d is of order one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrecon.kernels.embedding import Basis, Moments, Stretch
+from bayesrecon.kernels.score import prior_score
+from bayesrecon.kernels.view import CHUNK, View, blocks, power_of_two
+from bayesrecon.types import GaussianPredictor, Records
+
+_AT_ONCE = 2048  # atoms whose priors are differentiated: few shapes are ever compiled
+
+
+class _Block(NamedTuple):
+    """Some atoms with the coefficients of the F monomials: `value (C, F)`, `phi (C, k, F)` in the metric and
+    `lap (C, F)`, up to what no parameter moves."""
+
+    metric: np.ndarray
+    at: np.ndarray
+    weights: np.ndarray
+    stretch: int
+    value: np.ndarray
+    phi: np.ndarray
+    lap: np.ndarray
+
+
+@dataclass(frozen=True)
+class GaussianEmbedding(View):
+    """`MeanEmbedding` of a release of a model that has a `GaussianPredictor`."""
+
+    def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        columns = self._monomials(records)
+        with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
+            found = [
+                (b.phi * np.sqrt(b.weights)[:, None, None]).reshape(-1, len(columns)) @ columns
+                for b in self._blocks(None, atoms)
+            ]
+        return np.concatenate(found)
+
+    def moments(
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+    ) -> Moments:
+        functions, found, shift = self._functions(basis), [], None
+        mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
+        for _, stretch in groupby(self._blocks(label, atoms, stretches), key=attrgetter("stretch")):
+            gram, target, share = np.zeros_like(square), np.zeros_like(mean), 0.0
+            for b in stretch:
+                psi = _times(b.phi, functions)
+                heavy = psi * b.weights[:, None, None]
+                gram += heavy.reshape(-1, basis.size).T @ psi.reshape(-1, basis.size)
+                target -= self.temperature * (b.weights @ b.lap) @ functions + np.tensordot(self._base(b), heavy, 2)
+                value = b.value @ functions
+                # One atom's values as a shift keep the covariance of large log likelihoods accurate.
+                shift = value[0].copy() if shift is None else shift
+                value -= shift
+                mean += b.weights @ value
+                square += (value * b.weights[:, None]).T @ value
+                share += b.weights.sum()
+            found.append(Stretch(share, gram, target))
+        return Moments.of_stretches(found, square - np.outer(mean, mean))
+
+    def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+        functions, columns = self._functions(basis), self._monomials(probes)
+        inner = np.zeros((len(columns), basis.size))
+        for b in self._blocks("probes", atoms):
+            heavy = _times(b.phi, functions) * b.weights[:, None, None]
+            inner += b.phi.reshape(-1, len(columns)).T @ heavy.reshape(-1, basis.size)
+        return columns.T @ inner
+
+    def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
+        functions = self._functions(basis)
+        fitted = functions @ y
+        return self._covariance(functions, ((b, b.phi @ fitted + self._base(b)) for b in self._blocks("noise")))
+
+    def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+        drawn, centre, precision = self._normal
+        theta = drawn if simulated else np.asarray(self.release.theta)
+        blocks = self._blocks("noise", theta=theta if simulated else None)
+        scored = ((b, -(theta[b.at] - centre) @ precision @ b.metric) for b in blocks)
+        return self._covariance(self._functions(basis), scored)
+
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        functions = self._functions(basis)
+        fitted, directions = functions @ y, functions @ b
+        rows, scores = [], [np.zeros((0, len(self.metric)))]
+        for block in self._blocks("errors"):
+            score = block.phi @ fitted + self._base(block)
+            rows.append(self._residual(block, score) @ directions)
+            if self.temperature:
+                scores.append(np.linalg.solve(block.metric.T, score.T).T)
+        return np.concatenate(rows), np.concatenate(scores)
+
+    def _residual(self, block: _Block, score: np.ndarray) -> np.ndarray:
+        """`<phi, score> + tau tr(Sigma Hess l)` of the monomials, `(C, F)`."""
+        return np.matmul(score[:, None], block.phi)[:, 0] + self.temperature * block.lap
+
+    def _covariance(self, functions: np.ndarray, scored: Iterator[tuple[_Block, np.ndarray]]) -> np.ndarray:
+        size = functions.shape[1]
+        mean, square = np.zeros(size), np.zeros((size, size))
+        for block, score in scored:
+            residual = self._residual(block, score) @ functions
+            mean += block.weights @ residual
+            square += (residual * block.weights[:, None]).T @ residual
+        return square - np.outer(mean, mean)
+
+    def _base(self, block: _Block) -> np.ndarray:
+        """Score of prior and transforms in the metric, `(C, k)`."""
+        return self._prior[block.at] @ block.metric
+
+    @cached_property
+    def _prior(self) -> np.ndarray:
+        theta, chunk = np.asarray(self.release.theta), min(_AT_ONCE, power_of_two(self.size))
+        eye = np.eye(theta.shape[1])
+        parts = [
+            np.asarray(prior_score(self.release.model, eye, t, self.temperature))[:n]
+            for t, _, n in blocks(theta, self.weights, chunk)
+        ]
+        return np.concatenate(parts)
+
+    @property
+    def _predictor(self) -> GaussianPredictor:
+        predictor = self.release.model.gaussian
+        assert predictor is not None, "a model without closed form"
+        return predictor
+
+    @cached_property
+    def _centre(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of the draws' coefficients and a root of their covariance, one where they do not vary."""
+        beta = np.asarray(self.release.theta)[:, list(self._predictor.coefficients)]
+        centre = self.weights @ beta
+        values, vectors = np.linalg.eigh((beta - centre).T @ ((beta - centre) * self.weights[:, None]))
+        if not values[0] > 0:
+            return centre, np.eye(len(centre))
+        return centre, vectors * np.sqrt(values)
+
+    def _functions(self, basis: Basis) -> np.ndarray:
+        """The basis in the monomials, `(F, r)`."""
+        return self._monomials(basis.records) @ basis.coefficients
+
+    def _monomials(self, records: Records) -> np.ndarray:
+        """`(F, M)` of records."""
+        centre, root = self._centre
+        with np.errstate(over="ignore", invalid="ignore"):
+            e, x, width = self._predictor.design(centre, records)
+            e, x = e / width, (x / width[:, None]) @ root
+            i, j = np.triu_indices(x.shape[1])
+            return np.concatenate([np.ones((1, len(e))), e[None] ** 2, e * x.T, (x[:, i] * x[:, j]).T])
+
+    def _blocks(
+        self, label: str | None, atoms: np.ndarray | None = None, stretches: int = 1, theta: np.ndarray | None = None
+    ) -> Iterator[_Block]:
+        """Coefficients at the release's atoms, or at others of equal weight, a block at a time."""
+        size, weights = self.size, self.weights
+        if theta is not None:
+            size, weights = len(theta), np.full(len(theta), 1 / len(theta))
+        else:
+            theta = np.asarray(self.release.theta)
+        at = np.arange(size)
+        if atoms is not None:
+            at, weights = atoms, weights[atoms] / weights[atoms].sum()
+        p, k = len(self._predictor.coefficients), self.metric.shape[1]
+        chunk = 2 ** int(np.clip(np.log2(CHUNK / (k * (2 + p + p * (p + 1) // 2))), 0, 11))
+        for metric, part, a, n, stretch in self._in_blocks(at, weights, chunk, label, at / size, stretches):
+            yield _Block(metric, part[:n], a[:n], stretch, *self._coefficients(theta[part[:n]], metric))
+
+    def _coefficients(self, theta: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        predictor, (centre, root) = self._predictor, self._centre
+        columns = list(predictor.coefficients)
+        d = np.linalg.solve(root, (theta[:, columns] - centre).T).T
+        b = np.linalg.solve(root, metric[columns])  # (p, k): the metric in d, and in u
+        u, c = np.zeros(len(theta)), np.zeros(metric.shape[1])
+        if predictor.scale is not None:
+            u, c = predictor.power * theta[:, predictor.scale], predictor.power * metric[predictor.scale]
+        i, j = np.triu_indices(len(columns))
+        twice = np.where(i == j, 1.0, 2.0)
+        one, zero = np.ones((len(theta), 1)), np.zeros_like
+        precision = np.exp(-2 * u)[:, None]
+        square = np.concatenate([zero(one), one, -2 * d, twice * d[:, i] * d[:, j]], axis=1) * precision
+        value = -0.5 * square
+        value[:, 0] = -u
+        phi = c[:, None] * square[:, None]
+        phi[:, :, 0] -= c
+        p, tail = len(columns), slice(2 + len(columns), None)
+        phi[:, :, 2 : 2 + p] += b.T * precision[:, None]
+        # x_i r has -d_j of every product x_i x_j
+        both = b[i].T * d[:, None, j] + np.where(i == j, 0.0, 1.0) * b[j].T * d[:, None, i]
+        phi[:, :, tail] -= both * precision[:, None]
+        lap = -2 * (c @ c) * square
+        mixed, own = b @ c, b @ b.T
+        lap[:, 2 : 2 + p] -= 4 * mixed * precision
+        crossed = mixed[i] * d[:, j] + np.where(i == j, 0.0, 1.0) * mixed[j] * d[:, i]
+        lap[:, tail] -= (twice * own[i, j] - 4 * crossed) * precision
+        return value, phi, lap
+
+
+def _times(phi: np.ndarray, functions: np.ndarray) -> np.ndarray:
+    """`(C, k, F)` times `(F, r)` as one product."""
+    return (phi.reshape(-1, len(functions)) @ functions).reshape(*phi.shape[:2], -1)

@@ -1,0 +1,118 @@
+"""The closed form of linear regressions against the general path, which differentiates the program."""
+
+from dataclasses import replace
+
+import conjugate
+import numpy as np
+import pytest
+
+import bayesrecon
+from bayesrecon.estimation.problem import Estimator
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.kernels.embedding import Basis
+from bayesrecon.kernels.metric import fold_factors, metric_factor
+from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.precision import x64
+
+CLOSE = 1e-10
+
+
+@pytest.fixture(autouse=True, scope="module")
+def double():
+    """As inside a verb."""
+    with x64():
+        yield
+
+
+def general(release):
+    """The same release of a model that is not known to be a regression."""
+    return replace(release, model=replace(release.model, gaussian=None))
+
+
+def agree(one, other):
+    """Two recoveries of one release."""
+    assert (one.rank, one.warnings) == (other.rank, other.warnings)
+    for row, same in zip(one.rows, other.rows, strict=True):
+        assert row.verdict == same.verdict
+        for name in ("estimate", "se", "floor", "visibility"):
+            expected = getattr(same, name)
+            expected = None if expected is None else pytest.approx(expected, rel=CLOSE)
+            assert getattr(row, name) == expected, (row.name, name)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Few draws of a regression on two covariates, so that they are summed in folds; both ways."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(50, 3, (40, 2))
+    y = 1 + x @ [0.5, -2.0] + rng.normal(0, 1.5, 40)
+    draws = conjugate.sample_regression(x, y, 300, rng)
+    release = from_draws(draws, conjugate.regression_model(2))
+    factors = metric_factor(release, None), fold_factors(release, None)
+    assert factors[1] is not None
+    ways = [AdaptiveEmbedding(one, factors[0], None, factors[1]) for one in (release, general(release))]
+    assert ways[0].closed is not None
+    assert ways[1].closed is None
+    probes = {"x": rng.normal(50, 10, (7, 2)), "y": rng.normal(0, 80, 7)}
+    basis = Basis({"x": rng.normal(50, 5, (12, 2)), "y": rng.normal(-70, 9, 12)}, rng.normal(size=(12, 5)))
+    return ways, basis, probes, rng.normal(size=5), rng.normal(size=(5, 3))
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    [
+        lambda e, basis, probes, y, b: e.scores(probes, np.array([0, 17, 299])),
+        lambda e, basis, probes, y, b: e.information(probes),
+        lambda e, basis, probes, y, b: e.moments(basis).target,
+        lambda e, basis, probes, y, b: e.moments(basis).gram,
+        lambda e, basis, probes, y, b: e.moments(basis, np.arange(0, 300, 3)).value,
+        lambda e, basis, probes, y, b: np.concatenate([s.gram for s in e.moments(basis, stretches=3).stretches]),
+        lambda e, basis, probes, y, b: e.cross(basis, probes),
+        lambda e, basis, probes, y, b: e.noise(basis, y),
+        lambda e, basis, probes, y, b: e.normal_noise(basis),
+        lambda e, basis, probes, y, b: e.normal_noise(basis, simulated=True),
+        lambda e, basis, probes, y, b: e.influence(basis, y, b)[0],
+        lambda e, basis, probes, y, b: e.influence(basis, y, b)[1],
+    ],
+)
+def test_closed_form_is_the_general_path(pair, quantity):
+    (closed, differentiated), *given = pair
+    one, other = quantity(closed, *given), quantity(differentiated, *given)
+    assert one.shape == other.shape
+    np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
+
+
+def test_known_scales_and_a_mean_alone():
+    """Scales that differ between records and are known, and a program without a scale of its own."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    def program(group, error, y):
+        mean = numpyro.sample("mean", dist.Normal(0, 5).expand([3]).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(mean[group], error), obs=y)
+
+    domain = {"group": [0, 1, 2], "error": "positive"}
+    model = bayesrecon.models.from_numpyro(program, {"group": (), "error": (), "y": ()}, domain=domain)
+    assert (model.gaussian.coefficients, model.gaussian.scale) == ((0, 1, 2), None)
+    rng = np.random.default_rng(0)
+    group, error = rng.integers(3, size=90), rng.uniform(0.5, 2, 90)
+    y = np.array([1.0, -2.0, 30.0])[group] + error * rng.normal(size=90)
+    precision = np.bincount(group, error**-2) + 5.0**-2
+    means = np.bincount(group, y / error**2) / precision + rng.normal(size=(2, 500, 3)) / np.sqrt(precision)
+    release = from_draws({"mean": means}, model)
+    known = {"group": group, "error": error}
+    agree(*(bayesrecon.recover(r, known=known) for r in (release, general(release))))
+
+
+@pytest.mark.parametrize("options", [{}, {"estimator": Estimator(metric="identity")}])
+def test_a_real_posterior(database, options):
+    release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
+    one, other = (bayesrecon.recover(r, **options) for r in (release, general(release)))
+    agree(one, other)
+
+
+def test_constrained_coordinates_are_differentiated(small):
+    _, release = small
+    assert release.model.gaussian is not None
+    assert release.model.in_constrained_coordinates.gaussian is None
