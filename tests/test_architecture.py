@@ -164,11 +164,6 @@ def python(code, cwd=None):
 def test_importing_the_package_imports_nothing_heavy():
     heavy = sorted(HEAVY | {"jax", "numpy", "scipy"})
     assert python(f"import sys, bayesrecon; print([m for m in {heavy} if m in sys.modules])") == "[]"
-    code = f"""
-        import sys, bayesrecon.attacks.recovery, bayesrecon.results.recovery
-        print([m for m in {sorted(HEAVY)} if m in sys.modules])
-    """
-    assert python(code) == "[]"
 
 
 def test_importing_allocates_nothing_on_a_device():
@@ -182,13 +177,14 @@ def test_importing_allocates_nothing_on_a_device():
 
 
 def test_importing_costs_little_more_than_jax():
-    """Processor time of one import after the other in one process; a busy machine gets three tries."""
-    code = """
-        import time
+    """Processor time of one import after the other in one process, which loads nothing heavy; a busy machine gets
+    three tries."""
+    code = f"""
+        import sys, time
         import jax
         start = time.thread_time()
-        import bayesrecon.attacks.recovery
-        print(time.thread_time() - start)
+        import bayesrecon.attacks.recovery, bayesrecon.results.recovery
+        print(time.thread_time() - start, *(m for m in {sorted(HEAVY)} if m in sys.modules))
     """
     assert any(float(python(code)) < 0.5 for _ in range(3))
 

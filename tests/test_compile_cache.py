@@ -78,6 +78,7 @@ def draws(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_next_process_finds_what_two_at_once_have_compiled(draws, tmp_path):
     asked = "recover", draws, "--model", "kidscore_momiq", "--json"
     both = [python(RUN, *asked, BAYESRECON_CACHE=tmp_path) for _ in range(2)]
@@ -87,7 +88,7 @@ def test_the_next_process_finds_what_two_at_once_have_compiled(draws, tmp_path):
     third, (counts,) = found(python(RUN, *asked, BAYESRECON_CACHE=tmp_path))
     hits, misses = map(int, counts.split())
     assert (misses, first, third) == (0, second, first)
-    assert hits >= len(entries) > 3
+    assert hits >= len(entries) > 2
     assert {path.name: path.stat().st_size for path in folder.iterdir()} == entries
     # As a process that was killed while it wrote leaves them: nothing is said, and nothing else is different.
     for path in folder.iterdir():

@@ -48,6 +48,7 @@ def test_every_example_and_block_is_run_here():
     assert sorted(sum(word in block for word in words) for block in BLOCKS) == [1] * len(BLOCKS)
 
 
+@pytest.mark.slow
 def test_readme_a_program_of_ones_own(block):
     found, printed = block("def program(")
     rows = {line.split()[0]: line.split() for line in printed.splitlines()[1:]}

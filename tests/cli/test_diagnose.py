@@ -80,6 +80,7 @@ def test_plan_on_the_command_line(database, run, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_bounds_on_the_command_line(logistic_case, run, tmp_path):
     _, release, _ = logistic_case
     draws, picture = tmp_path / "draws.nc", tmp_path / "bounds.png"

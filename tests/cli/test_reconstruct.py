@@ -98,6 +98,7 @@ def test_domain_and_mass_are_stated(database, reconstruct):
     assert "mom_iq in [50, 160], kid_score in [0, 200], total weight at most 434" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_published_recipe(database, reconstruct):
     options = (*ADAM, "--steps", 100, "--fixed-slices", "--no-reduced", "--rate", 0.01)
     found = document(reconstruct(KIDIQ, *options, "--json"))

@@ -37,6 +37,7 @@ def test_many_parameters_do_not_lower_the_count():
     assert abs(np.mean(z)) < 2  # four standard errors are lost otherwise
 
 
+@pytest.mark.slow
 def test_the_jackknife_takes_out_the_bias_of_a_solution():
     """A ratio of two means of T = 80 draws, `E[t] / E[g] = 2`, is too small by `(Cov(g, t) - 2 Var(g)) / T = 0.019`."""
     rng = np.random.default_rng(0)
@@ -53,7 +54,8 @@ def test_the_jackknife_takes_out_the_bias_of_a_solution():
     assert np.std(found) < 1.05 * np.std(plain)
 
 
-@pytest.mark.parametrize("draws, few", [(40, True), pytest.param(4000, False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("draws, few", [(40, True), (4000, False)])
 def test_few_draws_for_many_features_are_noticed(draws, few):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 6))

@@ -80,7 +80,8 @@ def test_draws_of_another_prior_are_noticed():
     assert any("draws and model disagree" in w and "variance" in w for w in warnings)
 
 
-@pytest.mark.parametrize("shift", [0.0, pytest.param(0.2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0.0, 0.2])
 def test_errors_of_the_data_are_no_disagreement(shift):
     """80 features of 40 groups whose common scale may be near zero: what is wrong with the recovered data moves the
     mean score of a group by five of its own standard errors, with draws that are exact. Effects that are moved

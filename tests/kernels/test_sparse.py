@@ -78,7 +78,7 @@ def test_scores(both, monkeypatch):
     "parts, atoms",
     [
         (2, None),
-        (4, np.arange(5, 600, 7)),
+        pytest.param(4, np.arange(5, 600, 7), marks=pytest.mark.slow),
         pytest.param(2, np.arange(5, 600, 7), marks=pytest.mark.slow),
         pytest.param(4, None, marks=pytest.mark.slow),
     ],

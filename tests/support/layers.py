@@ -66,20 +66,22 @@ def package_of(module: str) -> str:
 
 def imports_of(name: str, code: str, modules: Iterable[str]) -> Iterator[str]:
     """Every module that is imported anywhere: lazily, for type checkers only, or by its name in a string."""
-    known, tree = set(modules), ast.parse(code)
+    known, nodes, above = set(modules), list(ast.walk(ast.parse(code))), _above(name)
     documents = {
         node.body[0].value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (_nearest(alias.name, known) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (_nearest(f"{node.module}.{alias.name}", known) for alias in node.names)
-        elif isinstance(node, ast.Constant) and node not in documents and node.value in known - _above(name):
+        elif (
+            isinstance(node, ast.Constant) and node not in documents and node.value in known and node.value not in above
+        ):
             yield node.value
 
 

@@ -45,6 +45,7 @@ def test_exact_embeddings_are_inverted():
     np.testing.assert_allclose(again.x, found.x, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_hrec_over_an_embedding_gives_the_record():
     model = load("linear_predictor", loss="squared", features=40, penalty=1.0)
     y = X @ np.arange(6) + RNG.normal(size=600)

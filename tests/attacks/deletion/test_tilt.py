@@ -66,6 +66,7 @@ def test_the_deleted_record_is_found_among_the_members():
     assert np.median(cosines) >= 0.95
 
 
+@pytest.mark.slow
 def test_the_record_itself_within_its_errors():
     members, k, pair = play(2, draws=1500)
     found = bayesrecon.reconstruct(pair)

@@ -20,6 +20,7 @@ def test_published_recipe_starts_as_published(database):
     assert found.stopped == "all steps taken"
 
 
+@pytest.mark.slow
 def test_a_descent_can_be_resumed(small, tmp_path):
     _, release = small
     path = tmp_path / "run.npz"
@@ -35,7 +36,10 @@ def test_a_descent_can_be_resumed(small, tmp_path):
         bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01, checkpoint=path))
 
 
-@pytest.mark.parametrize("attack", [WeightedRecords(n=10, steps=1000), ScoreMatching(n=10, steps=1000)])
+@pytest.mark.parametrize(
+    "attack",
+    [WeightedRecords(n=10, steps=1000), pytest.param(ScoreMatching(n=10, steps=1000), marks=pytest.mark.slow)],
+)
 def test_an_interrupted_descent_keeps_its_best(small, attack):
     _, release = small
     calls = []

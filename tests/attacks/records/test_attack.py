@@ -20,6 +20,7 @@ from bayesrecon.posteriors.database import open_database, read_data
 from bayesrecon.types import Release
 
 
+@pytest.mark.slow
 def test_errors_wider_than_the_guess_determine_nothing():
     """y_j ~ Normal(effect_j, 1) with effects of sd 0.1: a draw tells y_j to ten standard deviations, 4,000 to 0.16."""
 
@@ -128,6 +129,7 @@ def test_a_count_of_which_nothing_is_seen_has_the_law_of_the_model(counted):
     assert column.bits()[5] == pytest.approx(0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_eight_schools(database):
     release = from_posteriordb("eight_schools-eight_schools_noncentered")
     data = read_data(open_database(), "eight_schools")

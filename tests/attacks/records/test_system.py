@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
+import pytest
 from answered import design, parts
 
 from bayesrecon.attacks.records.system import _disagreement, _solve, make_system, units_of
@@ -47,6 +48,7 @@ def test_structured_kernel_is_the_dense_one(loose):
         np.testing.assert_allclose(influence.mean(axis=0), 0, atol=1e-7 * np.abs(influence).max())
 
 
+@pytest.mark.slow
 def test_features_that_say_the_same_are_solved_for_once():
     """Items of two and three categories: the third value of a binary item, given an odds of nothing, has the gradient
     of its second. Solved for both of them, the two coordinates add up to the one of the row."""
