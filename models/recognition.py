@@ -142,6 +142,8 @@ def _results(step: Any, given: Sequence[_Mark]) -> list[_Mark]:
         return [first.to(_POWERS[name])]
     elif name == "integer_pow":
         return [first.to(step.params["y"])]
+    elif name == "pow" and alone and isinstance(step.invars[1], core.Literal):
+        return [first.to(float(step.invars[1].val))]
     return [_Mark(names, affine=False)] * len(step.outvars)
 
 

@@ -50,6 +50,7 @@ def line(v, x):
         (lambda v, x: v["a"], lambda v, x: 2 * v["s"], TWO, 1.0),
         (line, lambda v, x: jnp.sqrt(v["s"]), TWO, 0.5),
         (line, lambda v, x: 1 / jnp.sqrt(v["s"]), TWO, -0.5),
+        (line, lambda v, x: v["s"] ** 0.75, TWO, 0.75),
         (line, lambda v, x: jnp.exp(v["s"]), {**TWO, "s": REAL}, 1.0),
         (line, lambda v, x: jnp.exp(v["s"]) * jnp.exp(x), {**TWO, "s": REAL}, 1.0),
         (line, lambda v, x: 1.5 + 0 * x, TWO, None),
