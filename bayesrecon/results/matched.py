@@ -25,8 +25,8 @@ class Matched(Result):
         equations, unknowns: independent equations at the solution, and numbers they were solved for.
         determined: `(M,)`, whether the residual is at its floor (`least`, or rounding), a second start ended there with
             the same record, and the equations fix it once the others are only near, too.
-        error: `{field: (M, *shape)}` and "weight": change that a gradient of the residual's size makes, and no less than
-            the starts are apart; infinite for a record that is not determined.
+        error: `{field: (M, *shape)}` and "weight": change that a gradient of the residual's size makes, and no less
+            than the starts are apart; infinite for a record that is not determined.
         multipliers: "free" or "one".
     """
 

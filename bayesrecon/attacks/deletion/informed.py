@@ -6,8 +6,8 @@ leave over. For a linear predictor that gradient is an outer product of the loss
     grad l(theta, x) = -[ sum_known grad l(theta, x_n) + grad log pi0(theta) ] = s (x, 1)',    s = dh/deta
 
 whose intercept column is the slope itself. What training left of the gradient, delta, moves the record found by at most
-`sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. A loss that implies the slope of a record checks it: the slope found and the
-one implied differ by a linear function of delta, which tells its size when its direction is random.
+`sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. A loss that implies the slope of a record checks it: the slope found and
+the one implied differ by a linear function of delta, which tells its size when its direction is random.
 """
 
 from collections.abc import Mapping

@@ -157,8 +157,8 @@ def _doubts(found: list[End], fixed: np.ndarray, alike: np.ndarray, least: float
     reached = at_floor(found, least)
     if not reached:
         return (
-            f"no record is determined: the residual {found[0].residual:.1g} is above its floor ({floor(least):.1g}), so "
-            "that these records are one approximation among many; try more restarts or steps, or another n",
+            f"no record is determined: the residual {found[0].residual:.1g} is above its floor {floor(least):.1g}; its "
+            "records are one approximation among many; try more restarts or steps, or another n",
         )
     if len(reached) < _AGREEING:
         return (
