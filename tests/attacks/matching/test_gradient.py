@@ -32,6 +32,7 @@ def test_events_are_found_one_by_one():
     assert sum(r < 1e-9 for r in found.residuals) == 2
 
 
+@pytest.mark.slow
 def test_nothing_is_determined_above_the_floor():
     """4-16-3, six records: as many independent equations as unknowns, and yet no record is near a true one."""
     rng = np.random.default_rng(0)

@@ -109,6 +109,7 @@ def test_columns_without_a_model():
     assert found.rank >= 4
 
 
+@pytest.mark.slow
 def test_units_that_index_parameters_are_enumerated():
     """`means[unit]`: the candidates of an index field come as integers."""
 
