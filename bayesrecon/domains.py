@@ -31,6 +31,16 @@ class Domain:
         whole = self.kind == "integer" or (self.kind == "levels" and all(v == int(v) for v in self.levels))
         return np.int64 if whole else np.float64
 
+    def typed(self, values: Any) -> Any:
+        """Values as a program takes them: where the levels are whole numbers, integers that can index, JAX's too.
+
+        >>> Domain("levels", levels=(0.0, 1.0)).typed(np.array([1.0, 0.0])).tolist()
+        [1, 0]
+        """
+        values = values if hasattr(values, "dtype") else np.asarray(values)
+        whole = self.kind == "levels" and self.dtype is np.int64
+        return values.round().astype(int) if whole and values.dtype.kind == "f" else values
+
     @property
     def width(self) -> float:
         """From the smallest legal value to the largest; infinite where one end is open."""

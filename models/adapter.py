@@ -49,7 +49,8 @@ def from_numpyro(
     Args:
         program: `program(**fields, **constants)`.
         record: `{field: shape of one record's value}`.
-        domain: `{field: domain}` ("real", "positive", "binary", "count", `(low, high)`, `[values]`);
+        domain: `{field: domain}` ("real", "positive", "binary", "count", `(low, high)`, `[values]`, which reach the
+            program as integers where they are whole numbers: `means[unit]`);
             observed fields default to the support of their distribution, others to the line.
         constants: further keyword arguments, public to the attacker.
         name: default the program's name.
@@ -138,8 +139,13 @@ def _adapted(
     if not parameters:
         raise BayesreconError(f"{title} has no latent site: there is nothing to release")
 
+    fields = {k: Field(tuple(shape), given.get(k, observed.get(k, REAL))) for k, shape in record.items()}
+
+    def typed(batch: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: fields[k].domain.typed(v) if k in fields else v for k, v in batch.items()}
+
     def log_probs(params: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
-        sites = trace(program, batch, constants, title, params)
+        sites = trace(program, typed(batch), constants, title, params)
         return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample"}
 
     def log_lik_at(params: dict[str, Any], one: dict[str, Any]) -> Any:
@@ -154,12 +160,11 @@ def _adapted(
         return jnp.asarray(sum((jnp.sum(v) for n, v in values.items() if n not in likelihood), start=jnp.zeros(())))
 
     def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:
-        sites = trace(program, batch, constants, title, params)
+        sites = trace(program, typed(batch), constants, title, params)
         drawn = [n for n in likelihood if n in record and sites[n]["type"] == "sample"]
         keys = jax.random.split(key, max(len(drawn), 1))
         return {**batch, **{n: sites[n]["fn"].sample(k) for n, k in zip(drawn, keys, strict=False)}}
 
-    fields = {k: Field(tuple(shape), given.get(k, observed.get(k, REAL))) for k, shape in record.items()}
     model = Model(
         name=title,
         parameters=parameters,
@@ -168,7 +173,7 @@ def _adapted(
         log_prior_at=log_prior_at,
         prepare=prepare,
         simulate=simulate,
-        program=lambda **batch: program(**batch, **constants),
+        program=lambda **batch: program(**typed(batch), **constants),
         settings=dict(settings or {}),
         identities=dict(identities or {}),
         gaussian=gaussian,

@@ -80,7 +80,8 @@ def from_loss(
         return jax.tree_util.tree_unflatten(structure, [values[n] for n in names])
 
     def log_lik_at(values: dict[str, Any], one: dict[str, Any]) -> Any:
-        return -loss(apply(rebuild(values), *(one[k] for k in inputs)), one[response])
+        typed = {k: fields[k].domain.typed(one[k]) for k in record}
+        return -loss(apply(rebuild(values), *(typed[k] for k in inputs)), typed[response])
 
     def log_prior_at(values: dict[str, Any]) -> Any:
         return jnp.zeros(()) if regulariser is None else -jnp.asarray(regulariser(rebuild(values)))

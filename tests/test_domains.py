@@ -116,3 +116,19 @@ def test_parse():
 )
 def test_parse_refuses(spec, match):
     refused(match, parse, spec, "f")
+
+
+@pytest.mark.parametrize(
+    ("domain", "kind"),
+    [
+        (Domain("levels", levels=(0.0, 3.0)), "i"),
+        (BINARY, "i"),
+        (Domain("levels", levels=(0.5, 1.0)), "f"),
+        (COUNT, "f"),
+    ],
+)
+def test_whole_levels_are_integers(domain, kind):
+    """Counts stay: attacks move them as real numbers."""
+    assert domain.typed(np.array([[0.0, 3.0]])).dtype.kind == kind
+    assert domain.typed(1.0).dtype.kind == kind
+    assert domain.typed(np.array([True])).dtype.kind == "b"

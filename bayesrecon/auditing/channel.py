@@ -1,10 +1,10 @@
 """What an audit attacks: one kind of values in a file, and how."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bayesrecon.auditing.opened import Opened
-from bayesrecon.results.audit import Finding
+from bayesrecon.results.audit import Finding, NotRun
 
 
 @dataclass(frozen=True)
@@ -13,10 +13,11 @@ class Channel:
 
     Attributes:
         name: what is attacked; the warning that it could not be starts with it.
-        attack: findings and warnings, none of either where a file has no such values.
+        attack: findings and notes, none of either where a file has no such values. A note is a warning, or a `NotRun`
+            for values that are there and were not attacked: without one they count as tried.
         rank: channels are attacked in this order, in which findings of one severity are reported.
     """
 
     name: str
-    attack: Callable[[Opened], tuple[list[Finding], list[str]]]
+    attack: Callable[[Opened], tuple[list[Finding], Sequence[str | NotRun]]]
     rank: int

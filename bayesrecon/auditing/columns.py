@@ -18,6 +18,8 @@ def look_at_columns(contents: Contents, key: int) -> list[Finding]:
     """Pointwise log likelihoods without a model."""
     findings = []
     for variable in contents.group("log_likelihood"):
+        if not variable.per_draw:
+            continue
         columns = variable.values.reshape(len(variable.values), -1)
         if columns.shape[1] < 2 or not np.isfinite(columns).all():
             continue
@@ -38,7 +40,7 @@ def look_at_columns(contents: Contents, key: int) -> list[Finding]:
         findings.append(
             Finding(
                 "log-likelihood",
-                "medium",
+                "high",
                 "pointwise log likelihoods show the records' number and which are alike",
                 (variable.where,),
                 "; ".join(parts) + ". With the model, every record can be solved for: audit with --model",

@@ -1,11 +1,12 @@
 """What every attack of an audit starts from: the contents of a file, read as a release of a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.held import POTENTIAL, log_densities
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Contents, Variable
@@ -63,4 +64,12 @@ def open_release(contents: Contents, model: Model) -> tuple[Release, np.ndarray]
     draws = contents.draws
     if draws is None:
         raise BayesreconError(f"{contents.name}: there are no draws to attack (no group 'posterior')")
-    return accepted_draws(draws, model, ignore_unknown=True)
+    release, kept = accepted_draws(draws, model, ignore_unknown=True)
+    if release.log_density is not None:
+        return release, kept
+    # Samplers have many names for them, of which readers of draws know the two of ArviZ.
+    beside = [v for v in log_densities(contents, model) if v.per_draw and not v.shape]
+    if beside:
+        values = np.asarray(beside[0].values, float)[kept]
+        release = replace(release, log_density=-values if beside[0].name == POTENTIAL else values)
+    return release, kept

@@ -11,16 +11,20 @@ from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.columns import look_at_columns
 from bayesrecon.auditing.copies import find_copies
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
+from bayesrecon.auditing.held import DRAWS, PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.private import Private, read_private
+from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.precision import in_float64
-from bayesrecon.results.audit import Audit, Finding, Thresholds, ordered, with_score
+from bayesrecon.results.audit import Audit, Finding, NotRun, Thresholds, ordered, with_score
 from bayesrecon.types import Model, Progress
+
+_MEND = "mend what the reason names, or drop what it would open"
 
 
 @in_float64
@@ -39,7 +43,8 @@ def audit(
 ) -> Audit:
     """What publishing a file would give away.
 
-    Plain copies of data are looked for without a model. With one, side channels are run as attacks: log densities by
+    Plain copies of data are looked for without a model, and what a model would open is listed with its severity; the
+    verdict is then "incomplete". With one, side channels are run as attacks: log densities by
     the value kernel (`lp_t - log pi0(theta_t) - log |det| = sum_n l(theta_t, x_n) + c`), pointwise log likelihoods and
     predictive draws record by record, and the draws themselves by `recover`. No attack sees `data`.
 
@@ -57,7 +62,8 @@ def audit(
         progress: called with a label and the fraction done.
 
     Returns:
-        An `Audit` with `findings`, `severity`, `to_dict()`, `to_dataframe()` and `save_report(path)`.
+        An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
+        `to_dict()`, `to_dataframe()` and `save_report(path)`.
 
     Raises:
         BayesreconError: a source that cannot be read, draws that are not of this model, data that do not fit it.
@@ -66,6 +72,8 @@ def audit(
     >>> found = audit({"mu": np.random.default_rng(0).normal(size=(2, 50)), "x": np.ones((2, 50, 1)) * np.arange(9.0)})
     >>> found.severity, found.findings[0].title
     ('high', 'posterior/x is the same in every draw')
+    >>> found.verdict, found.not_run[0].attack, found.not_run[0].reason
+    ('incomplete', 'draws', 'no model was given')
     """
     began = time.perf_counter()
     limits = thresholds or Thresholds()
@@ -75,18 +83,19 @@ def audit(
     warnings = list(contents.notes)
     found = find_copies(contents, _named(private)) if private else find_copies(contents)
     if model is None or contents.draws is None:
-        found += look_at_columns(contents, key)
-        if contents.draws is None and not found:
+        more, untried, note = _unopened(contents, key)
+        if contents.draws is None and not found and not more:
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
-        warnings.append(
-            "there are no draws (no group 'posterior'): only copies were looked for"
-            if contents.draws is None
-            else "without a model (--model) draws, log densities and predictions were not attacked"
-        )
+        notes = [note]
     else:
-        more, notes = _attacks(contents, model, known or {}, unit, remedies, limits, key, progress)
-        found += more
-        warnings += notes
+        more, notes, untried = _attacks(contents, model, known or {}, unit, remedies, limits, key, progress)
+        closed = held(contents, model, (*found, *more))
+        missed = {n.attack for n in untried}
+        closed = [f for f in closed if attack_of(f) in missed or not attack_of(f)]
+        more += closed
+        untried += without_attack(closed)
+    found += more
+    warnings += notes
     if private is not None:
         found = [_scored(f, private, model, tuple(known or ()), unit) for f in found]
     settings = {
@@ -110,6 +119,7 @@ def audit(
         warnings=tuple(dict.fromkeys(warnings)),
         seconds=time.perf_counter() - began,
         used=model,
+        not_run=tuple(dict.fromkeys(untried)),
     )
 
 
@@ -128,6 +138,7 @@ def merge(audits: Sequence[Audit]) -> Audit:
         draws=sum(a.draws for a in audits),
         files=tuple(f for a in audits for f in a.files),
         warnings=tuple(f"{a.name}: {w}" for a in audits for w in a.warnings),
+        not_run=tuple(replace(n, attack=f"{a.name}: {n.attack}") for a in audits for n in a.not_run),
         seconds=sum(a.seconds for a in audits),
     )
 
@@ -135,6 +146,21 @@ def merge(audits: Sequence[Audit]) -> Audit:
 def channels() -> tuple[Channel, ...]:
     """All that is attacked in a file besides its draws, in order."""
     return tuple(sorted(discover("bayesrecon.auditing.channels", "CHANNEL"), key=lambda channel: channel.rank))
+
+
+def _unopened(contents: Contents, key: int) -> tuple[list[Finding], list[NotRun], str]:
+    """What is there to be opened where nothing can be: findings, what was not tried, and a warning."""
+    findings = look_at_columns(contents, key)
+    closed = held(contents, found=findings)
+    if contents.draws is None:
+        reason = "there are no draws in the file (no group 'posterior')"
+        remedy = "audit it together with the draws, or drop it"
+        note = "there are no draws (no group 'posterior'): only copies were looked for"
+    else:
+        reason, remedy = "no model was given", PASS_A_MODEL
+        note = "without a model (--model) draws, log densities and predictions were not attacked"
+    untried = [not_run(f, reason, remedy) for f in (*findings, *closed) if attack_of(f)]
+    return findings + closed, untried + without_attack(closed), note
 
 
 def _attacks(
@@ -146,11 +172,12 @@ def _attacks(
     limits: Thresholds,
     key: int,
     progress: Progress | None,
-) -> tuple[list[Finding], list[str]]:
-    """Every attack that the contents allow; one that cannot be run is a warning, not an end."""
+) -> tuple[list[Finding], list[str], list[NotRun]]:
+    """Every attack that the contents allow; one that cannot be run is listed and no end."""
     release, kept = open_release(contents, model)
     findings: list[Finding] = []
     warnings: list[str] = list(release.notes)
+    untried: list[NotRun] = []
     reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
     try:
         recovery, reference = start(release, known, unit, key, progress)
@@ -159,18 +186,21 @@ def _attacks(
         finding = draws_finding(recovery, unit, limits, tried)
         findings += [finding] if finding else []
     except BayesreconError as error:
-        warnings.append(f"the draws alone were not attacked: {error}")
+        untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
     opened = Opened(contents, model, release, kept, reference, recovery, known, limits, remedies, key, progress)
     for channel in channels():
         try:
             more, notes = channel.attack(opened)
         except BayesreconError as error:
-            more, notes = [], [f"{channel.name}: {error}"]
+            more, notes = [], [NotRun(channel.name, str(error), _MEND)]
         findings += more
-        warnings += notes
+        warnings += [note for note in notes if isinstance(note, str)]
+        untried += [note for note in notes if isinstance(note, NotRun)]
+    if unit is None:
+        untried += units_not_tried(opened)
     if not any(f.kind == "log-likelihood" for f in findings):
         findings += look_at_columns(contents, key)
-    return findings, warnings
+    return findings, warnings + [str(n) for n in untried], untried
 
 
 def _stored_model(contents: Contents) -> Model | None:

@@ -85,11 +85,6 @@ def log_liks(linear: LinearPredictor, eta: Any, y: Any) -> Any:
     return jax.vmap(linear.log_lik)(eta, y)
 
 
-def slope_at(linear: LinearPredictor, eta: np.ndarray, label: Any) -> np.ndarray:
-    """The slope of one record, `(K,)`."""
-    return np.asarray(slopes(linear, eta[None], np.asarray(label)[None])[0])
-
-
 def label_of(linear: LinearPredictor, slope: np.ndarray) -> int | None:
     """The label that a slope belongs to: raising its own class's predictor always raises the likelihood."""
     if not linear.labels:

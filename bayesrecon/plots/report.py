@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from bayesrecon.results.audit import Audit, Finding
 
 _SHOWN = 8  # records in the page: it must not be a second copy of the data
-_VERDICTS = {
-    "high": "Do not publish this file as it is.",
-    "medium": "Publish this file only after the remedies below.",
-    "low": "Little is given away; see what remains.",
-    "info": "Nothing was found.",
-}
 _MEANINGS = {
     "exact_count": "totals are exact: the number of records has a standard error below",
     "record": "a record is recovered: its fields' standard errors, as shares of their spread, are below",
@@ -58,7 +52,7 @@ def audit_page(audit: "Audit") -> str:
         audit=audit,
         document=audit.to_dict(),
         plots=lambda finding: plots.get(id(finding), []),
-        verdict=_VERDICTS[audit.severity],
+        told={str(n) for n in audit.not_run},
         meanings=_MEANINGS,
         levels=[(level, sum(f.severity == level for f in audit)) for level in reversed(LEVELS)],
         version=__version__,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bayesrecon.types import Model
 
 Severity = Literal["info", "low", "medium", "high"]
+Verdict = Literal["incomplete", "findings", "clean"]
 LEVELS: tuple[Severity, ...] = ("info", "low", "medium", "high")
 
 
@@ -132,6 +133,32 @@ class Finding:
         return plain(document)
 
 
+@dataclass(frozen=True)
+class NotRun:
+    """An attack that could not be tried, so that what it would open is not cleared.
+
+    Attributes:
+        attack: what was not tried.
+        reason: why.
+        remedy: what to pass, or to drop.
+        where: the variables it would open.
+    """
+
+    attack: str
+    reason: str
+    remedy: str
+    where: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.attack}: {self.reason}"
+
+
+_ADVICE = {
+    "high": "Do not publish this file as it is.",
+    "medium": "Publish this file only after the remedies below.",
+    "low": "Little is given away; see what remains.",
+    "info": "Nothing was found.",
+}
 _SHOWN = 10  # records in the JSON document: the report must not be a second copy of the data
 
 
@@ -143,6 +170,7 @@ class Audit(Result):
         files: `{path, size, sha256}` of the inputs.
         settings: how the audit was run.
         warnings: one line each.
+        not_run: attacks that could not be tried; with any of them nothing is cleared.
         fixed: the audit of the cleaned copy, where one was written.
         used: the model behind the attacks.
     """
@@ -159,6 +187,7 @@ class Audit(Result):
     seconds: float = 0.0
     fixed: "Audit | None" = None
     used: "Model | None" = None
+    not_run: tuple[NotRun, ...] = ()
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -168,8 +197,27 @@ class Audit(Result):
 
     @property
     def severity(self) -> Severity:
-        """The worst severity; "info" where nothing was found."""
+        """The worst severity of what was found; "info" where nothing was, which clears nothing that was not tried."""
         return LEVELS[max((LEVELS.index(f.severity) for f in self.findings), default=0)]
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "incomplete" where an attack was not run, whatever was found; else "findings", or "clean" without any."""
+        return "incomplete" if self.not_run else "findings" if self.findings else "clean"
+
+    @property
+    def advice(self) -> str:
+        """Whether to publish, in a sentence or two."""
+        worst = self.severity
+        if self.not_run:
+            count = f"{len(self.not_run)} attack{'s were' if len(self.not_run) > 1 else ' was'} not run"
+            remedies = dict.fromkeys(n.remedy for n in self.not_run)
+            how = next(iter(remedies)) if len(remedies) == 1 else "see what each of them needs"
+            first = _ADVICE[worst] if worst == "high" else "Not cleared."
+            return f"{first} The audit is incomplete, {count}; {how}."
+        if worst == "medium" and any(f.kind == "draws" for f in self.findings):
+            return f"{_ADVICE[worst]} They leave what the draws themselves give."
+        return _ADVICE[worst]
 
     def fails(self, level: str) -> bool:
         """Whether a finding is at or above a level."""
@@ -181,11 +229,12 @@ class Audit(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, for the record: tool version, inputs, settings, thresholds and findings."""
-        names = ("name", "format", "model", "draws", "severity", "files", "settings", "seconds")
+        names = ("name", "format", "model", "draws", "verdict", "severity", "advice", "files", "settings", "seconds")
         return self._document(
             **{name: getattr(self, name) for name in names},
             thresholds=asdict(self.thresholds),
             findings=[f.to_dict() for f in self.findings],
+            not_run=[asdict(n) for n in self.not_run],
             fixed=None if self.fixed is None else self.fixed.to_dict(),
         )
 
@@ -218,10 +267,14 @@ class Audit(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.name}: {self.severity}"
+        return f"{self.name}: {'incomplete, ' if self.not_run else ''}{self.severity}"
 
     def _excerpt(self) -> Any:
         return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
+
+    def _beginning(self) -> tuple[Any, list[str]]:
+        table, rest = super()._beginning()
+        return table, [*rest, *(f"not run: {n}; {n.remedy}" for n in self.not_run)]
 
 
 def ordered(findings: list[Finding]) -> tuple[Finding, ...]:

@@ -108,9 +108,12 @@ class MissingRecord(Result):
         record: `{field: value}`.
         slope: `(K,)`, the loss's slope at the record: what the gradient consists of besides the record.
         amplification: error of x per unit of error in the gradient, `sqrt(1 + |x|^2) / |s|`.
-        error: bound on the error of x: `amplification` times the gradient norm left by training.
+        error: bound on the error of x, for a gradient norm `left` by training: `sqrt(1 + |x|^2) left / (|s| - left)`;
+            infinite where as much was left as the record's own gradient, or slope and record disagree altogether.
         disagreement: relative distance between the slope found and the one that the record implies; zero for an exactly
             stationary parameter, None where it cannot be checked (squared loss with one output).
+        left: gradient norm: stated, or as the disagreement tells for 95 % of leftovers of random direction; never less
+            than it proves.
         warnings: one line each.
     """
 
@@ -119,6 +122,7 @@ class MissingRecord(Result):
     amplification: float
     error: float
     disagreement: float | None
+    left: float
     release: str
     model: str
     warnings: tuple[str, ...] = ()
@@ -128,7 +132,7 @@ class MissingRecord(Result):
         return self._document(**{k: v for k, v in vars(self).items() if k != "warnings"})
 
     def to_dataframe(self) -> Any:
-        """One row: the record's fields."""
+        """One row: the record's fields, and the error."""
         import pandas as pd
 
         row = {}
@@ -136,11 +140,14 @@ class MissingRecord(Result):
             value = np.asarray(value)
             for index in np.ndindex(value.shape):
                 row[entry(name, index)] = value[index]
-        return pd.DataFrame([row])
+        return pd.DataFrame([{**row, "error": self.error}])
 
     @property
     def headline(self) -> str:
-        return f"{self.release}: the missing record, error at most {self.error:.2g}"
+        if not np.isfinite(self.error):
+            return f"{self.release}: the missing record is not determined"
+        condition = f" if training left a gradient of {self.left:.1g} or less" if self.disagreement is None else ""
+        return f"{self.release}: the missing record, error at most {self.error:.2g}{condition}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,10 @@ class Matched(Result):
         strength: c, the regulariser's strength relative to the model's; 1 when it is known.
         residuals: of all restarts, smallest first; the best was chosen by it alone.
         equations, unknowns: independent equations at the solution, and numbers they were solved for.
-        determined: `(M,)`, whether a record is fixed by the equations once the others are only near, too.
-        error: `{field: (M, *shape)}`, change of the field that a gradient of the residual's size makes, and "weight".
+        determined: `(M,)`, whether the residual is at its floor (`least`, or rounding), a second start ended there with
+            the same record, and the equations fix it once the others are only near, too.
+        error: `{field: (M, *shape)}` and "weight": change that a gradient of the residual's size makes, and no less
+            than the starts are apart; infinite for a record that is not determined.
         multipliers: "free" or "one".
     """
 

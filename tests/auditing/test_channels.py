@@ -64,3 +64,5 @@ def test_a_channel_that_cannot_be_read_is_a_warning(plant):
     found = bayesrecon.audit(DRAWS, MODEL, remedies=False)
     assert [f.kind for f in found] == ["draws"]
     assert "planted things: cannot be read" in found.warnings
+    assert [str(n) for n in found.not_run] == ["planted things: cannot be read"]
+    assert found.verdict == "incomplete"

@@ -38,9 +38,10 @@ def test_copies_are_found():
     assert not any("created_at" in title for title in told)
 
 
-def test_a_file_without_copies_is_clean():
-    assert bayesrecon.audit(DRAWS).severity == "info"
-    assert bayesrecon.audit(DRAWS).findings == ()
+def test_a_file_without_copies_holds_draws_alone():
+    found = bayesrecon.audit(DRAWS)
+    assert [(f.kind, f.severity) for f in found] == [("draws", "low")]
+    assert found.verdict == "incomplete"
 
 
 def test_comments_of_cmdstan(tmp_path):

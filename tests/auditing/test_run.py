@@ -5,10 +5,12 @@ import json
 import fits
 import numpy as np
 import pytest
+import xarray as xr
 from audited import by_kind
 from kidscore import DATA, DRAWS, MODEL
 
 import bayesrecon
+from bayesrecon.auditing.run import merge
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.audit import Item, Thresholds
 
@@ -23,6 +25,7 @@ def test_every_channel_is_found(full):
     assert full.fails("high")
     assert full.fails("low")
     assert full.warnings == ()
+    assert (full.verdict, full.not_run) == ("findings", ())
 
 
 def test_findings_are_scored(full):
@@ -128,8 +131,13 @@ def test_log_densities_of_another_model_are_a_warning(everything):
     rng = np.random.default_rng(0)
     wrong = {**DRAWS, "__log_density__": everything["__log_density__"] + np.round(rng.normal(size=(2, 300)), 3)}
     found = bayesrecon.audit(wrong, MODEL, remedies=False)
-    assert "log-density" not in by_kind(found)
+    assert by_kind(found)["log-density"].title == "log densities are in the file"
+    assert by_kind(found)["log-density"].evidence == ()
     assert any("not the log density of kidscore_momiq" in w for w in found.warnings)
+    (untried,) = found.not_run
+    assert (untried.attack, untried.where) == ("log densities", ("sample_stats/lp",))
+    assert "pass the model that made them" in untried.remedy
+    assert found.verdict == "incomplete"
 
 
 def test_a_model_that_does_not_match_is_told(everything):
@@ -145,7 +153,65 @@ def test_a_model_that_does_not_match_is_told(everything):
 
 def test_without_a_model_columns_are_looked_at(everything):
     found = bayesrecon.audit({k: everything[k] for k in ("beta", "sigma", "log_lik")})
-    (finding,) = found.findings
-    assert (finding.kind, finding.severity) == ("log-likelihood", "medium")
+    finding, draws = found.findings
+    assert (finding.kind, finding.severity) == ("log-likelihood", "high")
     assert finding.evidence[0] == Item("n", float(fits.SIZE), 0.0)
+    assert draws.kind == "draws"
+    assert [n.attack for n in found.not_run] == ["log likelihoods", "draws"]
     assert "without a model" in found.warnings[0]
+
+
+def test_what_is_held_is_as_severe_with_a_model_as_without(everything, full):
+    """But for predictive draws, which only the attack can judge."""
+    bare = bayesrecon.audit(everything)
+    assert bare.verdict == "incomplete"
+    assert set(by_kind(bare)) == set(by_kind(full))
+    severities = [{k: f.severity for k, f in by_kind(found).items() if k != "predictive"} for found in (bare, full)]
+    assert severities[0] == severities[1]
+    assert all("--model" in n.remedy for n in bare.not_run)
+    document = json.loads(json.dumps(bare.to_dict(), allow_nan=False))
+    assert document["verdict"] == "incomplete"
+    assert [n["attack"] for n in document["not_run"]] == ["log likelihoods", "log densities", "predictions", "draws"]
+    assert "not run: draws: no model was given; pass the model: --model" in repr(bare)
+
+
+def test_log_densities_under_another_name_are_attacked(everything):
+    """As nutpie writes them, and as R exports them among the draws."""
+    density = everything["__log_density__"]
+    among = bayesrecon.audit({**DRAWS, "lp__": density}, MODEL, remedies=False)
+    beside = xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(
+                {"beta": (("chain", "draw", "k"), DRAWS["beta"]), "sigma": (("chain", "draw"), DRAWS["sigma"])}
+            ),
+            "sample_stats": xr.Dataset({"logp": (("chain", "draw"), density)}),
+        }
+    )
+    for found in (among, bayesrecon.audit(beside, MODEL, remedies=False)):
+        assert by_kind(found)["log-density"].title == "log densities give statistics of the data exactly"
+        assert found.verdict == "findings"
+
+
+def test_an_attack_that_fails_leaves_its_finding(everything):
+    """Gaps in the log densities and in one column: neither is cleared, and what to do stands beside it."""
+    gaps = everything["__log_density__"].copy()
+    gaps[0, 0] = np.nan
+    columns = everything["log_lik"].copy()
+    columns[0, 0, 0] = np.inf
+    source = {**DRAWS, "__log_density__": gaps, "log_lik": columns}
+    found = bayesrecon.audit(source, MODEL, remedies=False)
+    assert found.verdict == "incomplete"
+    assert {n.attack: n.remedy for n in found.not_run} == {
+        "log densities": "drop sample_stats/lp",
+        "log likelihoods": "drop log_likelihood/log_lik",
+    }
+    kinds = {k: f.severity for k, f in by_kind(found).items()}
+    assert kinds == {"log-likelihood": "high", "log-density": "medium", "draws": "low"}
+
+
+def test_merged_audits_are_incomplete_where_one_is():
+    one, two = bayesrecon.audit(DRAWS, MODEL, remedies=False), bayesrecon.audit(DRAWS, name="other")
+    assert (one.verdict, two.verdict) == ("findings", "incomplete")
+    both = merge([one, two])
+    assert both.verdict == "incomplete"
+    assert [n.attack for n in both.not_run] == ["other: draws"]

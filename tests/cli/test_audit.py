@@ -2,6 +2,7 @@
 
 import json
 
+import fits
 import numpy as np
 import pytest
 import xarray as xr
@@ -44,15 +45,58 @@ def test_command_with_report_and_cleaned_copy(run, tmp_path, everything):
 def test_exit_codes(run, tmp_path, everything):
     path = audit_file(tmp_path, everything)
     table = run("audit", path)
-    assert table.code == 0
+    assert table.code == 3
     assert "high" in table.out
     assert run("audit", path, "--fail-on", "high").code == 1
     np.savez(tmp_path / "clean.npz", **DRAWS)
-    clean = run("audit", "clean.npz", "--fail-on", "low")
-    assert clean.code == 0
-    assert "nothing found" in clean.out
+    model = ("--model", "kidscore_momiq", "--no-remedies")
+    assert run("audit", "clean.npz", *model).code == 0
+    assert run("audit", "clean.npz", *model, "--fail-on", "medium").code == 0
+    assert run("audit", "clean.npz", *model, "--fail-on", "low").code == 1
     both = run("audit", "clean.npz", path, "--json")
     assert json.loads(both.out)["name"] == "clean, posterior"
+
+
+def test_nothing_is_cleared_without_a_model(run, tmp_path, everything):
+    """A netCDF file with `lp` and `energy`, and CmdStan's `lp__`: findings, a verdict and an exit code."""
+    rng = np.random.default_rng(0)
+    density = everything["__log_density__"]
+    stats = {"lp": (("chain", "draw"), density), "energy": (("chain", "draw"), rng.gamma(3, size=(2, 300)) - density)}
+    draws = {"beta": (("chain", "draw", "k"), DRAWS["beta"]), "sigma": (("chain", "draw"), DRAWS["sigma"])}
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(draws), "sample_stats": xr.Dataset(stats)})
+    tree.to_netcdf(tmp_path / "trace.nc", engine="h5netcdf")
+    outcome = run("audit", "trace.nc", "--html", "report.html")
+    assert outcome.code == 3
+    assert "incomplete, 3 not run; 1 medium, 2 low" in outcome.out
+    assert "pass the model: --model NAME" in outcome.out
+    page = (tmp_path / "report.html").read_text()
+    assert "Not cleared. The audit is incomplete, 3 attacks were not run; pass the model: --model NAME" in page
+    assert "<h2>Not run</h2>" in page
+    assert "Nothing was found" not in page
+    assert run("audit", "trace.nc", "--fail-on", "low").code == 1
+    assert run("audit", "trace.nc", "--fail-on", "high").code == 3
+    document = json.loads(run("audit", "trace.nc", "--json").out)
+    assert document["verdict"] == "incomplete"
+    assert {f["kind"]: f["severity"] for f in document["findings"]} == {
+        "log-density": "medium",
+        "energy": "low",
+        "draws": "low",
+    }
+    chains = fits.write_cmdstan(tmp_path, {"lp__": density, **fits.scalar_columns(**DRAWS)}, digits=8)
+    assert run("audit", *chains, "--fail-on", "medium").code == 1
+    assert run("audit", *chains, "--fail-on", "high").code == 3
+
+
+def test_labels_are_not_the_only_thing_to_remedy(run, tmp_path):
+    """A file without side channels, but with clinics' names: its draws stay, and nobody attacked them."""
+    names = [f"clinic {place}" for place in ("Bern", "Basel", "Chur", "Sion")]
+    draws = {"mean": (("chain", "draw", "clinic"), np.random.default_rng(0).normal(size=(2, 50, 4)))}
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(draws, {"clinic": names})})
+    tree.to_netcdf(tmp_path / "stripped.nc", engine="h5netcdf")
+    outcome = run("audit", "stripped.nc", "--html", "report.html")
+    assert outcome.code == 3
+    assert "the draws themselves are in the file" in outcome.out
+    assert "remedies below" not in outcome.out + (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -172,3 +172,16 @@ def test_from_numpyro_leaves_the_users_precision():
     assert jax.config.jax_enable_x64 is before
     assert model.name == "plain"
     assert from_numpyro(plain, XY, name="other").name == "other"
+
+
+@pytest.mark.parametrize("kind", [float, np.int64, np.float32])
+def test_index_fields_reach_the_program_as_integers(kind):
+    """Known designs and candidates come as floating-point numbers; `b[unit]` takes them without `.astype(int)`."""
+    model = from_numpyro(units_in_a_plate, {"unit": (), "y": ()}, domain={"unit": [0, 1, 2]})
+    theta = np.arange(3.0)
+    found = [model.log_lik(theta, {"unit": np.asarray(unit, kind), "y": 0.5}) for unit in range(3)]
+    np.testing.assert_allclose(found, dist.Normal(theta, 1.0).log_prob(0.5), rtol=1e-6)
+    batch = {"unit": np.arange(3).astype(kind), "y": np.zeros(3)}
+    drawn = model.simulate(model.constrain(theta), batch, jax.random.key(0))
+    assert drawn["y"].shape == (3,)
+    handlers.seed(model.program, 0)(**batch)

@@ -63,3 +63,14 @@ def test_what_a_trained_parameter_determines():
     """The normal equations `X'y - X'X b = penalty b`: as many features as parameters, and the totals they fix."""
     release = from_sklearn(Ridge(3.0).fit(X, LINE))
     assert bayesrecon.diagnose(release).rank == 4
+
+
+def test_labels_reach_the_loss_as_integers():
+    model = from_loss(
+        lambda p, x: x * p["w"],
+        lambda out, y: jax.nn.logsumexp(out) - out[y],
+        params={"w": np.zeros(3)},
+        record={"x": (), "y": ()},
+        domain={"y": [0, 1, 2]},
+    )
+    assert float(model.log_lik(np.arange(3.0), {"x": 0.0, "y": 2.0})) == pytest.approx(-np.log(3))

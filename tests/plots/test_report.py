@@ -6,7 +6,7 @@ import numpy as np
 from audited import HOSTILE
 
 from bayesrecon.plots.report import audit_page
-from bayesrecon.results.audit import Audit, Finding, Item, Remedy
+from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
 
 
 class Page(HTMLParser):
@@ -59,3 +59,21 @@ def test_the_report_stands_alone(full, tmp_path):
     assert "default-src 'none'" in text
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
+
+
+def test_attacks_that_were_not_run_are_shown():
+    """Whatever the severity, and with text that stays text; the remedies of findings are no clearance."""
+    untried = NotRun(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,))
+    labels = Finding("labels", "medium", "labels", ("posterior/clinic",), "8 labels")
+    for findings in ((), (labels,)):
+        page = audit_page(Audit(findings, "a", "netCDF", None, 5, (), {}, not_run=(untried,)))
+        shown = Page(page)
+        assert "script" not in shown.tags
+        assert "".join(shown.words).count(HOSTILE) >= 4
+        assert "Not cleared. The audit is incomplete, 1 attack was not run" in page
+        assert "Publish" not in page
+        assert "Nothing was found." not in page
+    draws = Finding("draws", "low", "draws", ("posterior",), "n")
+    assert "They leave what the draws themselves give." in audit_page(
+        Audit((labels, draws), "a", "netCDF", None, 5, (), {})
+    )

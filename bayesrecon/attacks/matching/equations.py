@@ -162,6 +162,12 @@ class Equations:
                 values.append(np.full(np.size(x[k]), value))
         return np.concatenate(low), np.concatenate(high), np.concatenate(scale)
 
+    def spread(self, x: Records) -> dict[str, float]:
+        """Of every field, and of the multipliers where they are free: the unit in which records differ."""
+        size = self.unflatten(self.box(x)[2], x)
+        names = {k: "weight" if k == "weights" else k for k in size if k != "strength"}
+        return {name: float(np.max(size[k], initial=0.0)) or 1.0 for k, name in names.items()}
+
     def descend(self, start: tuple[Records, Records], steps: int, tell: Callable[[float], None]) -> End:
         """Levenberg and Marquardt's method; variables at an end of their box that would leave it rest."""
         like, still = start

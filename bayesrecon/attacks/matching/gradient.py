@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bayesrecon.attacks.attack import TRAINED, Attack, option
+from bayesrecon.attacks.matching.agreement import SOLVED, at_floor, confirmed, floor
 from bayesrecon.attacks.matching.equations import STATIONARY, End, Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
@@ -15,9 +16,8 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.matched import Matched
 from bayesrecon.types import Progress, PseudoData, Release
 
-# Residual at which no other start is tried: above where rounding may stop a solved descent, or every restart is spent
-# on one already solved; far below where local minima end, or one of them is taken for the solution.
-_SOLVED = 1e-9
+# Starts that must end alike before no other is tried: with one alone nothing tells a solution from the solution.
+_AGREEING = 2
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class GradientMatching(Attack[Matched]):
     """Gradient-norm matching (Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2).
 
     Responses with finitely many values are dealt out evenly, the other fields start at random inside their domains. The
-    smallest residual of all restarts wins, and one that leaves nothing ends the search.
+    smallest residual of all restarts wins, and two that leave nothing end the search: records are determined where the
+    equations fix them and these two agree.
 
     >>> GradientMatching(n=20, multipliers="one").restarts
     10
@@ -61,7 +62,7 @@ class GradientMatching(Attack[Matched]):
         equations = Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
         rng = generator(key)
         found: list[End] = []
-        while len(found) < self.restarts and not (found and found[-1].residual < _SOLVED):
+        while len(found) < self.restarts and sum(end.residual < SOLVED for end in found) < _AGREEING:
             done = len(found)
 
             def tell(fraction: float, done: int = done) -> None:
@@ -106,7 +107,14 @@ def _result(
     best = found[0]
     records, weights = equations.records(best.x, best.still), np.asarray(equations.weights(best.x))
     least, mass, box = equations.certify(best.left, weights, rng)
-    rank, unknowns, determined, error = equations.resolve(best)
+    rank, unknowns, fixed, error = equations.resolve(best)
+    alike, apart = confirmed(equations, found, least)
+    determined = fixed & alike
+    error = {
+        k: np.where(determined.reshape(-1, *[1] * (v.ndim - 1)), np.maximum(v, apart[k]), np.inf)
+        for k, v in error.items()
+    }
+    warnings = (*_warnings(best.residual, least, mass), *_doubts(found, fixed, alike, least))
     return Matched(
         pseudo=PseudoData(weights, records),
         residual=best.residual,
@@ -122,7 +130,7 @@ def _result(
         multipliers=multipliers,
         release=release.name,
         model=release.model.name,
-        warnings=(*release.notes, *_warnings(best.residual, least, mass)),
+        warnings=(*release.notes, *warnings),
         seconds=seconds,
     )
 
@@ -139,6 +147,27 @@ def _warnings(residual: float, least: float, mass: float) -> tuple[str, ...]:
     return (
         f"the gradients do not cancel (residual {residual:.1g} of the regulariser's): the parameter is not "
         "stationary, its regulariser is another one, or more records, restarts or steps are needed",
+    )
+
+
+def _doubts(found: list[End], fixed: np.ndarray, alike: np.ndarray, least: float) -> tuple[str, ...]:
+    """Why records that the equations fix are not determined for all that."""
+    if not fixed.any() or alike[fixed].all():
+        return ()
+    reached = at_floor(found, least)
+    if not reached:
+        return (
+            f"no record is determined: the residual {found[0].residual:.1g} is above its floor {floor(least):.1g}; its "
+            "records are one approximation among many; try more restarts or steps, or another n",
+        )
+    if len(reached) < _AGREEING:
+        return (
+            f"no record is determined: one start of {len(found)} alone reached the floor, and nothing confirms it; try "
+            "more restarts",
+        )
+    return (
+        f"{len(reached)} starts reached the floor with different records: the equations have several solutions, and "
+        f"{int((fixed & ~alike).sum())} of the records are not determined",
     )
 
 

@@ -123,7 +123,7 @@ class Columns:
         fields = reference.fields
         self.model, self.theta, self.columns, self.noise = model, theta, columns, noise
         self.likelihood = likelihood
-        self.known = {k: np.asarray(v, float) for k, v in reference.known.items()}
+        self.known = {k: fields[k].domain.typed(np.asarray(v, float)) for k, v in reference.known.items()}
         self.unknown = [name for name in fields if name not in self.known and name not in simulated]
         self.enumerated = [name for name in self.unknown if fields[name].domain.kind == "levels"]
         moved = tuple(name for name in self.unknown if name not in self.enumerated)
@@ -185,7 +185,7 @@ def _combinations(fields: Mapping[str, Field]) -> list[Records]:
     """All combinations of the levels of enumerated fields."""
     found: list[Records] = [{}]
     for name, spec in fields.items():
-        levels = np.asarray(spec.domain.levels, float)
+        levels = np.asarray(spec.domain.levels, spec.domain.dtype)
         size = int(np.prod(spec.shape, dtype=int))
         if len(found) * len(levels) ** size > _CANDIDATES:
             raise BayesreconError(

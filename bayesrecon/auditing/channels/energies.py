@@ -5,20 +5,30 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.held import ENERGIES, held
 from bayesrecon.auditing.opened import Opened
-from bayesrecon.results.audit import Finding, Remedy
+from bayesrecon.results.audit import Finding, NotRun, Remedy
+
+_NAME = "energies"
+_FEWEST = 200  # draws: with fewer the noise is not told from the totals
 
 
-def attack_energies(opened: Opened) -> tuple[list[Finding], list[str]]:
+def attack_energies(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     """`energy`: minus the log density plus kinetic noise, a regression with errors."""
-    if opened.release.log_density is not None:
-        return [], []  # it says the same, less well
+    if opened.release.log_density is not None:  # it says the same, better; energies stay when it is dropped
+        return [f for f in held(opened.contents, opened.model) if f.kind == "energy"], []
     for variable in opened.contents.group("sample_stats"):
-        if variable.name not in ("energy", "energy__") or variable.shape:
+        if variable.name not in ENERGIES:
             continue
+        drop = f"drop {variable.where}"
+        if variable.shape or not variable.per_draw:
+            return [], [NotRun(_NAME, "they are not one to a draw of the file", drop, (variable.where,))]
         energy = variable.values[opened.kept]
-        if not np.isfinite(energy).all() or len(energy) < 200:
-            return [], []
+        if not np.isfinite(energy).all():
+            return [], [NotRun(_NAME, "they hold missing or infinite values", drop, (variable.where,))]
+        if len(energy) < _FEWEST:
+            reason = f"{len(energy)} draws are too few for a regression on them ({_FEWEST} are needed)"
+            return [], [NotRun(_NAME, reason, drop, (variable.where,))]
         found = recover_from_log_density(
             opened.release, log_density=-energy, kinetic=True, known=opened.known, key=opened.key
         )
@@ -40,4 +50,4 @@ def attack_energies(opened: Opened) -> tuple[list[Finding], list[str]]:
     return [], []
 
 
-CHANNEL = Channel(name="energies", attack=attack_energies, rank=20)
+CHANNEL = Channel(name=_NAME, attack=attack_energies, rank=20)

@@ -6,34 +6,40 @@ from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_f
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, decimal_step
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.held import log_densities
 from bayesrecon.auditing.opened import Opened
-from bayesrecon.posteriors.contents import Contents
-from bayesrecon.results.audit import Finding, Remedy, Severity
+from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
 from bayesrecon.results.recovery import Recovery
 
+_NAME = "log densities"
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)
 _LISTED = 2  # statistics a remedy is reported for
 
 
-def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[str]]:
+def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     """`lp__`, `lp` or minus `potential_energy`: exact statistics."""
     release = opened.release
+    where = _where(opened)
     if release.log_density is None:
-        return [], []
+        if not where:
+            return [], []
+        return [], [NotRun(_NAME, "they are not one to a draw of the file", f"drop {', '.join(where)}", where)]
+    where = where or ("log density",)
     given = np.asarray(release.log_density)
     if not np.isfinite(given).all() or np.ptp(given) == 0:
-        return [], ["the log densities hold missing values, or one value only: they were not attacked"]
+        reason = "they hold missing values, or one value only: they were not attacked"
+        return [], [NotRun(_NAME, reason, f"drop {', '.join(where)}", where)]
     found = recover_from_log_density(release, known=opened.known, key=opened.key, progress=opened.progress)
-    where = _where(opened.contents, ("lp__", "lp", "potential_energy"))
     limit = opened.thresholds.misfit
     written = found.resolution.label
     # Arithmetic in single precision leaves errors of its own, which the residuals show.
     if found.misfit > (limit if found.resolution.digits else 1e3 * limit):
-        return [], [
+        reason = (
             f"{', '.join(where)}: not the log density of {opened.model.name} at these draws (residuals of "
             f"{found.misfit:.2g} times the rounding error); another prior, other data terms, or another model"
-        ]
+        )
+        return [], [NotRun(_NAME, reason, "pass the model that made them, prior included, or drop them", where)]
     exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in found.rows)
     severity: Severity = "medium" if exact or _sharper(found, opened.recovery) > 10 else "low"
     count = f"{found.rank} features of the data" if found.gap else "statistics of the data"
@@ -102,9 +108,8 @@ def _value(found: DensityRecovery, name: str) -> str:
     return f"{row.estimate:.8g} ± {row.se:.2g}"
 
 
-def _where(contents: Contents, names: tuple[str, ...]) -> tuple[str, ...]:
-    found = tuple(v.where for v in contents.group("sample_stats") if v.name in names)
-    return found or ("log density",)
+def _where(opened: Opened) -> tuple[str, ...]:
+    return tuple(v.where for v in log_densities(opened.contents, opened.model))
 
 
-CHANNEL = Channel(name="log densities", attack=attack_log_densities, rank=10)
+CHANNEL = Channel(name=_NAME, attack=attack_log_densities, rank=10)

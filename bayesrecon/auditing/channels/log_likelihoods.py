@@ -20,25 +20,34 @@ from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.audit import Finding, Item, Remedy, Severity
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy, Severity
 
+_NAME = "log likelihoods"
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
 _TRIED = 256  # records on which a remedy is measured
 _ERRORS, _REPEATS = 512, 16  # errors of which the median is taken, by thinning again and again where records are few
 
 
-def attack_log_likelihoods(opened: Opened) -> tuple[list[Finding], list[str]]:
+def attack_log_likelihoods(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     """Pointwise log likelihoods: every record from its own column."""
     findings: list[Finding] = []
-    warnings: list[str] = []
+    untried: list[NotRun] = []
+
+    def leave(variable: Variable, reason: str, remedy: str) -> None:
+        untried.append(NotRun(_NAME, f"{variable.where}{reason}", remedy, (variable.where,)))
+
     for variable in opened.contents.group("log_likelihood"):
+        if not variable.per_draw:
+            leave(variable, " is not of the file's draws: it was not inverted", f"drop {variable.where}")
+            continue
         theta, values = opened.wide(variable)
         columns = values.reshape(len(values), -1)
         some = evenly(columns.shape[1], MOST_RECORDS)
         columns = columns[:, some].T
         if not np.isfinite(columns).all() or len(theta) < 4:
-            warnings.append(f"{variable.where} holds missing or infinite values, or too few draws: it was not inverted")
+            reason = " holds missing or infinite values, or too few draws: it was not inverted"
+            leave(variable, reason, f"drop {variable.where}")
             continue
         written = resolution(columns)
         noise = np.maximum(written.sd, 4 * np.spacing(np.abs(columns)))
@@ -47,15 +56,16 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Finding], list[str]]:
         limit = opened.thresholds.misfit if written.digits else 1e4
         fits = found.misfit < limit
         if fits.mean() < 0.5:
-            warnings.append(
-                f"{variable.where}: {1 - fits.mean():.0%} of its columns are no log likelihoods of {opened.model.name} "
+            reason = (
+                f": {1 - fits.mean():.0%} of its columns are no log likelihoods of {opened.model.name} "
                 f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the median)"
             )
+            leave(variable, reason, f"pass the model that made them, or drop {variable.where}")
             continue
         findings.append(
             _records_finding(opened, variable, found, fits, written.label, theta, columns, noise, reference)
         )
-    return findings, warnings
+    return findings, untried
 
 
 def _records_finding(
@@ -188,4 +198,4 @@ def _record_items(found: PreImages) -> tuple[Item, ...]:
     return tuple(items)
 
 
-CHANNEL = Channel(name="log likelihoods", attack=attack_log_likelihoods, rank=30)
+CHANNEL = Channel(name=_NAME, attack=attack_log_likelihoods, rank=30)

@@ -10,19 +10,23 @@ from bayesrecon.auditing.columns import MOST_RECORDS, for_rows, of_all, relative
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.audit import Finding, Item, Remedy, Severity
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy, Severity
+
+_NAME = "predictions"
+_FEWEST = 30  # draws
 
 
-def attack_predictions(opened: Opened) -> tuple[list[Finding], list[str]]:
+def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     """Posterior predictive draws: the covariates behind each record's column, and moments of the design."""
     findings: list[Finding] = []
+    untried: list[NotRun] = []
     for variable in opened.contents.group("posterior_predictive", "predictions"):
         field = _simulated_field(opened, variable.name)
-        if field is None or not variable.shape:
+        if reason := _unfit(variable, field, opened.model.name):
+            untried.append(NotRun(_NAME, f"{variable.where} {reason}", f"drop {variable.where}", (variable.where,)))
+        if reason or field is None:
             continue
         theta, values = opened.wide(variable)
-        if len(theta) < 30 or not np.isfinite(values).all():
-            continue
         shape = opened.model.fields[field].shape
         columns = values.reshape(len(values), -1, *shape)
         some = evenly(columns.shape[1], MOST_RECORDS)
@@ -43,7 +47,18 @@ def attack_predictions(opened: Opened) -> tuple[list[Finding], list[str]]:
             starts=3,
         )
         findings.append(_predictive_finding(opened, variable, field, found, mean))
-    return findings, []
+    return findings, untried
+
+
+def _unfit(variable: Variable, field: str | None, model: str) -> str:
+    """Why these columns are not attacked, empty where they are."""
+    if field is None:
+        return f"stands for no field that {model} simulates (name it like one, or FIELD_rep)"
+    if not variable.shape or not variable.per_draw:
+        return "has no column of the file's draws for each record"
+    if len(variable.values) < _FEWEST or not np.isfinite(variable.values).all():
+        return f"holds missing or infinite values, or fewer than {_FEWEST} draws"
+    return ""
 
 
 def _predictive_finding(opened: Opened, variable: Variable, field: str, found: PreImages, mean: np.ndarray) -> Finding:
@@ -111,4 +126,4 @@ def _observed_fields(opened: Opened) -> list[str]:
     return [f for f in model.fields if not np.array_equal(np.asarray(simulated[f]), batch[f])]
 
 
-CHANNEL = Channel(name="predictions", attack=attack_predictions, rank=40)
+CHANNEL = Channel(name=_NAME, attack=attack_predictions, rank=40)

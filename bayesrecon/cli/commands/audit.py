@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
+_INCOMPLETE = 3  # exit code
 
 Files = Annotated[
     list[str],
@@ -47,6 +48,9 @@ def audit(
     ] = True,
 ) -> None:
     """Tell what publishing a file would give away: copies, side channels and the draws themselves.
+
+    Exit codes: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete: an attack was not run (no --model,
+    for one), so that nothing is cleared.
 
     CmdStan .csv files together are the chains of one fit; other files are audited one by one.
     """
@@ -91,8 +95,11 @@ def audit(
     if html is not None:
         found.save_report(html)
     given.deliver(found, "plot_audit", _show)
-    if fail_on is not None and (found.fixed or found).fails(fail_on):
+    judged = found.fixed or found
+    if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)
+    if judged.verdict == "incomplete":
+        raise typer.Exit(_INCOMPLETE)
 
 
 COMMAND = audit
@@ -136,23 +143,27 @@ def _reference(name: str, download: bool) -> tuple[Any, Any]:
 
 
 def _show(result: "Audit") -> "list[RenderableType]":
-    parts: list[Any] = [headline(result), *([findings_table(result)] if result.findings else [])]
+    parts: list[Any] = _about(result)
     for finding in result.findings:
         if any(r.measured is not None for r in finding.remedies):
             parts.append(remedies_table(finding))
     if result.fixed is not None:
-        parts += ["the cleaned copy:", headline(result.fixed)]
-        parts += [findings_table(result.fixed)] if result.fixed.findings else []
+        parts += ["the cleaned copy:", *_about(result.fixed)]
     return parts
+
+
+def _about(result: "Audit") -> list[Any]:
+    parts: list[Any] = [headline(result), result.advice]
+    parts += [findings_table(result)] if result.findings else []
+    return parts + ([not_run_table(result)] if result.not_run else [])
 
 
 def headline(result: "Audit") -> str:
     """The verdict in one line."""
     count = {level: sum(f.severity == level for f in result.findings) for level in ("high", "medium", "low")}
-    if not result.findings:
-        return f"{result.name}: nothing found"
-    told = ", ".join(f"{n} {level}" for level, n in count.items() if n)
-    return f"{result.name} ({result.format}, {result.draws} draws): {told}"
+    told = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
+    untried = f"incomplete, {len(result.not_run)} not run; " if result.not_run else ""
+    return f"{result.name} ({result.format}, {result.draws} draws): {untried}{told}"
 
 
 def findings_table(result: "Audit") -> Any:
@@ -171,6 +182,20 @@ def findings_table(result: "Audit") -> Any:
         scored += "" if f.score is None else f" (null {f.score.null:.0%})"
         cells = (f.title, f.summary + scored, f.needs, remedy)
         table.add_row(f"[{_STYLE[f.severity]}]{f.severity}[/]", *map(escape, cells))
+    return table
+
+
+def not_run_table(result: "Audit") -> Any:
+    """One row per attack that was not tried."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(show_lines=True, title="not run: what these would open is not cleared", title_justify="left")
+    for heading in ("attack", "on", "why not", "to run it, or do without"):
+        table.add_column(heading, overflow="fold")
+    for n in result.not_run:
+        where = ", ".join(n.where[:_ROWS]) + (f" and {len(n.where) - _ROWS} more" if len(n.where) > _ROWS else "")
+        table.add_row(*map(escape, (n.attack, where, n.reason, n.remedy)))
     return table
 
 

@@ -55,12 +55,51 @@ def test_breast_cancer():
     assert np.mean(np.array(errors) <= 3 * np.array(bounds)) > 0.9
 
 
+@pytest.mark.parametrize("tolerance", [1e-10, 1e-6], ids=["to the end", "short of it"])
+def test_the_error_is_what_the_check_says(tolerance):
+    """No tolerance is stated: records far inside their class have a smaller gradient than training left over."""
+    x, y = load_breast_cancer(return_X_y=True)
+    x = StandardScaler().fit_transform(x)
+    release = from_sklearn(LogisticRegression(tol=tolerance, solver="newton-cg", max_iter=1000).fit(x, y))
+    lost = (82, 108, 122, 180, 339, 368)
+    errors, bounds = [], []
+    for i in (*lost, *range(0, len(x), 12)):
+        found = bayesrecon.missing_record(release, {"x": np.delete(x, i, 0), "y": np.delete(y, i)})
+        errors.append(np.linalg.norm(found.record["x"] - x[i]))
+        bounds.append(found.error)
+        assert np.isfinite(found.error) or (
+            "not determined" in found.headline and "cannot be seen" in found.warnings[-1]
+        )
+        assert found.error <= 1 or found.warnings
+    errors, bounds = np.array(errors), np.array(bounds)
+    assert (errors[: len(lost)] > 1).all()
+    assert not np.isfinite(bounds[: len(lost)]).any()
+    finite = np.isfinite(bounds)
+    assert finite.mean() > 0.6
+    assert np.mean(errors[finite] <= bounds[finite]) >= 0.9
+    assert (errors[bounds < 1] < 1).all()
+
+
 def test_a_parameter_that_is_not_stationary_is_reported():
+    """The error is then not that of rounding: it has none."""
     x, y = load_iris(return_X_y=True)
     release = from_sklearn(LogisticRegression(tol=0.1, solver="newton-cg").fit(x, y))
-    found = bayesrecon.missing_record(release, {"x": x[1:], "y": y[1:]})
-    assert found.disagreement > 1e-3
-    assert "not stationary" in found.warnings[0]
+    for tolerance in (None, 1e-9):
+        found = bayesrecon.missing_record(release, {"x": x[1:], "y": y[1:]}, tolerance=tolerance)
+        assert found.disagreement > 1e-3
+        assert "not stationary" in found.warnings[0]
+        assert found.error > np.linalg.norm(found.record["x"] - x[0])
+        assert found.to_dict()["error"] is None or found.to_dict()["error"] == found.error
+
+
+def test_an_error_that_nothing_checks_is_conditional():
+    """Least squares with one output: any slope is implied by some response."""
+    found = bayesrecon.missing_record(
+        from_sklearn(Ridge(2.0).fit(X, LINE)), {"x": X[1:], "y": LINE[1:]}, tolerance=1e-6
+    )
+    assert found.disagreement is None
+    assert found.left == 1e-6
+    assert "if training left a gradient of 1e-06 or less" in found.headline
 
 
 def test_conditioning_is_the_informed_adversary_of_any_model():

@@ -1,6 +1,7 @@
 """Records that match the gradient of a trained network."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from networks import CLASSES, decay_of, output, problem_of, start, trained
@@ -28,6 +29,44 @@ def test_events_are_found_one_by_one():
     pairs = match(data["x"], found.pseudo.records["x"])
     assert pairs.cost.max() < 1e-5
     assert found.error["x"].max() < 1e-5
+    assert sum(r < 1e-9 for r in found.residuals) == 2
+
+
+@pytest.mark.slow
+def test_nothing_is_determined_above_the_floor():
+    """4-16-3, six records: as many independent equations as unknowns, and yet no record is near a true one."""
+    rng = np.random.default_rng(0)
+    begin = {
+        "w": 0.5 * rng.normal(size=(4, 16)),
+        "b": np.zeros(16),
+        "v": 0.5 * rng.normal(size=(16, 3)),
+        "c": np.zeros(3),
+    }
+    model = from_loss(
+        output,
+        lambda out, y: 0.5 * jnp.sum((out - y) ** 2),
+        lambda params: decay_of(params, 0.02),
+        params=begin,
+        record={"x": (4,), "y": (3,)},
+    )
+    data = {"x": rng.normal(size=(6, 4)), "y": rng.normal(size=(6, 3))}
+    release = train_network(model, begin, data).release
+    attack = GradientMatching(n=6, multipliers="one", restarts=2, steps=60)
+    found = bayesrecon.reconstruct(release, attack=attack, key=3)
+    assert found.equations == found.unknowns == 42
+    assert found.residual > 1e-5
+    assert match(data["x"], found.pseudo.records["x"]).cost.max() > 0.9
+    assert not found.determined.any()
+    assert np.isinf(found.error["x"]).all()
+    assert any("no record is determined" in w for w in found.warnings)
+
+
+def test_one_start_confirms_nothing():
+    release, _ = trained("events", 5)
+    found = bayesrecon.reconstruct(release, attack=GradientMatching(n=5, multipliers="one", steps=200, restarts=1))
+    assert found.residual < 1e-8
+    assert not found.determined.any()
+    assert "one start of 1 alone reached the floor" in found.warnings[-1]
 
 
 @pytest.mark.slow

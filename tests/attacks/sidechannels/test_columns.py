@@ -2,14 +2,17 @@
 
 import fits
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from kidscore import DATA, DRAWS, MODEL, release
+from scipy import stats
 
 from bayesrecon.attacks.sidechannels.columns import summarise_columns
 from bayesrecon.attacks.sidechannels.preimage import invert_columns, linear_response, standard_errors
 from bayesrecon.attacks.sidechannels.resolution import decimal_step, resolution, round_to
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.models import load
+from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
@@ -104,3 +107,24 @@ def test_columns_without_a_model():
     assert found.identical >= 2
     assert 11 in found.outliers
     assert found.rank >= 4
+
+
+@pytest.mark.slow
+def test_units_that_index_parameters_are_enumerated():
+    """`means[unit]`: the candidates of an index field come as integers."""
+
+    def program(unit, y=None):
+        means = numpyro.sample("means", dist.Normal(0, 3).expand([3]).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(means[unit], 1.0), obs=y)
+
+    model = from_numpyro(program, {"unit": (), "y": ()}, domain={"unit": [0, 1, 2]})
+    rng = np.random.default_rng(0)
+    theta, unit, y = rng.normal(size=(40, 3)), np.array([2, 0, 1]), np.array([0.3, -1.0, 2.0])
+    values = stats.norm.logpdf(y[:, None], theta.T[unit])
+    with x64():
+        found = invert_columns(
+            model, theta, values, np.full(values.shape, 1e-12), Reference(model.fields), rng, starts=2
+        )
+    np.testing.assert_array_equal(found.records["unit"], unit)
+    np.testing.assert_allclose(found.records["y"], y, atol=1e-8)

@@ -1,0 +1,65 @@
+"""Whether independent descents end at the floor of the residual, and at the same records there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from bayesrecon.attacks.matching.equations import End, Equations
+
+# Residual at which nothing is left to match: above where rounding may stop a solved descent, or no solution is one; far
+# below where local minima end, or one of them is taken for a solution.
+SOLVED = 1e-9
+# Distance from the certified least residual that is its floor, relative: rounding of the certificate and the descent.
+_NEAR = 1e-3
+# Distance at which two records are one, in units of their fields' spread: more than the ends of two descents differ by
+# where the equations are close to singular, less than different records do.
+_SAME = 1e-3
+
+
+def floor(least: float) -> float:
+    """The residual at which a descent is done: rounding, or the certified least value where that is above it."""
+    return max(SOLVED, (1 + _NEAR) * least)
+
+
+def at_floor(found: Sequence[End], least: float) -> list[End]:
+    """The descents that ended there."""
+    return [end for end in found if end.residual <= floor(least)]
+
+
+def confirmed(equations: Equations, found: Sequence[End], least: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Which records of the best descent every other one at the floor has found, too, and how far they are apart.
+
+    Args:
+        found: descents, the best one first.
+        least: certified least residual.
+
+    Returns:
+        `(M,)`, all false where the best one is not at the floor or is alone there; and the largest distance of every
+        entry, `{field: (M, *shape)}` and "weight" where multipliers are free, from the records assigned to it.
+    """
+    best, others = found[0], at_floor(found, least)[1:]
+    one = _entries(equations, best)
+    count = len(next(iter(one.values())))
+    alike, apart = np.full(count, bool(others)), {k: np.zeros(v.shape) for k, v in one.items()}
+    scale = equations.spread(best.x)
+    for other in others:
+        two = _entries(equations, other)
+        far = np.zeros((count, count))
+        for k, v in one.items():
+            gaps = np.abs(v[:, None] - two[k][None]).reshape(count, count, -1) / scale[k]
+            far = np.maximum(far, gaps.max(axis=-1, initial=0.0))
+        for k in best.still:  # a record with another label is another record
+            labels = np.asarray(best.still[k])[:, None] != np.asarray(other.still[k])[None]
+            far = np.where(labels.reshape(count, count, -1).any(axis=-1), np.finfo(float).max ** 0.5, far)
+        rows, columns = linear_sum_assignment(np.minimum(far, 1.0))
+        alike &= far[rows, columns] < _SAME
+        for k, v in one.items():
+            apart[k] = np.maximum(apart[k], np.abs(v - two[k][columns]))
+    return alike, apart
+
+
+def _entries(equations: Equations, end: End) -> dict[str, np.ndarray]:
+    """What a descent solved for, record by record."""
+    entries = {k: np.asarray(end.x[k], float) for k in equations.moved}
+    return entries | ({"weight": np.asarray(equations.weights(end.x), float)} if "weights" in end.x else {})

@@ -1,0 +1,213 @@
+"""What a file holds that a model would open: seen by groups, names and shapes, with its severity, before any attack."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bayesrecon.posteriors.contents import GROUPS, Contents, Variable
+from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+from bayesrecon.types import Model
+
+LOG_DENSITIES = ("lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp")
+POTENTIAL = "potential_energy"
+ENERGIES = ("energy", "energy__")
+PASS_A_MODEL = "pass the model: --model NAME (`bayesrecon models`) or --model file.py:function"
+
+_GRADIENTS = ("gradient", "grad", "logp_grad")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Values of one kind: the attack that opens them, empty where there is none."""
+
+    name: str
+    attack: str
+    severity: Severity
+    title: str
+    gives: str
+    needs: str
+    remedy: str
+
+
+_KINDS = (
+    _Kind(
+        "log-density",
+        "log densities",
+        "medium",
+        "log densities are in the file",
+        "they are linear in totals of the data: with the model, the number of records and their moments come out, as a "
+        "rule to the last digit",
+        "the model and its prior",
+        "drop {where}",
+    ),
+    _Kind(
+        "energy",
+        "energies",
+        "low",
+        "energies are in the file",
+        "they carry the log density under kinetic noise",
+        "the model and its prior",
+        "drop {where}",
+    ),
+    _Kind(
+        "log-likelihood",
+        "log likelihoods",
+        "high",
+        "pointwise log likelihoods are in the file",
+        "with the model, every record can be solved for from its own column",
+        "the model",
+        "drop {where}: publish its sums (elpd, p_loo) instead",
+    ),
+    _Kind(
+        "predictive",
+        "predictions",
+        "medium",
+        "predictive draws are in the file",
+        "with the model, each column gives the covariates of its record, with errors",
+        "the model",
+        "drop {where}: publish summaries of predictive checks",
+    ),
+    _Kind(
+        "draws",
+        "draws",
+        "low",
+        "the draws themselves are in the file",
+        "with the model, they give the number of records and their moments with errors; where a parameter belongs to a "
+        "person or a group, that unit's own data",
+        "the model and its prior",
+        "publish summaries (means, intervals) instead of draws",
+    ),
+    _Kind(
+        "derived",
+        "",
+        "medium",
+        "values per draw that are none of the model's parameters are in the file",
+        "a linear predictor or a fitted mean per record gives its covariates by one regression on the parameters",
+        "the draws of the parameters",
+        "drop {where}",
+    ),
+    _Kind(
+        "prior predictive",
+        "",
+        "medium",
+        "prior predictive draws are in the file",
+        "made with the private design, each column gives the covariates of its record, with errors",
+        "the model",
+        "drop {where}",
+    ),
+    _Kind(
+        "gradient",
+        "",
+        "medium",
+        "gradients of the log density are in the file",
+        "each is linear in totals of the data",
+        "the model and its prior",
+        "drop {where}",
+    ),
+    _Kind(
+        "warm-up values",
+        "",
+        "medium",
+        "warm-up values that a model would open are in the file",
+        "what holds of the same values at the posterior's draws holds of them",
+        "the model and its prior",
+        "drop {where}",
+    ),
+    _Kind(
+        "group",
+        "",
+        "medium",
+        "groups that are none of ArviZ's are in the file",
+        "nothing is known of what they hold",
+        "nothing but the file",
+        "drop {where}",
+    ),
+)
+DRAWS = "draws"
+
+
+def held(contents: Contents, model: Model | None = None, found: Iterable[Finding] = ()) -> list[Finding]:
+    """One finding for each kind of values that a model opens, whether or not there is a model.
+
+    Args:
+        model: its parameters are draws; all else in the posterior is derived. Without one all of it counts as draws.
+        found: what is reported already.
+    """
+    told = {(f.kind if f.kind != "copy" else "derived", where) for f in found for where in f.where}
+    places: dict[str, list[Variable]] = {}
+    for variable in contents.variables:
+        kind = _kind_of(variable, parameters_of(model))
+        if kind and (kind, variable.where) not in told:
+            places.setdefault(kind, []).append(variable)
+    return [_finding(kind, places[kind.name]) for kind in _KINDS if kind.name in places]
+
+
+def parameters_of(model: Model | None) -> set[str] | None:
+    """Names of a model's parameters; None where any name may be one, without a model or where it rebuilds them."""
+    return None if model is None or model.prepare is not None else {p.name for p in model.parameters}
+
+
+def attack_of(finding: Finding) -> str:
+    """The attack that would open it, empty where there is none."""
+    return next((kind.attack for kind in _KINDS if kind.name == finding.kind), "")
+
+
+def not_run(finding: Finding, reason: str, remedy: str) -> NotRun:
+    """What was not tried on it."""
+    return NotRun(attack_of(finding) or finding.title.removesuffix(" are in the file"), reason, remedy, finding.where)
+
+
+def without_attack(findings: Iterable[Finding]) -> list[NotRun]:
+    """Of what no attack of this version opens: it is not cleared, but stays untried."""
+    return [
+        not_run(finding, "there is no attack on them here", finding.remedies[0].action)
+        for finding in findings
+        if not attack_of(finding)
+    ]
+
+
+def log_densities(contents: Contents, model: Model | None = None) -> list[Variable]:
+    """By their names: log densities beside the draws or among them, but for parameters of the model."""
+    own = parameters_of(model) or set()
+    return [v for v in contents.variables if _kind_of(v, own) == "log-density"]
+
+
+def _kind_of(variable: Variable, own: set[str] | None) -> str:
+    group, name = variable.group, variable.name
+    if group.startswith("warmup_"):
+        seen = _kind_of(_as_group(variable, group.removeprefix("warmup_")), None)
+        return "warm-up values" if seen not in ("", DRAWS) else ""  # the draws: see the plain copies
+    if own is not None and group == "posterior" and name in own:
+        return DRAWS
+    if group in ("sample_stats", "posterior") and name in LOG_DENSITIES:
+        return "log-density"
+    if group == "sample_stats":
+        kinds = {POTENTIAL: "log-density", "unconstrained_draw": DRAWS}
+        kinds |= dict.fromkeys(ENERGIES, "energy") | dict.fromkeys(_GRADIENTS, "gradient")
+        return kinds.get(name, "")
+    if group == "posterior":
+        return DRAWS if own is None else "derived"
+    if group not in GROUPS:
+        return "group"
+    kinds = {"log_likelihood": "log-likelihood", "unconstrained_posterior": DRAWS}
+    kinds |= {"posterior_predictive": "predictive", "predictions": "predictive", "prior_predictive": "prior predictive"}
+    return kinds.get(group, "")
+
+
+def _as_group(variable: Variable, group: str) -> Variable:
+    shape = variable.shape if variable.per_draw else variable.shape[2:]
+    return Variable(group, variable.name, shape, True, variable.values)
+
+
+def _finding(kind: _Kind, found: list[Variable]) -> Finding:
+    where = tuple(v.where for v in found)
+    shown = ", ".join(where[:6]) + (f" and {len(where) - 6} more" if len(where) > 6 else "")
+    return Finding(
+        kind.name,
+        kind.severity,
+        kind.title,
+        where,
+        f"{shown}: {kind.gives}",
+        kind.needs,
+        remedies=(Remedy(kind.remedy.format(where=shown)),),
+        drop=() if kind.name == DRAWS else where,
+    )
