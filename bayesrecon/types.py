@@ -106,8 +106,9 @@ class GaussianPredictor:
     Args:
         coefficients: positions of beta in theta.
         design: `(beta (p,), records) -> r (M,), x (M, p), s (M,)`.
-        scale: position in theta from which sigma is `exp(power * theta[scale])`, None where sigma is one.
-        power: of sigma.
+        scale: position in theta of what sigma is a power of, None where sigma is one.
+        power: of it.
+        logarithm: its logarithm is in theta.
     """
 
     MOST: ClassVar[int] = 12
@@ -117,6 +118,7 @@ class GaussianPredictor:
     design: Callable[[np.ndarray, Records], tuple[Any, Any, Any]]
     scale: int | None = None
     power: float = 1.0
+    logarithm: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +217,11 @@ class Model:
                     "use coordinates='unconstrained'"
                 )
         boxes = tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters)
-        return replace(self, parameters=boxes, gaussian=None)
+        gaussian = self.gaussian
+        if gaussian is not None and gaussian.scale is not None:
+            owner = [p for p in self.parameters for _ in range(p.size)][gaussian.scale]
+            gaussian = replace(gaussian, logarithm=owner.bounds != (0.0, math.inf))
+        return replace(self, parameters=boxes, gaussian=gaussian)
 
 
 @jax.tree_util.register_dataclass

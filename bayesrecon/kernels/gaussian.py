@@ -3,12 +3,13 @@
 With residuals `r = y - X beta` in units of the known part of the scale, `u = log sigma`, and the draws' coefficients
 written as `beta = m + L d`, L a root of their covariance, everything is a polynomial in `e = y - X m` and `x = L' X`,
 
-    r              = e - x d
-    l              = -u - r^2 / (2 sigma^2) + what no parameter moves
-    grad l         = (x r / sigma^2,  r^2 / sigma^2 - 1)                            in (d, u)
+    r                = e - x d
+    l                = -u - r^2 / (2 sigma^2) + what no parameter moves
+    grad l           = (x r / sigma^2,  r^2 / sigma^2 - 1)                          in (d, u)
     tr(Sigma Hess l) = -(x' S_dd x + 4 (S_du x) r + 2 S_uu r^2) / sigma^2           S = Sigma in (d, u),
 
-so that records are columns of the monomials `1, e^2, e x_i, x_i x_j`, and their coefficients belong to the draws alone.
+and `S u'' (r^2 / sigma^2 - 1)` more where the coordinate bends u. Records are columns of the monomials
+`1, e^2, e x_i, x_i x_j`, and their coefficients belong to the draws alone.
 No digits are lost: e has the size of a residual, and d is of order one.
 """
 
@@ -185,30 +186,40 @@ class GaussianEmbedding(View):
         predictor, (centre, root) = self._predictor, self._centre
         columns = list(predictor.coefficients)
         d = np.linalg.solve(root, (theta[:, columns] - centre).T).T
-        b = np.linalg.solve(root, metric[columns])  # (p, k): the metric in d, and in u
-        u, c = np.zeros(len(theta)), np.zeros(metric.shape[1])
-        if predictor.scale is not None:
-            u, c = predictor.power * theta[:, predictor.scale], predictor.power * metric[predictor.scale]
+        u, slope, bend = _log_sigma(predictor, theta)
+        precision, along = np.exp(-2 * u), metric[predictor.scale or 0]
+        # The metric in d, (p, k), and in u, (C, k); it moves u along a curve of this bend, (C, 1).
+        b, c, bend = np.linalg.solve(root, metric[columns]), slope * along, bend * (along @ along)
         i, j = np.triu_indices(len(columns))
-        twice = np.where(i == j, 1.0, 2.0)
-        one, zero = np.ones((len(theta), 1)), np.zeros_like
-        precision = np.exp(-2 * u)[:, None]
-        square = np.concatenate([zero(one), one, -2 * d, twice * d[:, i] * d[:, j]], axis=1) * precision
+        other = np.where(i == j, 0.0, 1.0)
+        middle, tail = slice(2, 2 + len(columns)), slice(2 + len(columns), None)
+        one = np.ones_like(u)
+        square = np.concatenate([0 * one, one, -2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
         value = -0.5 * square
-        value[:, 0] = -u
-        phi = c[:, None] * square[:, None]
+        value[:, :1] = -u
+        phi = c[:, :, None] * square[:, None]
         phi[:, :, 0] -= c
-        p, tail = len(columns), slice(2 + len(columns), None)
-        phi[:, :, 2 : 2 + p] += b.T * precision[:, None]
-        # x_i r has -d_j of every product x_i x_j
-        both = b[i].T * d[:, None, j] + np.where(i == j, 0.0, 1.0) * b[j].T * d[:, None, i]
-        phi[:, :, tail] -= both * precision[:, None]
-        lap = -2 * (c @ c) * square
-        mixed, own = b @ c, b @ b.T
-        lap[:, 2 : 2 + p] -= 4 * mixed * precision
-        crossed = mixed[i] * d[:, j] + np.where(i == j, 0.0, 1.0) * mixed[j] * d[:, i]
-        lap[:, tail] -= (twice * own[i, j] - 4 * crossed) * precision
+        # x_i r is e x_i less d_j of every product x_i x_j.
+        phi[:, :, middle] += b.T * precision[:, None]
+        phi[:, :, tail] -= (b[i].T * d[:, None, j] + other * b[j].T * d[:, None, i]) * precision[:, None]
+        mixed, own = c @ b.T, b @ b.T
+        lap = (bend - 2 * (c**2).sum(axis=1, keepdims=True)) * square
+        lap[:, :1] -= bend
+        lap[:, middle] -= 4 * mixed * precision
+        crossed = mixed[:, i] * d[:, j] + other * mixed[:, j] * d[:, i]
+        lap[:, tail] -= ((1 + other) * own[i, j] - 4 * crossed) * precision
         return value, phi, lap
+
+
+def _log_sigma(predictor: GaussianPredictor, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
+    if predictor.scale is None:
+        zero = np.zeros((len(theta), 1))
+        return zero, zero, zero
+    at, power = theta[:, predictor.scale, None], np.full((len(theta), 1), predictor.power)
+    if predictor.logarithm:
+        return power * at, power, 0 * power
+    return power * np.log(np.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too
 
 
 def _times(phi: np.ndarray, functions: np.ndarray) -> np.ndarray:

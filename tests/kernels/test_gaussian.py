@@ -10,7 +10,7 @@ import bayesrecon
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.embedding import Basis
-from bayesrecon.kernels.metric import fold_factors, metric_factor
+from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
 
@@ -41,21 +41,23 @@ def agree(one, other):
 
 
 @pytest.fixture(scope="module")
-def pair():
-    """Few draws of a regression on two covariates, so that they are summed in folds; both ways."""
+def pairs():
+    """Few draws of a regression on two covariates, so that they are summed in folds; both ways, in both coordinates."""
     rng = np.random.default_rng(1)
     x = rng.normal(50, 3, (40, 2))
     y = 1 + x @ [0.5, -2.0] + rng.normal(0, 1.5, 40)
-    draws = conjugate.sample_regression(x, y, 300, rng)
-    release = from_draws(draws, conjugate.regression_model(2))
-    factors = metric_factor(release, None), fold_factors(release, None)
-    assert factors[1] is not None
-    ways = [AdaptiveEmbedding(one, factors[0], None, factors[1]) for one in (release, general(release))]
-    assert ways[0].closed is not None
-    assert ways[1].closed is None
+    release = from_draws(conjugate.sample_regression(x, y, 300, rng), conjugate.regression_model(2))
     probes = {"x": rng.normal(50, 10, (7, 2)), "y": rng.normal(0, 80, 7)}
     basis = Basis({"x": rng.normal(50, 5, (12, 2)), "y": rng.normal(-70, 9, 12)}, rng.normal(size=(12, 5)))
-    return ways, basis, probes, rng.normal(size=5), rng.normal(size=(5, 3))
+    found = {}
+    for coordinates in ("unconstrained", "constrained"):
+        given = in_coordinates(release, coordinates)
+        factors = metric_factor(given, None), fold_factors(given, None)
+        assert factors[1] is not None
+        ways = [AdaptiveEmbedding(one, factors[0], None, factors[1]) for one in (given, general(given))]
+        assert [way.closed is not None for way in ways] == [True, False]
+        found[coordinates] = ways, basis, probes, rng.normal(size=5), rng.normal(size=(5, 3))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -70,15 +72,20 @@ def pair():
         lambda e, basis, probes, y, b: e.cross(basis, probes),
         lambda e, basis, probes, y, b: e.noise(basis, y),
         lambda e, basis, probes, y, b: e.normal_noise(basis),
-        lambda e, basis, probes, y, b: e.normal_noise(basis, simulated=True),
         lambda e, basis, probes, y, b: e.influence(basis, y, b)[0],
         lambda e, basis, probes, y, b: e.influence(basis, y, b)[1],
     ],
 )
-def test_closed_form_is_the_general_path(pair, quantity):
-    (closed, differentiated), *given = pair
+@pytest.mark.parametrize("coordinates", ["unconstrained", "constrained"])
+def test_closed_form_is_the_general_path(pairs, coordinates, quantity):
+    (closed, differentiated), *given = pairs[coordinates]
     one, other = quantity(closed, *given), quantity(differentiated, *given)
     assert one.shape == other.shape
+    np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
+
+
+def test_noise_of_a_normal_law(pairs):
+    one, other = (e.normal_noise(pairs["unconstrained"][1], simulated=True) for e in pairs["unconstrained"][0])
     np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
 
 
@@ -105,14 +112,8 @@ def test_known_scales_and_a_mean_alone():
     agree(*(bayesrecon.recover(r, known=known) for r in (release, general(release))))
 
 
-@pytest.mark.parametrize("options", [{}, {"estimator": Estimator(metric="identity")}])
+@pytest.mark.parametrize("options", [{}, {"estimator": Estimator(metric="identity", coordinates="constrained")}])
 def test_a_real_posterior(database, options):
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
     one, other = (bayesrecon.recover(r, **options) for r in (release, general(release)))
     agree(one, other)
-
-
-def test_constrained_coordinates_are_differentiated(small):
-    _, release = small
-    assert release.model.gaussian is not None
-    assert release.model.in_constrained_coordinates.gaussian is None
