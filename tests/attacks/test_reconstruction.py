@@ -76,6 +76,7 @@ def test_total_is_kept(small):
     assert found.gap_in_noise < 0.05
 
 
+@pytest.mark.slow
 def test_one_record_per_known_row(database):
     """Eight schools: school and standard error known, the effect private; as weighted records, one a row."""
     release = from_posteriordb("eight_schools-eight_schools_noncentered")
@@ -247,6 +248,7 @@ def test_a_mixture_gives_its_size_mean_and_variance(database):
     assert set(found.domain) == {"y"}
 
 
+@pytest.mark.slow
 def test_every_tenth_draw_gives_nearly_the_same(small):
     """The pseudo-data belong to the release, not to the seed: only the draws move the statistics."""
     _, release = small

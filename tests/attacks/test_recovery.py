@@ -215,6 +215,7 @@ def test_rank_is_the_number_of_independent_statistics(database, name, rank):
     assert (result.rank, result.gap) == (rank, True)
 
 
+@pytest.mark.slow
 def test_coordinates_and_metric_change_the_error(database):
     """The covariance metric is the efficient one; constrained coordinates agree about the data."""
     release = from_posteriordb("kidiq-kidscore_momiq")

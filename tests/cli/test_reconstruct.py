@@ -107,6 +107,7 @@ def test_published_recipe(database, reconstruct):
     assert found["stopped"] == "all steps taken"
 
 
+@pytest.mark.slow
 def test_diverged_is_still_json(database, reconstruct, tmp_path):
     out = tmp_path / "out.json"
     outcome = reconstruct(KIDIQ, *ADAM, "--objective", "exact", "--steps", 100, "--rate", 1e300, "--json", "--out", out)

@@ -19,7 +19,8 @@ def blocks(release, size, count):
         )
 
 
-@pytest.mark.parametrize("size, count", [pytest.param(100, 100, marks=pytest.mark.slow), (1000, 10)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size, count", [(100, 100), (1000, 10)])
 def test_planned_error_of_thinner_releases(database, size, count):
     """Predicted against measured over disjoint blocks of the reference draws, all statistics together."""
     release = from_posteriordb("kidiq-kidscore_momiq")

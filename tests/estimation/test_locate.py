@@ -13,6 +13,7 @@ from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 
 
+@pytest.mark.slow
 def test_data_far_from_the_first_records_are_found_whatever_the_seed(database):
     """Years near 4,000, seen from standardised records: a feature there is of the size of rounding."""
     release = from_posteriordb("kilpisjarvi_mod-kilpisjarvi")

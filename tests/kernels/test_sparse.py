@@ -104,6 +104,7 @@ def test_moments_and_cross(both, parts, atoms):
         assert same(*(e.cross(basis, probes, atoms) for e in (dense, sparse)))
 
 
+@pytest.mark.slow
 def test_records_over_many_orders_of_magnitude_are_summed_densely(both, monkeypatch):
     """There a kernel of combinations of records would lose too many digits."""
     dense, sparse, *_ = both
@@ -115,6 +116,7 @@ def test_records_over_many_orders_of_magnitude_are_summed_densely(both, monkeypa
         assert not np.array_equal(one, sparse.moments(basis).gram)
 
 
+@pytest.mark.slow
 def test_noise_and_influence(both):
     dense, sparse, basis, _ = both
     rng = np.random.default_rng(3)

@@ -22,6 +22,7 @@ def test_the_jacobian_is_that_of_the_equations(total, strength_known):
         np.testing.assert_allclose(found, np.array([(a - b) / 2e-6 for a, b in ends]).T, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_no_measure_falls_below_the_certificate():
     """Duality against random measures of the mass, on a domain where it is not trivial."""
     release, _ = trained("events", 25)

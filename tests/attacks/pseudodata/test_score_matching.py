@@ -9,7 +9,7 @@ from bayesrecon.posteriors import from_posteriordb
 
 
 def test_published_recipe_starts_as_published(database):
-    release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
+    release = from_posteriordb("kidiq-kidscore_momiq", draws=200)
     found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=100))
     assert (found.metric, found.coordinates, found.objective) == ("identity", "constrained", "sliced")
     first = dict(zip(found.columns, found.trace[0], strict=True))

@@ -49,6 +49,7 @@ def test_errors_wider_than_the_guess_determine_nothing():
             np.testing.assert_allclose(column.bits(), gained + 0.72 * (column.estimate - column.naive) ** 2, rtol=0.3)
 
 
+@pytest.mark.slow
 def test_a_record_that_stands_out_is_shown():
     """25 where the model says 0 +- 1, from draws that tell a record to +- 1.2; others are not told from the guess."""
 
