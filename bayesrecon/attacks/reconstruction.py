@@ -35,6 +35,7 @@ def reconstruct(
     *,
     attack: None = None,
     n: int | None = None,
+    force: bool = False,
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
@@ -45,6 +46,7 @@ def reconstruct(
     *,
     attack: Attack[Any] | None = None,
     n: int | None = None,
+    force: bool = False,
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
@@ -57,6 +59,7 @@ def reconstruct(
             `GradientMatching`; for draws around a deletion, `Tilt`; for trained parameters around one it is
             `HRec(public=...)`.
         n: shortcut for the number of records of the default attack.
+        force: show numbers where a check of draws and model failed; none of them is called determined.
         key: an integer or a JAX key.
         progress: called with a label and the fraction done; it ends at one.
         knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`.
@@ -82,7 +85,7 @@ def reconstruct(
     tell = progress or _quiet
     found = attack.run(release, {k: v for k, v in knows.items() if v is not None}, key=key, progress=tell)  # type: ignore[arg-type]
     tell("done", 1.0)
-    return found
+    return found.judged(force)
 
 
 def _default(release: Release | Deletion, n: int | None, knows: Knows) -> Attack[Any]:

@@ -10,16 +10,17 @@ import numpy as np
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
-from bayesrecon.estimation.statistics import Library, library_of
+from bayesrecon.estimation.statistics import Library, components, library_of
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.kernels.joint import JointEmbedding
-from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.knowledge import Knowledge, Knows, check_keywords
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import Progress, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
+_FAR = 5.0  # standard errors outside what is possible, from which it is no accident
 _FEW = 1.0  # standard errors of bias in the count from which draws are called so
 
 _Solved = tuple[Problem, Recovery, tuple[str, ...]]  # the warnings are about this release alone
@@ -31,6 +32,7 @@ def recover(
     *,
     statistics: Statistics = None,
     estimator: Estimator | None = None,
+    force: bool = False,
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
@@ -51,12 +53,14 @@ def recover(
         statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
             `{field: array}` and returns one number. The result holds their total and their mean.
         estimator: metric and coordinates in which the divergence is taken (`Estimator`).
+        force: show numbers where a check of draws and model failed; none of them is called determined.
         key: an integer or a JAX key; seeds the generic records only.
         progress: called with a label and the fraction done.
         knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`.
 
     Returns:
-        A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`.
+        A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`. Where draws and model do not
+        belong together, `failures` says why, and nothing is determined.
 
     Raises:
         BayesreconError: for input that cannot be used, saying what to change.
@@ -73,15 +77,15 @@ def recover(
     options = {"estimator": estimator, "key": key, "progress": progress, **knows}
     if isinstance(release, Release):
         _, recovery, warnings = _recover(release, statistics, options)
-        return _warned(recovery, warnings)
-    return _recover_pooled(list(release), statistics, options)
+        return _warned(recovery, warnings).judged(force)
+    return _recover_pooled(list(release), statistics, options).judged(force)
 
 
 def recover_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
-    """As `recover`, with the solved problem beside the result; takes `recover`'s options."""
+    """As `recover` by force, with the solved problem beside the result; takes `recover`'s options."""
     with x64():
         problem, recovery, warnings = _recover(release, statistics, options)
-        return problem, _warned(recovery, warnings)
+        return problem, _warned(recovery, warnings).judged(force=True)
 
 
 def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> _Solved:
@@ -101,7 +105,8 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
         gap=solved.spectrum.gap,
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
-        warnings=problem.warnings(scores),
+        warnings=problem.asked,
+        failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
     )
     return problem, recovery, warnings
@@ -113,6 +118,27 @@ def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np
     totals = part_totals(solved, library, knowledge)
     rows = rows_of(library, totals, solved.embedding)
     return rows, totals.scores, _few_draws(solved, library, totals, rows)
+
+
+def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
+    """Recovered statistics that no data have: means outside a field's domain, and negative counts and variances."""
+    ends = {"n": (0.0, np.inf)}
+    for c in components(knowledge.fields, list(knowledge.known), {}, {}):
+        domain = knowledge.fields[c.field].domain
+        low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
+    found = []
+    for row in rows:
+        low, high = ends.get(row.name, (-np.inf, np.inf))
+        if (
+            row.estimate is not None
+            and row.se
+            and not (-_FAR * row.se < row.estimate - low and row.estimate - high < _FAR * row.se)
+        ):
+            found.append(
+                f"{row.name} is {row.estimate:.5g} ± {row.se:.2g}, and no data have it outside {low:g} to {high:g}"
+            )
+    return tuple(found)
 
 
 def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[str, ...]:

@@ -121,10 +121,10 @@ def _records(
     from bayesrecon.attacks.reconstruction import reconstruct
     from bayesrecon.evaluate import score_records
 
-    table: Any = reconstruct(release, known={k: truth[k] for k in design}, unit=unit, progress=progress)
+    table: Any = reconstruct(release, known={k: truth[k] for k in design}, unit=unit, force=True, progress=progress)
     scores = score_records(table, truth)
     found = [_values(name, table[name], np.asarray(truth[name], float), score) for name, score in scores.items()]
-    return RecordsFound(tuple(found)), table.warnings
+    return RecordsFound(tuple(found)), (*table.failures, *table.warnings)
 
 
 def _values(name: str, column: Any, true: np.ndarray, score: dict[str, float]) -> Values:
@@ -158,7 +158,7 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> tupl
     """Counts per group; None where no count is determined."""
     from bayesrecon.attacks.recovery import recover
 
-    result = recover(release, unit=group, progress=progress)
+    result = recover(release, unit=group, force=True, progress=progress)
     table = result.units()
     # The whole group's count, or that of the part of it that is seen in most groups.
     determined = {row.name for row in result if row.verdict == "determined"}
@@ -193,9 +193,9 @@ def _groups(release: Release, truth: Records, group: str, progress: Any) -> tupl
         error=float(np.sqrt(np.mean(error**2))),
         expected=float(np.sqrt(np.mean(table[f"{column}_se"].to_numpy()[seen] ** 2))),
         floor=float(np.sqrt(np.mean(np.square(floors)))) if floors else None,
-        sound=_sound(result),
+        sound=result.consistent,
     )
-    return found, result.warnings
+    return found, (*result.failures, *result.warnings)
 
 
 def _statistics(
@@ -205,7 +205,7 @@ def _statistics(
     from bayesrecon.evaluate import compare, true_statistics
 
     known = {k: truth[k] for k in design} or None
-    result = recover(release, known=known, progress=progress)
+    result = recover(release, known=known, force=True, progress=progress)
     table = compare(result, true_statistics(release.model, truth, known=tuple(design)))
     seen = table[table["estimate"].notna()]
     # In units of the whole interval, which allows for what is not seen.
@@ -222,14 +222,9 @@ def _statistics(
         z=float(np.abs(z).max()) if len(z) else None,
         rank=result.rank,
         finite=result.gap,
-        sound=_sound(result),
+        sound=result.consistent,
     )
-    return found, result.warnings
-
-
-def _sound(result: Any) -> bool:
-    """Whether a result agrees with the draws it was solved from."""
-    return not any("disagree" in warning for warning in result.warnings)
+    return found, (*result.failures, *result.warnings)
 
 
 def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFound, tuple[str, ...]]:
@@ -249,7 +244,7 @@ def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFoun
         ends = {k: (max(fields[k].domain.low, -half), min(fields[k].domain.high, half)) for k in real}
         try:
             within = ends if np.isfinite(half) else None
-            result = recover(release, statistics=averages, total=1, bounds=within, progress=progress)
+            result = recover(release, statistics=averages, total=1, bounds=within, force=True, progress=progress)
         except BayesreconError:
             if half == _WITHIN[-1]:
                 raise
@@ -264,7 +259,7 @@ def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFoun
     rows, wide = ([row for row in result if row.name in names] for names in (entries, overall))
     flat = entries | overall
     # Where the solution fails its own check, nothing of it is stated.
-    sound = _sound(result)
+    sound = result.consistent
     seen = [row for row in rows if row.verdict == "determined" and sound]
     spread = np.std([flat[row.name] for row in rows])
     halves = {r.name: ((r.upper or 0) - (r.lower or 0)) / 2 for r in wide if r.estimate is not None and sound}
@@ -283,7 +278,7 @@ def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFoun
         within=float(half) if np.isfinite(half) else None,
         sound=sound,
     )
-    return found, result.warnings
+    return found, (*result.failures, *result.warnings)
 
 
 def available(*, build: bool = False) -> tuple[list[str], list[str]]:

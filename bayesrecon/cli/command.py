@@ -24,7 +24,11 @@ KNOWS: Parameters = {
     "total": (options.Total, None),
     "bounds": (options.Bounds, None),
 }
-ESTIMATOR: Parameters = {"metric": (options.Metric, None), "coordinates": (options.Coordinates, None)}
+ESTIMATOR: Parameters = {
+    "metric": (options.Metric, None),
+    "coordinates": (options.Coordinates, None),
+    "force": (options.Force, False),
+}
 
 
 ENDING: Parameters = {"seed": (options.Seed, 0), "plot": (options.Plot, None), "json": (options.Json, False)}

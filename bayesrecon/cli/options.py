@@ -9,6 +9,9 @@ Sources = Annotated[
     list[str],
     typer.Argument(help="posteriordb name, or a file of draws (.nc, .zarr, .npz, CmdStan .csv: one per chain)."),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Show numbers where draws and model do not belong together; none is determined.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Shipped model's name, or file.py:function.")]
 Settings = Annotated[str | None, typer.Option(help="Settings of the model, as a JSON object.")]

@@ -29,7 +29,8 @@ def deliver(
     """
     from bayesrecon.cli import console
 
-    for warning in (*getattr(result, "warnings", ()), *notes):
+    failures = tuple(f"failed: {failure}" for failure in getattr(result, "failures", ()))
+    for warning in (*failures, *getattr(result, "warnings", ()), *notes):
         console.warn(warning)
     if out is not None:
         result.save(out)
@@ -38,11 +39,16 @@ def deliver(
     if json:
         console.emit_json(result.to_dict())
         return
-    for part in show(result):
+    for part in (*_first(result), *show(result)):
         if isinstance(part, str):
             console.out.print(part, highlight=False, markup=False, soft_wrap=True)
         else:
             console.out.print(part)
+
+
+def _first(result: Any) -> list[str]:
+    """What has to be read before the tables: that a check failed, and what the numbers rest on."""
+    return [line for line in (getattr(result, "notice", ""), getattr(result, "condition", "")) if line]
 
 
 def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:

@@ -39,6 +39,7 @@ def bound(
     level: float = 0.99,
     variances: bool = True,
     estimator: Estimator | None = None,
+    force: bool = False,
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
@@ -49,7 +50,7 @@ def bound(
         release: posterior draws.
         variances: bound variances as well (most of the time goes there).
         level: probability that all intervals hold together, over the draws.
-        estimator, key, progress: as in `recover`.
+        estimator, force, key, progress: as in `recover`.
         knows: as in `recover`, without `unit`. `domain={field: domain}` for every unknown field: the bounds hold for
             data inside it, and widen with it.
 
@@ -85,7 +86,7 @@ def bound(
         if variances:
             intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
     shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.knowledge.fields.items())}
-    return Bounds(release.name, level, shown, tuple(intervals))
+    return Bounds(release.name, level, shown, tuple(intervals), problem.unfit).judged(force)
 
 
 class _Program:

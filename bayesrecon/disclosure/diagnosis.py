@@ -26,6 +26,7 @@ def diagnose(
     order: int = 3,
     statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
     estimator: Estimator | None = None,
+    force: bool = False,
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
@@ -40,7 +41,7 @@ def diagnose(
     Args:
         order: highest degree of the monomials; lowered where there would be more than 400 of them.
         statistics: further functions of a record, `{name: f}`.
-        estimator, key, progress, knows: as in `recover`.
+        estimator, force, key, progress, knows: as in `recover`.
 
     Raises:
         BayesreconError: knowledge that does not fit the model, an estimator that does not fit the draws, too few
@@ -58,11 +59,11 @@ def diagnose(
     check_keywords(knows, "diagnose")
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
-    found = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
-    library, orders = monomials(found, order)
+    fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
+    library, orders = monomials(fields, order)
     polynomial = Library(dict(library.parts), [])
     if knowledge.unit is not None:
-        add_units(library, str(knowledge.unit), knowledge.levels, found)
+        add_units(library, str(knowledge.unit), knowledge.levels, fields)
     if statistics:
         add_functions(library, statistics, solved.probes)
     totals = part_totals(solved, library, knowledge)
@@ -90,7 +91,7 @@ def diagnose(
                 verdict,
             )
         )
-    return Diagnosis(
+    found = Diagnosis(
         release=release.name,
         model=release.model.name,
         draws=release.size,
@@ -102,9 +103,11 @@ def diagnose(
         noise=noise / eigenvalues[0],
         features=tuple(features),
         eigenfunctions=_describe(eigenvalues, noise, functions, polynomial, solved),
-        warnings=problem.warnings(totals.scores),
+        warnings=problem.asked,
+        failures=problem.failures(totals.scores),
         seconds=time.perf_counter() - start,
     )
+    return found.judged(force)
 
 
 def monomials(found: Sequence[Component], order: int) -> tuple[Library, dict[str, int]]:

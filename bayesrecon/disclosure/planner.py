@@ -14,6 +14,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.statistics import library_of
 from bayesrecon.estimation.totals import part_totals, slopes_of
@@ -61,6 +62,7 @@ def plan(
         raise BayesreconError("a trained parameter has no draws to thin; round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
+    release = counted_once(release)
     problem = solve_release(release, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
@@ -79,7 +81,7 @@ def plan(
         )
         for i, name in enumerate(names)
     )
-    return Plan(release.name, release.size, outlooks)
+    return Plan(release.name, release.size, outlooks, problem.failures(totals.scores))
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:

@@ -36,6 +36,7 @@ def pool(results: Sequence[Recovery]) -> Recovery:
         draws=sum(r.draws for r in results),
         gap=all(r.gap for r in results),
         warnings=tuple(f"{r.release}: {w}" for r in results for w in r.warnings),
+        failures=tuple(f"{r.release}: {f}" for r in results for f in r.failures),
         seconds=sum(r.seconds for r in results),
     )
 

@@ -1,15 +1,18 @@
 """What every verb does first: check what is known, choose the metric, find the data, solve the embedding."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.locate import locate
+from bayesrecon.estimation.rounding import felt_rounding
 from bayesrecon.estimation.solve import Fit, fit
-from bayesrecon.estimation.stein import check_draws, check_trained
+from bayesrecon.estimation.stein import check_draws, check_trained, questions
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score, scores
@@ -68,8 +71,16 @@ class Problem:
     estimator: Estimator
     rng: np.random.Generator
 
-    def warnings(self, fitted: np.ndarray) -> tuple[str, ...]:
-        """What was noticed while reading, and whether draws and model belong together.
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What was noticed while reading, and questions about the draws."""
+        release = self.release
+        if not release.temperature:
+            return release.notes
+        return (*release.notes, *questions(*(np.asarray(x) for x in (release.theta, release.weights, release.chain))))
+
+    def failures(self, fitted: np.ndarray) -> tuple[str, ...]:
+        """Whether draws and model belong together: one line for each check that failed.
 
         Args:
             fitted: `(T, d)` fitted posterior scores.
@@ -77,15 +88,23 @@ class Problem:
         release = self.release
         if not release.temperature:
             if release.size > 1:
-                return release.notes
+                return ()
             embedding, some = self.embedding, release.model.dimension * 5 // 4 + 16
             probes = {k: v[:some] for k, v in self.solved.probes.items()}
             base = prior_score(release.model, embedding.metric, np.asarray(release.theta), 0.0)
             gradients = embedding.scores(probes, np.array([0]))
-            return (*release.notes, *check_trained(gradients, np.asarray(base)[0]))
+            return check_trained(gradients, np.asarray(base)[0])
         theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
         names = release.model.coordinates
-        return (*release.notes, *check_draws(names, theta, weights, chain, fitted, self._moved_by_data))
+        rounded = felt_rounding(release, self.embedding.independent_size)
+        found = check_draws(names, theta, weights, chain, fitted, self._moved_by_data)
+        return (*([rounded] if rounded else []), *found)
+
+    @cached_property
+    def unfit(self) -> tuple[str, ...]:
+        """The failures, for verbs that have no fitted scores of their own."""
+        solved = self.solved
+        return self.failures(self.embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1])
 
     def _moved_by_data(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Series `(T, P)` by which the errors of the fitted data move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`.
@@ -120,7 +139,7 @@ def solve_release(
         raise BayesreconError(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
-    view = in_coordinates(release, str(chosen.coordinates))
+    view = in_coordinates(counted_once(release), str(chosen.coordinates))
     embedding = AdaptiveEmbedding(view, metric_factor(view, chosen.metric), progress, fold_factors(view, chosen.metric))
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)

@@ -2,7 +2,7 @@
 
 For draws of the posterior with score s and mean m, Stein's identity gives `E[s] = 0`,
 `E[(theta - m)_i s_j] = -[i = j]` and `E[(theta - m)_i^2 s_i] = 0`. With the score of the solved measure
-these are tested over the draws; convergence and duplicated chains are looked at directly. A trained parameter is
+these are tested over the draws; convergence is looked at directly. A trained parameter is
 stationary only if its regulariser's gradient lies in the span of the records' gradients.
 """
 
@@ -19,6 +19,7 @@ _FALSE_ALARMS = 1e-4  # per release and identity, before a warning is given
 _SMALLEST_SIZE = 0.05  # violations below this are not worth a warning however significant
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
 _R_HAT = 1.01
+_ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
 _STATIONARY, _RANK = 1e-6, 1e-10
 
 
@@ -40,7 +41,7 @@ def check_draws(
             of the fitted data move `E[h_p score_j]`. With many features they show in the identities, and pass for
             their failure; asked only where an identity seems to fail.
     """
-    warnings = list(_chains(names, theta, chain))
+    failures = _chains(names, theta, chain)
     mean = weights @ theta
     sd = np.sqrt(weights @ (theta - mean) ** 2)
     t, s = (theta - mean) / sd, scores * sd  # unit free
@@ -69,12 +70,29 @@ def check_draws(
                 f"{names[j[k]]}{'' if i[k] == j[k] else ' with ' + names[i[k]]} by {size[k]:+.2g} (z {z[k]:.0f})"
                 for k in order
             )
-            warnings.append(
+            failures.append(
                 f"draws and model disagree: {label} should be 0 and is off for {which}"
                 + (f" and {broken.size - len(order)} more" if broken.size > len(order) else "")
                 + "; is the prior right, and are these converged draws of this very model?"
             )
-    return tuple(warnings)
+    return tuple(failures)
+
+
+def questions(theta: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> tuple[str, ...]:
+    """What is right of some posteriors and looks like no posterior: asked beside the result."""
+    if theta.shape[1] < 2:
+        return ()
+    centred = theta - weights @ theta
+    t = centred / np.sqrt(weights @ centred**2)
+    size = 1 / np.sum(weights**2) * np.median(effective_sample_size(t, chain)) / len(t)
+    correlation = (t * weights[:, None]).T @ t - np.eye(t.shape[1])
+    pairs = t.shape[1] * (t.shape[1] - 1) / 2
+    if np.abs(correlation).max() * np.sqrt(size) > -NormalDist().inv_cdf(_ALONE / pairs / 2):
+        return ()
+    return (
+        "no two parameters are correlated: is this a variational fit that takes them as independent? Its draws are no "
+        "posterior draws, and no check can always tell",
+    )
 
 
 def _significance(series: np.ndarray, size: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> np.ndarray:
@@ -114,17 +132,6 @@ def beyond(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
 
 def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> list[str]:
     found = []
-    numbers = np.unique(chain)
-    seen: dict[bytes, int] = {}
-    for c in numbers:
-        content = np.ascontiguousarray(theta[chain == c]).tobytes()
-        if content in seen:
-            found.append(f"chain {c} is a copy of chain {seen[content]}: its draws carry no information of their own")
-        seen.setdefault(content, int(c))
-    # One generic projection tells draws apart as well as all coordinates do, without sorting rows.
-    distinct = len(np.unique(theta @ np.sqrt(np.arange(2, theta.shape[1] + 2))))
-    if not found and distinct < 0.5 * len(theta):
-        found.append(f"only {distinct} of {len(theta)} draws are distinct: were draws duplicated?")
     r_hat = split_r_hat(theta, chain)
     worst = int(r_hat.argmax())
     # Over independent draws the excess of R-hat is a chi-squared over the draws of half a chain.

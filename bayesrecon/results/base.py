@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,12 +16,17 @@ from bayesrecon.files import write_whole
 from bayesrecon.results.archive import packed
 
 _ROWS = 20
+_NOTICE = (
+    "draws and model do not belong together: nothing is determined (force=True or --force shows numbers all the same)"
+)
 
 
 class Result:
     """A result with a `headline` and a DataFrame; `warnings` are listed below the table."""
 
     warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    """Checks of what was released that failed, one line each: nothing is determined then."""
     _indexed = True  # whether the table's index says something
 
     @property
@@ -36,6 +41,30 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Plain types only; what is not determined is None."""
         raise NotImplementedError
+
+    @property
+    def consistent(self) -> bool:
+        """Whether every check of draws and model was passed."""
+        return not self.failures
+
+    @property
+    def condition(self) -> str:
+        """What the numbers rest on: where another data set has exactly this posterior, no check can tell."""
+        model, draws = getattr(self, "model", ""), getattr(self, "draws", 0)
+        return f"if these are exact draws of {model}" if model and draws > 1 else ""
+
+    @property
+    def notice(self) -> str:
+        """What has to be read first, empty where all is well."""
+        return "" if self.consistent else _NOTICE
+
+    def judged(self, force: bool = False) -> Self:
+        """The result as it may be shown: where a check failed, nothing is determined, and numbers are shown by force
+        alone."""
+        return self if self.consistent else self._lowered(force)
+
+    def _lowered(self, force: bool) -> Self:
+        return self
 
     def _excerpt(self) -> Any:
         """The table that is shown, most important rows first; of long ones only the beginning."""
@@ -74,7 +103,8 @@ class Result:
 
     def _document(self, **body: Any) -> dict[str, Any]:
         """What `to_dict` returns: the version, and the body with the warnings in plain types."""
-        return plain({"version": __version__, **body, "warnings": self.warnings})
+        checks = {"consistent": self.consistent, "failures": self.failures, "condition": self.condition}
+        return plain({"version": __version__, **checks, **body, "warnings": self.warnings})
 
     def drawn(self, name: str, **options: Any) -> Any:
         """The drawing `bayesrecon.plots.<name>` of this result.
@@ -87,15 +117,18 @@ class Result:
     def __repr__(self) -> str:
         table, rest = self._beginning()
         text = table.to_string(float_format="{:.6g}".format, na_rep="")
-        text = "\n".join([self.headline, text, *rest, *(f"warning: {w}" for w in self.warnings)])
+        first = [line for line in (self.notice, self.headline, self.condition) if line]
+        told = (f"failed: {f}" for f in self.failures), (f"warning: {w}" for w in self.warnings)
+        text = "\n".join([*first, text, *rest, *(line for lines in told for line in lines)])
         # Names come from files, and a terminal obeys what is not printable.
         return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
 
     def _repr_html_(self) -> str:
         table, rest = self._beginning()
         text = table.to_html(escape=True, float_format="{:.6g}".format, na_rep="")
-        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*rest, *self.warnings))
-        return f"<p>{html.escape(self.headline)}</p>{text}<ul>{notes}</ul>"
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*rest, *self.failures, *self.warnings))
+        first = (line for line in (self.notice, self.headline, self.condition) if line)
+        return "".join(f"<p>{html.escape(line)}</p>" for line in first) + f"{text}<ul>{notes}</ul>"
 
     def _beginning(self) -> tuple[Any, list[str]]:
         """The first rows, and a line about the others."""

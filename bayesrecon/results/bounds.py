@@ -1,7 +1,7 @@
 """The result of `bound`: intervals over all data sets that a release cannot tell apart."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 from bayesrecon.results.base import Result
 
@@ -30,6 +30,10 @@ class Bounds(Result):
     level: float
     domain: dict[str, Any]
     intervals: tuple[Interval, ...]
+    failures: tuple[str, ...] = ()
+
+    def _lowered(self, force: bool) -> Self:
+        return self if force else replace(self, intervals=tuple(Interval(i.name, None, None) for i in self.intervals))
 
     def __getitem__(self, name: str) -> Interval:
         for interval in self.intervals:
@@ -39,7 +43,7 @@ class Bounds(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        return self._document(**asdict(self))
+        return self._document(**{k: v for k, v in asdict(self).items() if k != "failures"})
 
     def to_dataframe(self) -> Any:
         """One row per statistic."""

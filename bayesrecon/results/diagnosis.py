@@ -1,7 +1,7 @@
 """The result of `diagnose`: what a release determines about its data."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -70,7 +70,14 @@ class Diagnosis(Result):
     features: tuple[Feature, ...]
     eigenfunctions: tuple[Eigenfunction, ...]
     warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
+
+    def _lowered(self, force: bool) -> Self:
+        blank = {} if force else {"se": None, "floor": None}
+        verdict = "partly" if force else "undetermined"
+        features = (replace(f, verdict=verdict, **blank) if f.verdict != "undetermined" else f for f in self.features)
+        return replace(self, features=tuple(features))
 
     def __getitem__(self, name: str) -> Feature:
         for feature in self.features:
@@ -80,7 +87,7 @@ class Diagnosis(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only; undetermined numbers are None."""
-        return self._document(**{k: v for k, v in asdict(self).items() if k != "warnings"})
+        return self._document(**{k: v for k, v in asdict(self).items() if k not in ("warnings", "failures")})
 
     def to_dataframe(self) -> Any:
         """One row per feature."""

@@ -36,6 +36,7 @@ class Plan(Result):
     release: str
     draws: int
     outlooks: tuple[Outlook, ...]
+    failures: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Outlook:
         for outlook in self.outlooks:
@@ -56,7 +57,7 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        return self._document(**asdict(self))
+        return self._document(**{k: v for k, v in asdict(self).items() if k != "failures"})
 
     def to_dataframe(self) -> Any:
         """One row per statistic; columns `se @ T draws` and `shift @ k digits`."""

@@ -55,6 +55,7 @@ class Reconstruction(Result):
     weights: str
     stopped: str
     warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     seconds: float = 0.0
 
     def statistics(self) -> dict[str, float]:

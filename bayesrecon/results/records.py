@@ -1,9 +1,9 @@
 """The result for individual records: one line a record, with errors, probabilities and the naive guess."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,6 +49,15 @@ class Column:
         """The most probable value where there is one, else the estimate."""
         return self.estimate if self.value is None else self.value
 
+    def lowered(self, force: bool) -> "Column":
+        """Nothing determined; by force the numbers are kept."""
+        verdict = np.where((self.verdict != "undetermined") & force, "partly", "undetermined")
+        if force:
+            return replace(self, verdict=verdict)
+        hidden = np.full(self.estimate.shape, np.nan)
+        numbers = dict.fromkeys(("estimate", "se", "floor", "lower", "upper"), hidden)
+        return replace(self, verdict=verdict, **numbers, value=None, probability=None, prior=None)
+
     def bits(self) -> np.ndarray:
         """What the release adds to the model's own guess, in bits: `log2 p(value | release) / p(value | model)`. Of a
         continuous field p are normal densities at the estimate; where the model makes no guess, `log2` of the spread
@@ -91,7 +100,11 @@ class RecordTable(Result):
     touched: int
     left_out: int
     warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    def _lowered(self, force: bool) -> Self:
+        return replace(self, columns={name: column.lowered(force) for name, column in self.columns.items()})
 
     def __len__(self) -> int:
         return len(next(iter(self.known.values())))

@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -59,7 +59,8 @@ class Recovery(Result):
             decays and the solve was regularised at the noise level.
         spectrum: `(M,)` eigenvalues of the score kernel on generic records, largest scaled to one.
         pseudo: the weighted records whose score matches the release's.
-        warnings: one line each; empty when draws and model agree.
+        warnings: one line each.
+        failures: checks of draws and model that failed, one line each.
     """
 
     rows: tuple[Row, ...]
@@ -74,7 +75,15 @@ class Recovery(Result):
     spectrum: np.ndarray
     pseudo: PseudoData
     warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    def _lowered(self, force: bool) -> Self:
+        if force:
+            rows = [replace(r, verdict="partly") if r.verdict == "determined" else r for r in self.rows]
+        else:
+            rows = [Row(r.name, visibility=r.visibility) for r in self.rows]
+        return replace(self, rows=tuple(rows))
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -148,6 +157,7 @@ class Recovery(Result):
         # Prefixed: xarray takes plain names such as "coordinates" for its own.
         attributes = {f"bayesrecon_{name}": getattr(self, name) for name in _META}
         attributes |= {"bayesrecon_gap": int(self.gap), "bayesrecon_warnings": json.dumps(self.warnings)}
+        attributes |= {"bayesrecon_failures": json.dumps(self.failures)}
         names = np.array([r.name for r in self.rows], dtype=object)
         return xr.Dataset(data, {"statistic": names}, {"bayesrecon_version": __version__, **attributes})
 
@@ -198,11 +208,13 @@ def load_result(path: str | Path) -> Any:
         meta: dict[str, Any] = {name: data.attrs[f"bayesrecon_{name}"] for name in _META}
         meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
         warnings = tuple(str(w) for w in json.loads(data.attrs["bayesrecon_warnings"]))
+        failures = tuple(str(f) for f in json.loads(data.attrs.get("bayesrecon_failures", "[]")))
         return Recovery(
             rows=rows,
             spectrum=data["spectrum"].values,
             pseudo=PseudoData(data["weight"].values, records),
             warnings=warnings,
+            failures=failures,
             **{**meta, "gap": bool(meta["gap"])},
         )
     except FileNotFoundError:

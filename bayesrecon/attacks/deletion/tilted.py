@@ -14,6 +14,7 @@ from bayesrecon.attacks.attack import DRAWS_PAIR, Attack, option
 from bayesrecon.attacks.deletion.prepared import notes_of
 from bayesrecon.attacks.deletion.tilt import log_liks, pooled, profile
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.knowledge import Knows
 from bayesrecon.results.deletion import DeletedRecord
@@ -51,6 +52,7 @@ ATTACK = Tilt
 
 def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Any, progress: Progress) -> DeletedRecord:
     model = pair.before.model
+    pair = Deletion(counted_once(pair.before), counted_once(pair.after))
     problem = solve_release(pair.before, key=key, progress=progress, **knows)
     reference, rng = problem.reference, problem.rng
     theta, side, weights = pooled(pair)

@@ -234,7 +234,8 @@ class Run:
             rank=self.problem.solved.basis.size,
             weights=self.support.chart.weights,
             stopped=self.stopped,
-            warnings=(*self.problem.release.notes, *self.warnings),
+            warnings=(*self.problem.asked, *self.warnings),
+            failures=self.problem.unfit,
             seconds=seconds,
             **about,
         )

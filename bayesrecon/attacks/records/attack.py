@@ -14,7 +14,10 @@ from bayesrecon.attacks.records.system import System, make_system, units_of
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import Estimator
+from bayesrecon.estimation.rounding import felt_rounding
+from bayesrecon.estimation.stein import check_draws, questions
 from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
@@ -58,6 +61,7 @@ def recover_records(
     if not unknown:
         raise BayesreconError("every field is known: nothing is left to recover")
     chosen = estimator.settled(release)
+    release = counted_once(release)
     view = in_coordinates(release, str(chosen.coordinates))
     theta = np.asarray(view.theta)
     rows = make_rows(view, knowledge.known, unknown, rng)
@@ -119,6 +123,7 @@ def recover_records(
         touched=slots.width,
         left_out=slots.left_out,
         warnings=_warnings(release, columns),
+        failures=_failures(view, system, draws),
         seconds=time.perf_counter() - began,
     )
 
@@ -198,8 +203,20 @@ def _column(
     )
 
 
+def _failures(view: Release, system: System, independent: float) -> tuple[str, ...]:
+    """Whether draws and model belong together, by the score of the reconstructed posterior."""
+    theta, weights, chain = (np.asarray(x) for x in (view.theta, view.weights, view.chain))
+    basis, names = system.slots.basis, view.model.coordinates
+    # In the slots' coordinates: along the direction of one of them no other changes.
+    called = tuple(names[int(np.abs(direction * theta.std(axis=0)).argmax())] for direction in basis)
+    found = check_draws(called, theta @ np.linalg.pinv(basis), weights, chain, system.scores(), system.moved)
+    rounded = felt_rounding(view, independent)
+    return (*([rounded] if rounded else []), *found)
+
+
 def _warnings(release: Release, columns: dict[str, Column]) -> tuple[str, ...]:
-    found = list(release.notes)
+    atoms = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
+    found = [*release.notes, *questions(*atoms)]
     hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
     noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
     if hidden.any():

@@ -91,18 +91,39 @@ class System:
         found = np.empty((self.release.size, columns.shape[1]))
         at = 0
         into = [scatter(column, len(slots.basis)) for column in slots.index.T]
-        again = self.kept or _blocks(self.release, slots, self.base, self.pairs, "errors", progress)
-        for d, lap, u, n in again:
-            # Base and rows together: the score of the reconstructed posterior in the slots' coordinates.
-            total = np.array(u)
-            for x, share in zip(into, d, strict=True):
-                total += (x @ (share * self.solution).T).T
+        for d, lap, u, n in self._again("errors", progress):
+            total = self._total(into, d, u)
             r = np.array(lap)
             for x, share in zip(into, d, strict=True):
                 r += share * (x.T @ total.T).T
             found[at : at + n] = -(r @ directions)[:n]
             at += n
         return found
+
+    def scores(self) -> np.ndarray:
+        """Score of the reconstructed posterior in the slots' coordinates, `(T, k)`."""
+        into = [scatter(column, len(self.slots.basis)) for column in self.slots.index.T]
+        return np.concatenate([self._total(into, d, u)[:n] for d, _, u, n in self._again("checks", None)])
+
+    def moved(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Series `(T, P)` by which errors of the solution move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`."""
+        values, at = np.zeros((len(self.solution), len(j))), 0
+        h = h * np.asarray(self.release.weights)[:, None]
+        for d, _, _, n in self._again("checks", None):
+            for share, column in zip(d, self.slots.index.T, strict=True):
+                values += (share[:n].T @ h[at : at + n]) * (column[:, None] == j)
+            at += n
+        return self.influence(values)
+
+    def _again(self, label: str, progress: Progress | None) -> Any:
+        return self.kept or _blocks(self.release, self.slots, self.base, self.pairs, label, progress)
+
+    def _total(self, into: list[Any], d: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Base and rows together: the score of the reconstructed posterior in the slots' coordinates."""
+        total = np.array(u)
+        for x, share in zip(into, d, strict=True):
+            total += (x @ (share * self.solution).T).T
+        return total
 
 
 def make_system(

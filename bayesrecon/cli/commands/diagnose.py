@@ -46,9 +46,9 @@ def diagnose(
             planned = run_plan(opened, **how, **knows)
             return given.deliver(planned, "plot_plan", lambda r: [plan_table(r)])
         if within:
-            found = bound(opened, domain=within, estimator=estimator, **how, **knows)
+            found = bound(opened, domain=within, estimator=estimator, force=given.force, **how, **knows)
             return given.deliver(found, "plot_bounds", lambda r: [bounds_table(r)])
-        result = run(opened, order=order, estimator=estimator, **how, **knows)
+        result = run(opened, order=order, estimator=estimator, force=given.force, **how, **knows)
     given.deliver(result, "plot_diagnosis", lambda r: [headline(r), feature_table(r), eigenfunction_table(r)])
 
 

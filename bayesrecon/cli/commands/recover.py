@@ -16,7 +16,9 @@ def recover(given: Given) -> None:
     estimator, opened = Estimator(given.metric, given.coordinates), inputs.open_all_given(given)
     with given.working() as how:
         one_or_all = opened if len(opened) > 1 else opened[0]
-        result = run(one_or_all, estimator=estimator, **how, **inputs.knows_given(given, opened[0].model))
+        result = run(
+            one_or_all, estimator=estimator, force=given.force, **how, **inputs.knows_given(given, opened[0].model)
+        )
     given.deliver(result, "plot_summary", lambda r: [tables.recovery_table(r)])
 
 
