@@ -24,6 +24,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import Audit, Finding, NotRun, Thresholds, ordered, with_score
 from bayesrecon.types import Model, Progress
 
+_OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
 _MEND = "mend what the reason names, or drop what it would open"
 
 
@@ -182,9 +183,11 @@ def _attacks(
     try:
         recovery, reference = start(release, known, unit, key, progress)
         warnings += recovery.warnings
-        tried = draws_remedies(release, recovery, known, key) if remedies else ()
-        finding = draws_finding(recovery, unit, limits, tried)
-        findings += [finding] if finding else []
+        if recovery.consistent:
+            tried = draws_remedies(release, recovery, known, key) if remedies else ()
+            finding = draws_finding(recovery, unit, limits, tried)
+            findings += [finding] if finding else []
+        untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
     except BayesreconError as error:
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
     opened = Opened(contents, model, release, kept, reference, recovery, known, limits, remedies, key, progress)

@@ -22,6 +22,7 @@ _SHORT = 0.5  # share of the longest chain, below which what is left of a chain 
 def counted_once(release: Release) -> Release:
     """The release with one visit to every state, and a note where there were more.
 
+    >>> import numpy as np
     >>> from bayesrecon.models import load
     >>> from bayesrecon.posteriors import from_draws
     >>> rng, model = np.random.default_rng(0), load("linear_predictor")
@@ -38,7 +39,7 @@ def counted_once(release: Release) -> Release:
     visit = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(theta)]))
     _, first, which = np.unique(state[starts], return_index=True, return_inverse=True)
     copies = len(starts) - len(first)
-    if copies < _FEWEST or copies < _CHANCE * _by_chance(theta[starts]):
+    if copies < _FEWEST or copies < _CHANCE * _by_chance(theta[starts[first]], len(starts)):
         return release
     kept_visit = first[which]  # of every visit, the first one to its state
     kept = np.flatnonzero(kept_visit[visit] == visit)
@@ -65,13 +66,11 @@ def _states(theta: np.ndarray) -> np.ndarray:
     return np.unique(rows, return_inverse=True)[1].ravel()
 
 
-def _by_chance(theta: np.ndarray) -> float:
-    """Expected pairs of equal draws if coordinates were independent: many where values were rounded."""
-    agree = 0.5 * len(theta) ** 2
-    for column in theta.T:
-        counts = np.unique(column, return_counts=True)[1]
-        agree *= np.sum((counts / len(theta)) ** 2) if len(counts) < len(theta) else 1 / len(theta)
-    return float(agree)
+def _by_chance(states: np.ndarray, visits: int) -> float:
+    """Expected pairs of equal ones of so many visits if coordinates were independent and distributed as those of the
+    distinct states: many where values were rounded."""
+    shares = [np.unique(column, return_counts=True)[1] / len(states) for column in states.T]
+    return float(0.5 * visits**2 * np.prod([np.sum(share**2) for share in shares]))
 
 
 def _renumbered(chain: np.ndarray) -> np.ndarray:

@@ -12,13 +12,14 @@ from bayesrecon.types import Release, entry
 
 _DIGITS = 7  # at which single precision passes for a number that was rounded
 _MATCH = 2e-7  # relative: single precision beside the decimal it stands for
-_FELT = 0.25  # of the least relative error, from which rounding is felt
+_FELT = 0.5  # of the least relative error, from which rounding is felt
 _REPEATED = 0.98  # distinct values per draw, from which nothing was rounded
 
 
 def rounding_steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Significant digits `(S,)` that all values of a column `(T, S)` have, 0 where that is not few, and the step.
 
+    >>> import numpy as np
     >>> digits, step = rounding_steps(np.array([[1.25, 0.5], [2.5, 1 / 3], [3.75, 0.1]]))
     >>> digits.tolist(), float(step[0])
     ([3, 0], 0.01)
@@ -52,6 +53,6 @@ def felt_rounding(release: Release, independent: float) -> str | None:
         return None
     return (
         f"{names[worst]} is rounded to {digits[worst]} digits, steps of {np.sqrt(12 * share[worst]):.2g} of its "
-        f"standard deviation: totals are off by about {share[worst]:.1%}, more than their errors; supply draws with "
-        f"more digits"
+        f"standard deviation: totals are off by about {share[worst]:.1%}, which their errors do not tell; supply "
+        f"draws with more digits"
     )

@@ -144,9 +144,10 @@ def test_a_model_that_does_not_match_is_told(everything):
     """The score identity fails: which parameters, and by how much."""
     skewed = np.random.default_rng(0).exponential(0.1, DRAWS["beta"].shape)
     found = bayesrecon.audit({"beta": skewed, "sigma": DRAWS["sigma"]}, MODEL, remedies=False)
-    told = " ".join(found.warnings)
+    told = " ".join(n.reason for n in found.not_run if n.attack == "draws")
     assert "draws and model disagree" in told
     assert "beta[1]" in told
+    assert found.verdict == "incomplete"
     with pytest.raises(BayesreconError, match="lack parameter"):
         bayesrecon.audit({"alpha": DRAWS["sigma"]}, MODEL)
 

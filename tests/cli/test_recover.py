@@ -93,7 +93,8 @@ def test_everything_known(run, database):
     if outcome.code:
         one_line(outcome, "known")
     else:
-        assert statistics(document(outcome))["n"]["estimate"] == pytest.approx(2)
+        assert statistics(document(outcome))["n"]["estimate"] is None
+        assert document(outcome)["consistent"] is False
 
 
 def test_the_same_draws_from_other_files(run, database):
@@ -138,7 +139,21 @@ def test_warnings_go_to_stderr(run):
     np.savez("wrong.npz", **{**right, "beta": 2 * right["beta"]})
     outcome = run("recover", "wrong.npz", "--model", "kidscore_momiq", "--json")
     found = document(outcome)
-    assert found["warnings"]
+    assert found["consistent"] is False
+    assert all(row["verdict"] == "undetermined" and row["estimate"] is None for row in found["statistics"])
     lines = outcome.err.splitlines()
-    assert lines == [f"warning: {warning}" for warning in found["warnings"]]
+    told = [*(f"failed: {failure}" for failure in found["failures"]), *found["warnings"]]
+    assert lines == [f"warning: {line}" for line in told]
     assert any("draws and model disagree" in line for line in lines)
+
+
+def test_numbers_of_draws_that_fail_are_shown_by_force(run):
+    right = exact_draws()
+    np.savez("wrong.npz", **{**right, "beta": 2 * right["beta"]})
+    shown = run("recover", "wrong.npz", "--model", "kidscore_momiq")
+    assert shown.out.startswith("draws and model do not belong together: nothing is determined")
+    assert "if these are exact draws of kidscore_momiq" in shown.out
+    found = document(run("recover", "wrong.npz", "--model", "kidscore_momiq", "--force", "--json"))
+    assert found["consistent"] is False
+    assert statistics(found)["n"]["estimate"] is not None
+    assert "determined" not in {row["verdict"] for row in found["statistics"]}
