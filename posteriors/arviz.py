@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon.errors import BayesreconError, MissingExtraError, first_line
 from bayesrecon.posteriors.draws import MAX_BYTES, Draws, is_numeric, reading
+from bayesrecon.untrusted.zarr_metadata import check_folder
 
 PREFIX = "bayesrecon_"
 READ = {"posterior", "sample_stats"}
@@ -65,15 +66,30 @@ def _read_netcdf(path: Path, name: str) -> Draws:
 
 
 def _read_zarr(path: Path, name: str) -> Draws:
+    with reading(path, "a zarr directory"):
+        groups, root = open_zarr_root(path)
+        return _read_groups(path, name, groups, root, 0, lambda key: open_zarr(path, key))
+
+
+def open_zarr_root(path: Path) -> tuple[list[str], dict[str, Any]]:
+    """Groups and attributes of a zarr directory, once its metadata were found harmless.
+
+    Raises:
+        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses.
+        MissingExtraError: zarr is not installed.
+    """
+    check_folder(path)
     try:
         import zarr
     except ImportError as error:
-        raise MissingExtraError("reading a zarr directory", "arviz") from error
-    with reading(path, "a zarr directory"):
-        store: Any = zarr.open_group(str(path), mode="r")
-        groups, root = list(store.group_keys()), dict(store.attrs)
-        total = sum(array.size for key in READ & set(groups) for _, array in store[key].arrays())
-        return _read_groups(path, name, groups, root, total, lambda key: open_zarr(path, key))
+        if isinstance(error, ModuleNotFoundError) and error.name == "zarr":
+            raise MissingExtraError("reading a zarr directory", "arviz") from error
+        raise BayesreconError(
+            f"{path}: zarr is installed but does not import ({first_line(error)}): versions of zarr and numcodecs that "
+            "do not belong together? pip install --upgrade 'bayesrecon[arviz]'"
+        ) from error
+    store: Any = zarr.open_group(str(path), mode="r")
+    return list(store.group_keys()), dict(store.attrs)
 
 
 def open_zarr(path: Path, group: str) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.posteriors.arviz import convert, open_zarr, read_arviz, text_of, variables_of
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.arviz import convert, open_zarr, open_zarr_root, read_arviz, text_of, variables_of
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Variable, stamp, stride, wide_rows
 from bayesrecon.posteriors.draws import MAX_BYTES, is_numeric, reading
 from bayesrecon.posteriors.format import Format
@@ -46,13 +46,8 @@ def read_arviz_contents(source: Any, *, name: str | None = None, progress: Progr
 
 def _open(path: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, Any]]:
     if path.is_dir():
-        try:
-            import zarr
-        except ImportError as error:
-            raise MissingExtraError("reading a zarr directory", "arviz") from error
-        store: Any = zarr.open_group(str(path), mode="r")
-        names, root = list(store.group_keys()), dict(store.attrs)
-        sizes = {g: sum(a.size for _, a in store[g].arrays()) for g in names}
+        names, root = open_zarr_root(path)
+        sizes: dict[str, int] = {}
         opened: Callable[[str], Any] = lambda g: open_zarr(path, g)  # noqa: E731
     else:
         import h5py
