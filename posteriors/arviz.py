@@ -2,14 +2,17 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, first_line
-from bayesrecon.posteriors.draws import MAX_BYTES, Draws, is_numeric, reading
+from bayesrecon.posteriors.draws import Draws, is_numeric, reading
+from bayesrecon.untrusted.hdf5 import HDF5File
+from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.zarr_metadata import check_folder
 
 PREFIX = "bayesrecon_"
@@ -54,21 +57,29 @@ def read_arviz(source: Any, *, name: str | None = None) -> Draws:
 
 
 def _read_netcdf(path: Path, name: str) -> Draws:
-    import h5py
+    with reading(path, "a netCDF-4 file"), opened_hdf5(path) as file:
+        from bayesrecon.posteriors.hdf5 import dataset_of
 
-    from bayesrecon.posteriors.hdf5 import attributes, group_names, open_group, size_of
+        found = file.describe(sorted(READ))
+        root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
+        check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
+        return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(file, found["contents"][key]))
 
-    with reading(path, "a netCDF-4 file"), h5py.File(path, "r") as file:
-        groups = group_names(file)
-        root = {key: value for key, value in attributes(file).items() if key.startswith(PREFIX)}
-        total = sum(size_of(file[key]) for key in READ & set(groups))
-        return _read_groups(path, name, groups, root, total, lambda key: open_group(file[key]))
+
+@contextmanager
+def opened_hdf5(path: Path) -> Iterator[Any]:
+    """An HDF5 file, as long as it is read."""
+    file = HDF5File(path)
+    try:
+        yield file
+    finally:
+        file.close()
 
 
 def _read_zarr(path: Path, name: str) -> Draws:
     with reading(path, "a zarr directory"):
         groups, root = open_zarr_root(path)
-        return _read_groups(path, name, groups, root, 0, lambda key: open_zarr(path, key))
+        return _read_groups(path, name, groups, root, lambda key: open_zarr(path, key))
 
 
 def open_zarr_root(path: Path) -> tuple[list[str], dict[str, Any]]:
@@ -103,15 +114,10 @@ def open_zarr(path: Path, group: str) -> Any:
     )
 
 
-def _read_groups(
-    path: Path, name: str, groups: list[str], root: dict[str, Any], total: int, open_: Callable[[str], Any]
-) -> Draws:
+def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:
     if "posterior" not in groups:
         found = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
         raise BayesreconError(f"{path}: there is no group 'posterior' ({found})")
-    # A compressed file declares any shape at no cost, and xarray loads coordinates as it opens.
-    if 8 * total > MAX_BYTES:
-        raise BayesreconError(f"{path}: declares {8 * total / 2**30:.1f} GiB of arrays, refused")
     with open_("posterior") as posterior:
         if "sample_stats" not in groups:
             return convert(posterior, None, root, name)

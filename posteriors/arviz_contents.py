@@ -10,11 +10,20 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.arviz import convert, open_zarr, open_zarr_root, read_arviz, text_of, variables_of
+from bayesrecon.posteriors.arviz import (
+    convert,
+    open_zarr,
+    open_zarr_root,
+    opened_hdf5,
+    read_arviz,
+    text_of,
+    variables_of,
+)
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Variable, stamp, stride, wide_rows
-from bayesrecon.posteriors.draws import MAX_BYTES, is_numeric, reading
+from bayesrecon.posteriors.draws import is_numeric, reading
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
+from bayesrecon.untrusted.limits import check_declared
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
 
@@ -45,22 +54,22 @@ def read_arviz_contents(source: Any, *, name: str | None = None, progress: Progr
 
 
 def _open(path: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, Any]]:
+    opened: Callable[[str], Any]
     if path.is_dir():
         names, root = open_zarr_root(path)
-        sizes: dict[str, int] = {}
-        opened: Callable[[str], Any] = lambda g: open_zarr(path, g)  # noqa: E731
+        opened = lambda g: open_zarr(path, g)  # noqa: E731
     else:
-        import h5py
+        file = stack.enter_context(opened_hdf5(path))
+        from bayesrecon.posteriors.hdf5 import dataset_of
 
-        from bayesrecon.posteriors.hdf5 import attributes, group_names, open_group, size_of
-
-        file = stack.enter_context(h5py.File(path, "r"))
-        names, root = group_names(file), attributes(file)
-        sizes = {g: size_of(file[g]) for g in names}
-        opened = lambda g: open_group(file[g])  # noqa: E731
-    small = sum(size for g, size in sizes.items() if g not in WIDE)
-    if 8 * small > MAX_BYTES:
-        raise BayesreconError(f"{path}: declares {8 * small / 2**30:.1f} GiB of arrays, refused")
+        found = file.describe()
+        names, root, described = found["groups"], found["attributes"], found["contents"]
+        stored = path.stat().st_size
+        check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
+        # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
+        wide = sum(described[g]["size"] for g in names if g in WIDE)
+        check_declared(path, wide, stored, most=wide)
+        opened = lambda g: dataset_of(file, described[g])  # noqa: E731
     groups = {g: stack.enter_context(opened(g)) for g in names}
     return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root
 

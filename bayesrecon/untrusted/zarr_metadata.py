@@ -34,7 +34,7 @@ _KNOWN = {_V2, _V3, _ALL, ".zgroup", ".zattrs"}
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder that could run code, that reaches for files outside itself, or that unpacks to far more than it is.
+    """Refuse a folder that could run code, that reaches for other files, or that unpacks to far more than it holds.
 
     Raises:
         BayesreconError: a codec that is not listed, a link out of the folder, arrays or chunks beyond any measure, or
@@ -147,8 +147,8 @@ def _size(node: dict[str, Any], where: str) -> tuple[int, int]:
         if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes):
             raise BayesreconError(f"{where}: a shape is not a list of sizes")
     each = shape if each is None else each
-    if len(each) != len(shape) or 0 in each and 0 not in shape:
-        raise BayesreconError(f"{where}: chunks of shape {str(each)[:80]} do not make up an array of {str(shape)[:80]}")
+    if len(each) != len(shape) or (0 in each and 0 not in shape):
+        raise BayesreconError(f"{where}: chunks of {str(each)[:80]} do not make up an array of {str(shape)[:80]}")
     pieces = math.prod(-(-n // max(k, 1)) for n, k in zip(shape, each, strict=True))
     return (math.prod(shape) + math.prod(each)) * _width(node.get("dtype", node.get("data_type"))), pieces
 
