@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import write_whole
+from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
 
 _ROWS = 20
@@ -66,7 +66,7 @@ class Result:
             table = self.to_dataframe()
             write_whole(path, lambda temporary: table.to_csv(temporary, index=self._indexed))
         elif suffix == ".nc" and dataset is not None:
-            write_whole(path, lambda temporary: dataset().to_netcdf(temporary, engine="h5netcdf"))
+            write_netcdf(path, dataset())
         else:
             known = ".npz, .json, .csv" + (", .nc" if dataset is not None else "")
             raise BayesreconError(f"{path}: a {type(self).__name__} is written to {known}")
