@@ -13,19 +13,21 @@ from bayesrecon.errors import BayesreconError, MissingExtraError, first_line
 from bayesrecon.posteriors.draws import Draws, is_numeric, reading
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.process import Untrusted
 from bayesrecon.untrusted.zarr_metadata import check_folder
 
 PREFIX = "bayesrecon_"
 READ = {"posterior", "sample_stats"}
 
 
-def read_arviz(source: Any, *, name: str | None = None) -> Draws:
+def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from the group `posterior`, and the log density from `sample_stats` where it is there.
 
     Args:
         source: an InferenceData, a DataTree, or the path of a netCDF-4 file or zarr directory. Variables have
             the dimensions chain and draw, in any position; those that are not numeric are left out.
         name: for display; the file's name without its suffix unless given.
+        trusted: read a netCDF file in this process, without limits on time and memory.
 
     Returns:
         Draws with arrays `(chains, draws, *shape)`. The log density is `lp`, or minus `potential_energy`.
@@ -47,8 +49,8 @@ def read_arviz(source: Any, *, name: str | None = None) -> Draws:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file")
         if path.is_dir():
-            return _read_zarr(path, name or path.stem)
-        return _read_netcdf(path, name or path.stem)
+            return _read_zarr(path, name or path.stem, trusted)
+        return _read_netcdf(path, name or path.stem, trusted)
     posterior = _group(source, "posterior")
     if posterior is None:
         raise BayesreconError(f"a {type(source).__name__} without a group 'posterior' holds no draws")
@@ -56,40 +58,41 @@ def read_arviz(source: Any, *, name: str | None = None) -> Draws:
     return convert(posterior, _group(source, "sample_stats"), root, name or "draws")
 
 
-def _read_netcdf(path: Path, name: str) -> Draws:
-    with reading(path, "a netCDF-4 file"), opened_hdf5(path) as file:
+def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
+    with reading(path, "a netCDF-4 file"), opened_hdf5(path, trusted) as file:
         from bayesrecon.posteriors.hdf5 import dataset_of
 
         found = file.describe(sorted(READ))
         root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
-        check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
+        if not trusted:
+            check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
         return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(file, found["contents"][key]))
 
 
 @contextmanager
-def opened_hdf5(path: Path) -> Iterator[Any]:
-    """An HDF5 file, as long as it is read."""
-    file = HDF5File(path)
+def opened_hdf5(path: Path, trusted: bool = False) -> Iterator[Any]:
+    """An HDF5 file, as long as it is read: in this process if it is trusted, else in one that can be ended."""
+    file = HDF5File(path) if trusted else Untrusted(path)
     try:
         yield file
     finally:
         file.close()
 
 
-def _read_zarr(path: Path, name: str) -> Draws:
+def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
     with reading(path, "a zarr directory"):
-        groups, root = open_zarr_root(path)
+        groups, root = open_zarr_root(path, trusted)
         return _read_groups(path, name, groups, root, lambda key: open_zarr(path, key))
 
 
-def open_zarr_root(path: Path) -> tuple[list[str], dict[str, Any]]:
+def open_zarr_root(path: Path, trusted: bool = False) -> tuple[list[str], dict[str, Any]]:
     """Groups and attributes of a zarr directory, once its metadata were found harmless.
 
     Raises:
         BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses.
         MissingExtraError: zarr is not installed.
     """
-    check_folder(path)
+    check_folder(path, sizes=not trusted)
     try:
         import zarr
     except ImportError as error:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import Draws, assemble, reading
+from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""
@@ -101,6 +101,7 @@ def _read_chain(path: Path) -> tuple[list[str], np.ndarray, bool]:
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
         settings, header = read_header(path, file)
+        check_names((re.split(r"[.\[]", column, maxsplit=1)[0] for column in header), path)
         exact = settings.get("algorithm") == "fixed_param"
         first = next((line for line in file if line.split("#")[0].strip()), None)
         if first is None:

@@ -9,6 +9,7 @@ import codecs
 import hashlib
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,7 @@ from bayesrecon.posteriors.contents import (
     group_of,
     stride,
 )
-from bayesrecon.posteriors.draws import Draws, assemble, reading
+from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
 
@@ -111,10 +112,11 @@ def _tell(progress: Progress | None, done: int, total: int) -> None:
 
 
 def _plan(path: Path, header: list[str], settings: dict[str, str], total: int) -> _Plan:
-    if len(set(header)) < len(header):
-        twice = next(column for column in header if header.count(column) > 1)
-        raise BayesreconError(f"{path}: the column {twice[:80]!r} appears {header.count(twice)} times")
-    group = {base: group_of(base) for base in {_base(column) for column in header}}
+    ((most, times),) = Counter(header).most_common(1)
+    if times > 1:
+        raise BayesreconError(f"{path}: the column {most[:80]!r} appears {times} times")
+    check_names(bases := {_base(column) for column in header}, path)
+    group = {base: group_of(base) for base in bases}
     wide = [k for k, column in enumerate(header) if group[_base(column)] in WIDE and _base(column) != column]
     marked = set(wide)
     narrow = [k for k in range(len(header)) if k not in marked]

@@ -12,7 +12,7 @@ from bayesrecon.results.audit import Finding, Remedy, Severity
 
 Named = Callable[[Any], str | None]
 
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # as long as they may be: no end is looked for in vain
 _PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
 _PLAIN = re.compile(r"[A-Za-z]*[ _.-]?[0-9]{1,4}")  # "x1", "group 3": no name
 _ORDINARY = {

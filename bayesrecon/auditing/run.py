@@ -36,6 +36,7 @@ def audit(
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
+    trusted: bool = False,
 ) -> Audit:
     """What publishing a file would give away.
 
@@ -55,6 +56,7 @@ def audit(
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done.
+        trusted: the file is your own: no limits on time and memory.
 
     Returns:
         An `Audit` with `findings`, `severity`, `to_dict()`, `to_dataframe()` and `save_report(path)`.
@@ -69,7 +71,7 @@ def audit(
     """
     began = time.perf_counter()
     limits = thresholds or Thresholds()
-    contents = read_contents(source, name=name, progress=progress)
+    contents = read_contents(source, name=name, progress=progress, trusted=trusted)
     model = model or _stored_model(contents)
     private = read_private(data, model)
     warnings = list(contents.notes)

@@ -12,7 +12,11 @@ from bayesrecon.cli.saving import FIGURES, check_places, check_suffix, deliver
 Parameters = Mapping[str, tuple[Any, Any]]
 """`{name: (annotation, default)}`."""
 
-MODEL: Parameters = {"model": (options.ModelOption, None), "settings": (options.Settings, None)}
+MODEL: Parameters = {
+    "model": (options.ModelOption, None),
+    "settings": (options.Settings, None),
+    "trusted": (options.Trusted, False),
+}
 RELEASE: Parameters = {
     "release": (options.Sources, inspect.Parameter.empty),
     **MODEL,

@@ -90,7 +90,7 @@ class HDF5File:
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array of this `name`; text is an array of objects."""
-        item = self._file[name]
+        item, key = self._file[name], tuple(key)
         if _is_text(item):
             return np.asarray(item.asstr(errors="replace")[key], object)
         return np.asarray(item[key])

@@ -78,7 +78,7 @@ def audit(
         options: dict[str, Any] = {"data": data, "known": table, "unit": given.unit, "remedies": remedies, **how}
         results = []
         for source in sources:
-            contents = read_contents(source, progress=how["progress"])
+            contents = read_contents(source, progress=how["progress"], trusted=given.trusted)
             result = run(contents, chosen, **options)
             if fix is not None:
                 kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
