@@ -5,6 +5,7 @@ how many seconds and bytes of memory it may take, and what to do: `open`, `close
 is open at a time. The answer is `{"value": ...}`, or `{"error": text, "kind": name}`. Nothing here imports JAX.
 """
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     held: dict[str, HDF5File] = {}
     while len(head := requests.read(HEAD)) == HEAD:
         request = unpack(requests.read(int.from_bytes(head)))
+        _forget_peak()
         try:
             limit(request["seconds"], request["memory"])
             answer = pack({"value": _done(request, held)})
@@ -60,13 +62,16 @@ def limit(seconds: float, memory: int) -> None:
 
 
 def exhausted(memory: int) -> bool:
-    """Whether an error may be for want of memory, which HDF5 has other words for."""
-    try:
-        import resource
-    except ImportError:
-        return False
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS, elsewhere KiB
-    return 2 * peak * (1 if sys.platform == "darwin" else 1024) > memory
+    """Whether an error may be for want of memory, which HDF5 has other words for; Linux tells."""
+    with contextlib.suppress(OSError, StopIteration), open("/proc/self/status", encoding="utf-8") as lines:
+        peak = next(line for line in lines if line.startswith("VmHWM:"))
+        return 2 * 1024 * int(peak.split()[1]) > memory
+    return False
+
+
+def _forget_peak() -> None:
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
+        file.write("5")
 
 
 def _lower(resource: Any, kind: int, value: int) -> None:
