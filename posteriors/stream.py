@@ -20,6 +20,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.cmdstan import (
     check_complete,
+    check_count,
     is_cmdstan_fit,
     read_cmdstan,
     read_header,
@@ -95,6 +96,7 @@ def read_cmdstan_contents(
         done += path.stat().st_size
         if chain.rows <= 0:
             raise BayesreconError(f"{path}: there are no draws after the header")
+        check_count(path, settings, chain.rows)
         if chains and chain.rows != chains[0].rows:
             raise BayesreconError(
                 f"{path}: {chain.rows} draws, but {paths[0]} has {chains[0].rows} (chains of unequal length)"

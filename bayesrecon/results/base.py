@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, visible
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
 
@@ -88,14 +88,13 @@ class Result:
         table, rest = self._beginning()
         text = table.to_string(float_format="{:.6g}".format, na_rep="")
         text = "\n".join([self.headline, text, *rest, *(f"warning: {w}" for w in self.warnings)])
-        # Names come from files, and a terminal obeys what is not printable.
-        return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+        return visible(text)  # names come from files, and a terminal obeys what is not printable
 
     def _repr_html_(self) -> str:
         table, rest = self._beginning()
         text = table.to_html(escape=True, float_format="{:.6g}".format, na_rep="")
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*rest, *self.warnings))
-        return f"<p>{html.escape(self.headline)}</p>{text}<ul>{notes}</ul>"
+        return visible(f"<p>{html.escape(self.headline)}</p>{text}<ul>{notes}</ul>")
 
     def _beginning(self) -> tuple[Any, list[str]]:
         """The first rows, and a line about the others."""
