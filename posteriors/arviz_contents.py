@@ -20,7 +20,7 @@ from bayesrecon.posteriors.arviz import (
     variables_of,
 )
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Variable, stamp, stride, wide_rows
-from bayesrecon.posteriors.draws import is_numeric, reading
+from bayesrecon.posteriors.draws import is_numeric, reading, sound
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
 from bayesrecon.untrusted.limits import check_declared
@@ -92,7 +92,7 @@ def _contents(groups: dict[str, Any], root: Any, name: str, form: str, path: Pat
         attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
         for key, coordinate in dataset.coords.items():
             if key not in ("chain", "draw"):
-                coordinates[f"{group}/{key}"] = np.asarray(coordinate.values)
+                coordinates[f"{group}/{key}"] = sound(np.asarray(coordinate.values))
         for key, variable in variables_of(dataset).items():
             attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in variable.attrs.items()}
             variables.append(_variable(group, str(key), variable, (chains, length), step))
@@ -108,7 +108,7 @@ def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], ste
     attributes = {str(k): text_of(v) for k, v in variable.attrs.items()}
 
     taken = variable.isel(draw=slice(None, None, step)) if per_draw and group in WIDE else variable
-    values = np.asarray(taken.values)
+    values = sound(np.asarray(taken.values))
     if not is_numeric(values.dtype):
         values, per_draw = _texts(values.ravel()[:_MOST_TEXT]), False
     else:

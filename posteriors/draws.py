@@ -166,6 +166,19 @@ def reading(source: object, kind: str) -> Iterator[None]:
         raise BayesreconError(f"{source}: cannot be read as {kind} ({text})") from error
 
 
+def sound(values: np.ndarray) -> np.ndarray:
+    """An array from a file; where it is text, Python can make text of it.
+
+    Raises:
+        BayesreconError: numbers that are no characters.
+    """
+    if values.dtype.kind == "U" and values.size and values.dtype.itemsize:
+        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if codes.max() > 0x10FFFF:
+            raise BayesreconError("a text holds what is no character, damaged")
+    return values
+
+
 def is_numeric(dtype: np.dtype) -> bool:
     """Whether values of this type convert to float64 (booleans, integers, reals)."""
     return dtype.kind in "biuf"

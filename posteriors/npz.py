@@ -11,7 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import Draws, is_numeric, reading
+from bayesrecon.posteriors.draws import Draws, is_numeric, reading, sound
 from bayesrecon.untrusted.limits import check_declared
 
 LOG_DENSITY = "__log_density__"
@@ -89,7 +89,7 @@ def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
     """
     _check_members(path, trusted)
     with np.load(path, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
+        return {key: sound(archive[key]) for key in archive.files}
 
 
 def _check_members(path: Path, trusted: bool) -> None:
