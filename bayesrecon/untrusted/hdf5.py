@@ -16,6 +16,7 @@ from bayesrecon.errors import BayesreconError
 # What the formats below (HDF5's dimension scales, netCDF-4) keep for themselves.
 _INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+_HARD, _SOFT = 0, 1  # kinds of links, as HDF5 counts them
 _RENAMED = "_nc4_non_coord_"  # a variable that bears the name of a dimension it does not belong to
 
 Key = tuple[Any, ...]
@@ -90,7 +91,8 @@ class HDF5File:
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array of this `name`; text is an array of objects."""
-        item, key = self._file[name], tuple(key)
+        item: Any = self._file[name]
+        key = tuple(key)
         if _is_text(item):
             return np.asarray(item.asstr(errors="replace")[key], object)
         return np.asarray(item[key])
@@ -100,16 +102,15 @@ def check_within(file: Any, path: Path) -> None:
     """Refuse a file with anything that reads other files. Soft links lead to what is looked at anyway."""
     import h5py
 
-    kinds = {h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT}
     waiting, seen = [file], {_address(file)}
     while waiting:
         group = waiting.pop()
         for key in group:
             where = f"{(group.name or '').rstrip('/')}/{key}"
             kind = group.id.links.get_info(key.encode("utf-8", "surrogateescape")).type
-            if kind not in kinds:
+            if kind not in (_HARD, _SOFT):
                 raise BayesreconError(f"{path}: {where[:80]!r} is an external link, into another file; refused")
-            if kind == h5py.h5l.TYPE_SOFT:
+            if kind == _SOFT:
                 continue
             item = group[key]
             if isinstance(item, h5py.Dataset):
