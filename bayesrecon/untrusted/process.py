@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.message import pack, unpack
 
-SECONDS, BYTES_A_SECOND = 15.0, 2**24
-"""Every request may take so long, and a second more for so many bytes of the file."""
+SECONDS, BYTES_A_SECOND = 10.0, 2**24
+"""A file may take so long in all, and a second more for so many of its bytes."""
 
 MEMORY, MEMORY_A_BYTE = 2**30, 16
 """The process may take so much memory, and so many bytes more for every byte of the file."""
@@ -40,7 +41,8 @@ class Untrusted:
     def __init__(self, path: Path) -> None:
         self._path = Path(path).absolute()
         size = self._path.stat().st_size
-        self._limits = {"seconds": SECONDS + size / BYTES_A_SECOND, "memory": MEMORY + MEMORY_A_BYTE * size}
+        self._memory, self._most = MEMORY + MEMORY_A_BYTE * size, SECONDS + size / BYTES_A_SECOND
+        self._left = self._most
         self._ask("open")
 
     def close(self) -> None:
@@ -60,8 +62,15 @@ class Untrusted:
         return self._ask("read", name, list(key))
 
     def _ask(self, what: str, *arguments: Any) -> Any:
-        request = {"path": str(self._path), "what": what, "arguments": arguments, **self._limits}
-        return PROCESS.ask(request)
+        limits = {"seconds": max(self._left, 0.0), "most": self._most, "memory": self._memory}
+        began = time.monotonic()
+        try:
+            return PROCESS.ask({"path": str(self._path), "what": what, "arguments": arguments, **limits})
+        finally:
+            self._left -= time.monotonic() - began
+
+
+_CLOSING = {"seconds": SECONDS, "most": SECONDS, "memory": MEMORY}
 
 
 class Process:
@@ -99,7 +108,7 @@ class Process:
         """Close what is open, unless the process has ended."""
         with self._lock:
             if self._open == path and self._alive():
-                self._exchange({"path": path, "what": "close", "arguments": (), "seconds": SECONDS, "memory": MEMORY})
+                self._exchange({"path": path, "what": "close", "arguments": (), **_CLOSING})
                 self._open = ""
 
     def stop(self) -> None:
@@ -151,7 +160,7 @@ class Process:
             timer.cancel()
         self.stop()
         if late.is_set():
-            raise BayesreconError(f"{path}: not read within {request['seconds']:.0f} s, damaged; {_TRUST}")
+            raise BayesreconError(f"{path}: not read within {request['most']:.0f} s, damaged; {_TRUST}")
         raise BayesreconError(f"{path}: ended the process that read it, damaged; {_TRUST}")
 
     def _start(self) -> None:

@@ -171,27 +171,29 @@ class Tally:
 
     def add(self, path: Path, content: bytes) -> None:
         """Read one file in every way there is."""
-        began, outcome = time.perf_counter(), "read"
+        outcome = "read"
         readers = (read_table,) if path.name.startswith("table") else (read_draws, look_through)
         for read in readers:
+            began = time.perf_counter()
             try:
                 with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
                     warnings.simplefilter("ignore")
                     read(str(path))
             except BayesreconError as error:
-                outcome = "refused"
+                outcome = "refused" if outcome == "read" else outcome
                 if "\n" in str(error) or not str(error):
-                    outcome = "traceback"
-                    self.failures.append((path.name, repr(error), content))
+                    outcome = self._failed("traceback", path, repr(error), content)
             except Exception as error:
-                outcome = "traceback"
-                self.failures.append((path.name, repr(error), content))
-        seconds = time.perf_counter() - began
-        self.slowest = max(self.slowest, seconds)
-        if seconds > SLOW:
-            outcome = "hang"
-            self.failures.append((path.name, f"{seconds:.0f} s", content))
+                outcome = self._failed("traceback", path, repr(error), content)
+            seconds = time.perf_counter() - began
+            self.slowest = max(self.slowest, seconds)
+            if seconds > SLOW:
+                outcome = self._failed("hang", path, f"{seconds:.0f} s", content)
         self.counts[outcome] += 1
+
+    def _failed(self, kind: str, path: Path, what: str, content: bytes) -> str:
+        self.failures.append((path.name, what, content))
+        return kind
 
 
 def look_through(path: str) -> None:

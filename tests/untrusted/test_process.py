@@ -89,7 +89,7 @@ def test_a_crash_is_an_error(tmp_path):
 
 
 def request(path, what, *arguments):
-    return {"path": str(path), "what": what, "arguments": arguments, "seconds": 5.0, "memory": 2**30}
+    return {"path": str(path), "what": what, "arguments": arguments, "seconds": 5.0, "most": 5.0, "memory": 2**30}
 
 
 @pytest.fixture(autouse=True)
