@@ -113,7 +113,7 @@ def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], ste
         values, per_draw = _texts(values.ravel()[:_MOST_TEXT]), False
     else:
         values = values.astype(float, copy=False)
-        values = values.reshape(-1, *values.shape[2:]) if per_draw else values
+        values = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:]) if per_draw else values
     shape = tuple(variable.shape[2:] if per_draw else variable.shape)
     return Variable(group, key, shape, per_draw, values, attributes)
 

@@ -391,3 +391,8 @@ def read_or_refuse(path):
         assert "\n" not in str(error)
     else:
         assert found.variables
+
+
+def test_arrays_without_entries(tmp_path):
+    np.savez(tmp_path / "a.npz", mu=MU[..., None], empty=np.zeros((2, 30, 0)))
+    assert {v.name: v.values.shape for v in read_contents(tmp_path / "a.npz").variables}["empty"] == (60, 0)
