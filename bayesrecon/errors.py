@@ -1,6 +1,8 @@
 """The one error type that carries a message meant for the user."""
 
 import difflib
+import os
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -15,10 +17,55 @@ class MissingExtraError(BayesreconError):
         super().__init__(f"{feature} needs an optional dependency: pip install 'bayesrecon[{extra}]'")
 
 
+def check_memory(needed: int, what: str, remedy: str) -> None:
+    """Refuse what this machine cannot hold, before it is asked to.
+
+    Args:
+        needed: bytes.
+        what: takes them, in the plural.
+        remedy: what to do instead.
+
+    Raises:
+        BayesreconError: it is more than there is.
+
+    >>> check_memory(298 * 2**40, "300000000 unknowns", "take fewer rows")
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: 300000000 unknowns take 305152 GiB of memory at once; take fewer rows
+    """
+    if needed > memory():
+        raise BayesreconError(f"{what} take {needed / 2**30:.0f} GiB of memory at once; {remedy}")
+
+
+def memory() -> int:
+    """Bytes of this machine's memory; where it does not tell, 64 GiB."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**36
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """`"; did you mean a, b?"` for a misspelt name, or an empty string."""
     close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {', '.join(close)}?" if close else ""
+
+
+def visible(text: str) -> str:
+    """A text from a file as it may be shown: what would steer a terminal or turn the direction of the text around it is
+    spelt out. Ends of lines and tabs stay.
+
+    >>> print(visible("mu\\x1b[31m and \\u202etxt.nc"))
+    mu\\x1b[31m and \\u202etxt.nc
+    """
+    return "".join(_spelt(c) if unicodedata.category(c) in _UNSEEN and c not in "\n\t" else c for c in text)
+
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks of direction and the like, halves of pairs, ends of lines
+
+
+def _spelt(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def first_line(error: BaseException) -> str:

@@ -1,6 +1,10 @@
 """Where files are kept, and that they are written whole or not at all."""
 
+import contextlib
+import io
 import os
+import re
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -28,19 +32,88 @@ def cache_folder() -> Path:
     return Path(rules("bayesrecon", appauthor=False, opinion=False).user_cache_dir).absolute()
 
 
+def private_folder(path: Path) -> Path:
+    """A folder that is there; what has to be made of it can be entered by the user alone.
+
+    >>> import tempfile
+    >>> (private_folder(Path(tempfile.mkdtemp()) / "cache" / "inner").parent.stat().st_mode & 0o777) == 0o700
+    True
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
 def write_whole(path: Path, write: Any) -> None:
-    """Call `write(temporary_path)` and move the file into place, so that no half-written file remains."""
+    """Call `write(temporary_path)` and move the file into place, so that no half-written file remains.
+
+    The user alone can read it, unless there was a file of another mode in its place: results hold people's data. What
+    runs that were killed left in the folder is removed.
+
+    Raises:
+        BayesreconError: there is no such folder.
+        OSError: the file cannot be written, as on a full disk; then what was there is as it was.
+    """
     folder = path.parent
     if not folder.is_dir():
         raise BayesreconError(f"cannot write {path}: the folder {folder} does not exist")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=folder)
-    os.close(handle)
+    _remove_abandoned(folder)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}{_MARK}", suffix=path.suffix, dir=folder)
     temporary = Path(name)
     try:
+        _lock(handle)
         write(temporary)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        os.fsync(handle)  # some disks tell only now that they are full
+        if path.exists():
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+        if sys.platform == "win32":  # does not rename what is open
+            os.close(handle)
+            handle = -1
         temporary.replace(path)
     finally:
+        if handle >= 0:
+            os.close(handle)
         temporary.unlink(missing_ok=True)
+
+
+def write_netcdf(path: Path, dataset: Any, group: str | None = None) -> None:
+    """An xarray dataset as a netCDF file, whole or not at all.
+
+    It is made in memory: on a disk that is full the HDF5 library ends the process.
+    """
+    memory = io.BytesIO()
+    dataset.to_netcdf(memory, group=group, engine="h5netcdf")
+    write_whole(path, lambda temporary: temporary.write_bytes(memory.getbuffer()))
+
+
+_MARK = ".bayesrecon-"
+_TEMPORARY = re.compile(rf"\..*{re.escape(_MARK)}[a-z0-9_]{{8}}(\.[^.]*)?")
+
+
+def _lock(handle: int) -> bool:
+    """Hold a file until it is closed, or the process ends; False where another one holds it."""
+    if sys.platform == "win32":  # where an open file cannot be removed
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Temporary files whose writers are gone."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    handle = os.open(entry.path, os.O_RDWR)
+                    try:
+                        gone = _lock(handle)
+                    finally:
+                        os.close(handle)
+                    if gone:
+                        os.unlink(entry.path)

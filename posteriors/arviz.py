@@ -2,26 +2,32 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.posteriors.draws import MAX_BYTES, Draws, is_numeric, reading
+from bayesrecon.errors import BayesreconError, MissingExtraError, first_line
+from bayesrecon.posteriors.draws import Draws, is_numeric, reading
+from bayesrecon.untrusted.hdf5 import HDF5File
+from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.process import Untrusted
+from bayesrecon.untrusted.zarr_metadata import check_folder
 
 PREFIX = "bayesrecon_"
 READ = {"posterior", "sample_stats"}
 
 
-def read_arviz(source: Any, *, name: str | None = None) -> Draws:
+def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from the group `posterior`, and the log density from `sample_stats` where it is there.
 
     Args:
         source: an InferenceData, a DataTree, or the path of a netCDF-4 file or zarr directory. Variables have
             the dimensions chain and draw, in any position; those that are not numeric are left out.
         name: for display; the file's name without its suffix unless given.
+        trusted: read a netCDF file in this process, without limits on time and memory.
 
     Returns:
         Draws with arrays `(chains, draws, *shape)`. The log density is `lp`, or minus `potential_energy`.
@@ -43,8 +49,8 @@ def read_arviz(source: Any, *, name: str | None = None) -> Draws:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file")
         if path.is_dir():
-            return _read_zarr(path, name or path.stem)
-        return _read_netcdf(path, name or path.stem)
+            return _read_zarr(path, name or path.stem, trusted)
+        return _read_netcdf(path, name or path.stem, trusted)
     posterior = _group(source, "posterior")
     if posterior is None:
         raise BayesreconError(f"a {type(source).__name__} without a group 'posterior' holds no draws")
@@ -52,28 +58,52 @@ def read_arviz(source: Any, *, name: str | None = None) -> Draws:
     return convert(posterior, _group(source, "sample_stats"), root, name or "draws")
 
 
-def _read_netcdf(path: Path, name: str) -> Draws:
-    import h5py
+def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
+    with reading(path, "a netCDF-4 file"), opened_hdf5(path, trusted) as file:
+        from bayesrecon.posteriors.hdf5 import dataset_of
 
-    from bayesrecon.posteriors.hdf5 import attributes, group_names, open_group, size_of
-
-    with reading(path, "a netCDF-4 file"), h5py.File(path, "r") as file:
-        groups = group_names(file)
-        root = {key: value for key, value in attributes(file).items() if key.startswith(PREFIX)}
-        total = sum(size_of(file[key]) for key in READ & set(groups))
-        return _read_groups(path, name, groups, root, total, lambda key: open_group(file[key]))
+        found = file.describe(sorted(READ))
+        root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
+        if not trusted:
+            check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
+        return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(file, found["contents"][key]))
 
 
-def _read_zarr(path: Path, name: str) -> Draws:
+@contextmanager
+def opened_hdf5(path: Path, trusted: bool = False) -> Iterator[Any]:
+    """An HDF5 file, as long as it is read: in this process if it is trusted, else in one that can be ended."""
+    file = HDF5File(path) if trusted else Untrusted(path)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
+    with reading(path, "a zarr directory"):
+        groups, root = open_zarr_root(path, trusted)
+        return _read_groups(path, name, groups, root, lambda key: open_zarr(path, key))
+
+
+def open_zarr_root(path: Path, trusted: bool = False) -> tuple[list[str], dict[str, Any]]:
+    """Groups and attributes of a zarr directory, once its metadata were found harmless.
+
+    Raises:
+        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses.
+        MissingExtraError: zarr is not installed.
+    """
+    check_folder(path, sizes=not trusted)
     try:
         import zarr
     except ImportError as error:
-        raise MissingExtraError("reading a zarr directory", "arviz") from error
-    with reading(path, "a zarr directory"):
-        store: Any = zarr.open_group(str(path), mode="r")
-        groups, root = list(store.group_keys()), dict(store.attrs)
-        total = sum(array.size for key in READ & set(groups) for _, array in store[key].arrays())
-        return _read_groups(path, name, groups, root, total, lambda key: open_zarr(path, key))
+        if isinstance(error, ModuleNotFoundError) and error.name == "zarr":
+            raise MissingExtraError("reading a zarr directory", "arviz") from error
+        raise BayesreconError(
+            f"{path}: zarr is installed but does not import ({first_line(error)}): versions of zarr and numcodecs that "
+            "do not belong together? pip install --upgrade 'bayesrecon[arviz]'"
+        ) from error
+    store: Any = zarr.open_group(str(path), mode="r")
+    return list(store.group_keys()), dict(store.attrs)
 
 
 def open_zarr(path: Path, group: str) -> Any:
@@ -87,15 +117,10 @@ def open_zarr(path: Path, group: str) -> Any:
     )
 
 
-def _read_groups(
-    path: Path, name: str, groups: list[str], root: dict[str, Any], total: int, open_: Callable[[str], Any]
-) -> Draws:
+def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:
     if "posterior" not in groups:
         found = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
         raise BayesreconError(f"{path}: there is no group 'posterior' ({found})")
-    # A compressed file declares any shape at no cost, and xarray loads coordinates as it opens.
-    if 8 * total > MAX_BYTES:
-        raise BayesreconError(f"{path}: declares {8 * total / 2**30:.1f} GiB of arrays, refused")
     with open_("posterior") as posterior:
         if "sample_stats" not in groups:
             return convert(posterior, None, root, name)

@@ -9,17 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.posteriors.arviz import convert, open_zarr, read_arviz, text_of, variables_of
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.arviz import (
+    convert,
+    open_zarr,
+    open_zarr_root,
+    opened_hdf5,
+    read_arviz,
+    text_of,
+    variables_of,
+)
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Variable, stamp, stride, wide_rows
-from bayesrecon.posteriors.draws import MAX_BYTES, is_numeric, reading
+from bayesrecon.posteriors.draws import is_numeric, reading, sound
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
+from bayesrecon.untrusted.limits import check_declared
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
+_SHORT, _MOST_LETTERS = 64, 2**24  # letters of each, and of all as an array
 
 
-def read_arviz_contents(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+def read_arviz_contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
     """Every group of an InferenceData, a DataTree, a netCDF file or a zarr directory.
 
     Raises:
@@ -32,7 +44,7 @@ def read_arviz_contents(source: Any, *, name: str | None = None, progress: Progr
     title = name or path.stem
     form = "zarr" if path.is_dir() else "netCDF"
     with reading(path, f"a {form} {'directory' if path.is_dir() else 'file'}"), ExitStack() as stack:
-        groups, root = _open(path, stack)
+        groups, root = _open(path, stack, trusted)
         if "posterior" not in groups:
             present = [g for g in groups if g.removeprefix("warmup_") in GROUPS]
             if not present:
@@ -44,28 +56,24 @@ def read_arviz_contents(source: Any, *, name: str | None = None, progress: Progr
         return replace(found, files=(stamp(path),))
 
 
-def _open(path: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, Any]]:
+def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    opened: Callable[[str], Any]
     if path.is_dir():
-        try:
-            import zarr
-        except ImportError as error:
-            raise MissingExtraError("reading a zarr directory", "arviz") from error
-        store: Any = zarr.open_group(str(path), mode="r")
-        names, root = list(store.group_keys()), dict(store.attrs)
-        sizes = {g: sum(a.size for _, a in store[g].arrays()) for g in names}
-        opened: Callable[[str], Any] = lambda g: open_zarr(path, g)  # noqa: E731
+        names, root = open_zarr_root(path, trusted)
+        opened = lambda g: open_zarr(path, g)  # noqa: E731
     else:
-        import h5py
+        file = stack.enter_context(opened_hdf5(path, trusted))
+        from bayesrecon.posteriors.hdf5 import dataset_of
 
-        from bayesrecon.posteriors.hdf5 import attributes, group_names, open_group, size_of
-
-        file = stack.enter_context(h5py.File(path, "r"))
-        names, root = group_names(file), attributes(file)
-        sizes = {g: size_of(file[g]) for g in names}
-        opened = lambda g: open_group(file[g])  # noqa: E731
-    small = sum(size for g, size in sizes.items() if g not in WIDE)
-    if 8 * small > MAX_BYTES:
-        raise BayesreconError(f"{path}: declares {8 * small / 2**30:.1f} GiB of arrays, refused")
+        found = file.describe()
+        names, root, described = found["groups"], found["attributes"], found["contents"]
+        if not trusted:
+            stored = path.stat().st_size
+            check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
+            # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
+            wide = sum(described[g]["size"] for g in names if g in WIDE)
+            check_declared(path, wide, stored, most=wide)
+        opened = lambda g: dataset_of(file, described[g])  # noqa: E731
     groups = {g: stack.enter_context(opened(g)) for g in names}
     return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root
 
@@ -84,7 +92,7 @@ def _contents(groups: dict[str, Any], root: Any, name: str, form: str, path: Pat
         attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
         for key, coordinate in dataset.coords.items():
             if key not in ("chain", "draw"):
-                coordinates[f"{group}/{key}"] = np.asarray(coordinate.values)
+                coordinates[f"{group}/{key}"] = sound(np.asarray(coordinate.values))
         for key, variable in variables_of(dataset).items():
             attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in variable.attrs.items()}
             variables.append(_variable(group, str(key), variable, (chains, length), step))
@@ -100,14 +108,20 @@ def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], ste
     attributes = {str(k): text_of(v) for k, v in variable.attrs.items()}
 
     taken = variable.isel(draw=slice(None, None, step)) if per_draw and group in WIDE else variable
-    values = np.asarray(taken.values)
+    values = sound(np.asarray(taken.values))
     if not is_numeric(values.dtype):
-        values, per_draw = values.ravel()[:_MOST_TEXT].astype(str), False
+        values, per_draw = _texts(values.ravel()[:_MOST_TEXT]), False
     else:
         values = values.astype(float, copy=False)
-        values = values.reshape(-1, *values.shape[2:]) if per_draw else values
+        values = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:]) if per_draw else values
     shape = tuple(variable.shape[2:] if per_draw else variable.shape)
     return Variable(group, key, shape, per_draw, values, attributes)
+
+
+def _texts(values: np.ndarray) -> np.ndarray:
+    """As an array of equally wide texts, which one long text must not make huge."""
+    width = max(_SHORT, _MOST_LETTERS // max(len(values), 1))
+    return np.array([str(text)[:width] for text in values], str)
 
 
 def _per_draw_size(variable: Any) -> int:
@@ -130,4 +144,4 @@ def _holds(source: Any) -> bool:
     return hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups")
 
 
-FORMAT = Format("netCDF", (".nc", ".netcdf", ".h5"), read_arviz, read_arviz_contents, _holds, rank=90)
+FORMAT = Format("netCDF", (".nc", ".netcdf", ".h5"), read_arviz, read_arviz_contents, _holds, rank=90, guarded=True)

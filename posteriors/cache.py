@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import cache_folder, write_whole
+from bayesrecon.files import cache_folder, private_folder, write_whole
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Records, Release
 
@@ -58,7 +58,7 @@ def store(path: Path, release: Release, attributes: Mapping[str, Any]) -> None:
         arrays[p.name] = values.reshape(*values.shape[:2], *p.shape)
     contents: dict[str, Any] = {**arrays, ATTRIBUTES: np.array(json.dumps({k: str(v) for k, v in attributes.items()}))}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         write_whole(path, lambda target: np.savez(target, **contents))
     except OSError as error:
         raise BayesreconError(

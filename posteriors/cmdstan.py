@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import Draws, assemble, reading
+from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""
@@ -101,6 +101,7 @@ def _read_chain(path: Path) -> tuple[list[str], np.ndarray, bool]:
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
         settings, header = read_header(path, file)
+        check_names((re.split(r"[.\[]", column, maxsplit=1)[0] for column in header), path)
         exact = settings.get("algorithm") == "fixed_param"
         first = next((line for line in file if line.split("#")[0].strip()), None)
         if first is None:
@@ -120,6 +121,7 @@ def _read_chain(path: Path) -> tuple[list[str], np.ndarray, bool]:
     check_complete(path, settings)
     if len(rows) <= warmup:
         raise BayesreconError(f"{path}: holds warm-up draws only ({len(rows)} of {warmup})")
+    check_count(path, settings, len(rows) - warmup)
     return header, rows[warmup:], exact
 
 
@@ -157,6 +159,15 @@ def check_complete(path: Path, settings: Settings) -> None:
         last = file.read().split(b"\n")[-1]
     if last.strip() and not last.startswith(b"#"):
         raise BayesreconError(f"{path}: the last row is cut off")
+
+
+def check_count(path: Path, settings: Settings, count: int) -> None:
+    """Refuse more draws than the sampler was asked for: somebody put them there."""
+    if "num_samples" in settings and count > (most := _saved(path, settings, "num_samples")):
+        said = f"num_samples = {settings['num_samples']}"
+        raise BayesreconError(
+            f"{path}: {count} draws, but its comments say {said}, which leaves {most}; several runs in one file?"
+        )
 
 
 def _saved(path: Path, settings: Settings, key: str) -> int:

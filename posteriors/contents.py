@@ -138,7 +138,7 @@ def from_named_draws(draws: Draws, source: str, files: tuple[Stamp, ...] = (), *
     rows = wide_rows(draws.chains, draws.length, stride(draws.chains * draws.length, wide))
     variables = []
     for name, values in draws.values.items():
-        flat = values.reshape(-1, *values.shape[2:])
+        flat = values.reshape(draws.chains * draws.length, *values.shape[2:])
         at = flat[rows] if groups[name] in WIDE else flat
         variables.append(Variable(groups[name], name, values.shape[2:], True, at))
     if draws.log_density is not None:

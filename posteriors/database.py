@@ -17,6 +17,7 @@ from bayesrecon.posteriors.draws import Draws, assemble, reading
 from bayesrecon.types import Model
 
 MAX_JSON = 2 * 2**30
+_FREE_JSON, _RATIO_JSON = 2**25, 50  # bytes that any zip of a stranger, and each byte of it, may unpack to
 """JSON that unpacks to more than this many bytes is refused."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -129,14 +130,14 @@ def read_reference_draws(database: Any, name: str, *, draws: int | None = None) 
     return result if draws is None else result.last(draws)
 
 
-def read_draws_file(path: Path, *, name: str | None = None) -> Draws:
+def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from a file in posteriordb's layout: `.json.zip`, or the `.json` in it.
 
     Raises:
         BayesreconError: no such file, damage, or another layout.
     """
     if path.suffix.lower() == ".zip":
-        content = _read_json(path)
+        content = _read_json(path, trusted)
     else:
         if path.stat().st_size > MAX_JSON:
             raise BayesreconError(f"{path.name}: larger than {MAX_JSON / 2**30:g} GiB, refused")
@@ -200,7 +201,7 @@ def _present(database: Any, path: Path) -> bool:
     return path.is_file()
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path, trusted: bool = True) -> Any:
     """The one JSON document of a zip archive."""
     with reading(path.name, "zipped JSON"):
         with zipfile.ZipFile(path) as archive:
@@ -208,10 +209,11 @@ def _read_json(path: Path) -> Any:
             if len(members) != 1:
                 raise BayesreconError(f"{path.name}: holds {len(members)} files where one is expected")
             # The declared size may be anything: what counts is what comes out.
+            most = MAX_JSON if trusted else min(MAX_JSON, max(_FREE_JSON, _RATIO_JSON * path.stat().st_size))
             with archive.open(members[0]) as stream:
-                content = stream.read(MAX_JSON + 1) if members[0].file_size <= MAX_JSON else None
-        if content is None or len(content) > MAX_JSON:
-            raise BayesreconError(f"{path.name}: unpacks to more than {MAX_JSON / 2**30:g} GiB, refused")
+                content = stream.read(most + 1) if members[0].file_size <= most else None
+        if content is None or len(content) > most:
+            raise BayesreconError(f"{path.name}: unpacks to more than {most / 2**20:.0f} MiB, refused")
         return json.loads(content, object_pairs_hook=_no_repeats)
 
 

@@ -3,7 +3,7 @@
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 
-MAX_BYTES = 16 * 2**30
-"""Files that declare more than this many bytes of arrays are refused before anything is allocated."""
-
 MAX_DIMENSIONS = 16
+
+MAX_NAMES = 50_000
+"""Names of parameters in one file; each may have any number of entries."""
 
 # `beta[2,3]` (posteriordb, CmdStanPy) or `beta.2.3` (CmdStan). Nine digits already exceed any real index.
 _BRACKETS = re.compile(r"([^\[\].:,\s]+)\[([0-9]{1,9}(?:,[0-9]{1,9})*)\]")
@@ -129,6 +129,7 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         >>> assemble({"b[2]": 2 * one, "b[1]": one, "s": one})["b"].shape
         (4, 100, 2)
     """
+    check_names(column.split(".", 1)[0].split("[", 1)[0] for column in columns)
     groups: dict[str, dict[tuple[int, ...], str]] = {}
     for column in columns:
         base, index = _split(column)
@@ -139,6 +140,14 @@ def assemble(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     if len({np.shape(column) for column in columns.values()}) > 1:
         raise BayesreconError("the columns do not all hold the same number of draws")
     return {base: _stack(base, group, columns) for base, group in groups.items()}
+
+
+def check_names(names: Iterable[str], source: object = "the draws") -> None:
+    """Refuse more names than any model has: each costs time."""
+    if (count := len(set(names))) > MAX_NAMES:
+        raise BayesreconError(
+            f"{source}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
+        )
 
 
 @contextmanager
@@ -155,6 +164,19 @@ def reading(source: object, kind: str) -> Iterator[None]:
     except Exception as error:
         text = " ".join(str(error).split())[:200] or type(error).__name__
         raise BayesreconError(f"{source}: cannot be read as {kind} ({text})") from error
+
+
+def sound(values: np.ndarray) -> np.ndarray:
+    """An array from a file; where it is text, Python can make text of it.
+
+    Raises:
+        BayesreconError: numbers that are no characters.
+    """
+    if values.dtype.kind == "U" and values.size and values.dtype.itemsize:
+        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if codes.max() > 0x10FFFF:
+            raise BayesreconError("a text holds what is no character, damaged")
+    return values
 
 
 def is_numeric(dtype: np.dtype) -> bool:

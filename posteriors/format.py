@@ -25,6 +25,7 @@ class Format:
         holds: whether an object that is no path is of this kind.
         rank: objects of several kinds belong to the one of lowest rank.
         directory: its files are directories.
+        guarded: both take `trusted=`, which lifts the limits of files from strangers.
         several: `contents` takes the list of files that belong together, such as the chains of one fit.
     """
 
@@ -36,6 +37,11 @@ class Format:
     rank: int = 50
     directory: bool = False
     several: bool = False
+    guarded: bool = False
+
+    def options(self, trusted: bool) -> dict[str, bool]:
+        """The keywords of `draws` and `contents` that say whether a file is trusted."""
+        return {"trusted": trusted} if self.guarded else {}
 
     def takes(self, paths: Sequence[Any]) -> bool:
         """Whether these many files are one source."""

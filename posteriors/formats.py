@@ -30,7 +30,7 @@ def suffixes() -> Mapping[str, Format]:
     return MappingProxyType({suffix: f for f in formats() for suffix in f.suffixes})
 
 
-def read_draws(source: Any, *, name: str | None = None) -> Draws:
+def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from a file or an object.
 
     Args:
@@ -38,6 +38,7 @@ def read_draws(source: Any, *, name: str | None = None) -> Draws:
             arrays `(chains, draws, *shape)`; `Draws`; an ArviZ InferenceData or xarray DataTree; a CmdStanPy fit; a
             NumPyro MCMC that has run.
         name: for display; from the file's name unless given.
+        trusted: a file of your own: HDF5 is read in this process, and there are no limits on time and memory.
 
     Raises:
         BayesreconError: no such file, an unknown suffix or object, or what the reader in question raises.
@@ -54,16 +55,19 @@ def read_draws(source: Any, *, name: str | None = None) -> Draws:
     if found is None:
         return _of_object(source).draws(source, name=name)
     kind, paths = found
-    return kind.draws(paths if len(paths) > 1 else paths[0], name=name)
+    return kind.draws(paths if len(paths) > 1 else paths[0], name=name, **kind.options(trusted))
 
 
-def read_contents(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+def read_contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
     """Everything in a file or an object.
 
     Args:
         source: what `read_draws` takes.
         name: for display.
         progress: called with a label and the fraction read.
+        trusted: as in `read_draws`.
 
     Raises:
         BayesreconError: no such file, an unknown suffix, damage, or nothing to audit in it.
@@ -81,7 +85,8 @@ def read_contents(source: Any, *, name: str | None = None, progress: Progress | 
     if found is None:
         return _of_object(source).contents(source, name=name, progress=progress)
     kind, paths = found
-    return kind.contents(paths if kind.several else paths[0], name=name, progress=progress)
+    given = paths if kind.several else paths[0]
+    return kind.contents(given, name=name, progress=progress, **kind.options(trusted))
 
 
 def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:

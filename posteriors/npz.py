@@ -11,7 +11,8 @@ from typing import IO, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import MAX_BYTES, Draws, is_numeric, reading
+from bayesrecon.posteriors.draws import Draws, is_numeric, reading, sound
+from bayesrecon.untrusted.limits import check_declared
 
 LOG_DENSITY = "__log_density__"
 ATTRIBUTES = "__attributes__"
@@ -54,15 +55,15 @@ def from_arrays(
     return Draws(numeric, log_density, name, dict(attributes or {}))
 
 
-def read_npz(path: str | os.PathLike[str], *, name: str | None = None) -> Draws:
+def read_npz(path: str | os.PathLike[str], *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from a NumPy `.npz` file of arrays laid out as in `from_arrays`.
 
     The optional key `__attributes__` holds a JSON object in a zero-dimensional text array; its string values
     become the attributes. Pickled arrays are never loaded.
 
     Raises:
-        BayesreconError: no such file, not an `.npz` file, damaged, pickled arrays, more than 16 GiB declared,
-            or arrays that `from_arrays` refuses.
+        BayesreconError: no such file, not an `.npz` file, damaged, pickled arrays, more declared than its
+            bytes could hold (unless `trusted`), or arrays that `from_arrays` refuses.
 
     Example:
         >>> import numpy as np, pathlib, tempfile
@@ -75,22 +76,29 @@ def read_npz(path: str | os.PathLike[str], *, name: str | None = None) -> Draws:
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "an .npz file"):
-        _check_members(path)
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
+        arrays = load_npz(path, trusted=trusted)
     attributes = _attributes(path, arrays.pop(ATTRIBUTES, None))
     return from_arrays(arrays, name=name or path.stem, attributes=attributes)
 
 
-def _check_members(path: Path) -> None:
+def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
+    """The arrays of an archive, after a look at what it declares.
+
+    Raises:
+        BayesreconError: not an `.npz` file, pickled arrays, or more declared than its bytes could hold.
+    """
+    _check_members(path, trusted)
+    with np.load(path, allow_pickle=False) as archive:
+        return {key: sound(archive[key]) for key in archive.files}
+
+
+def _check_members(path: Path, trusted: bool) -> None:
     """Refuse what would allocate or unpickle before NumPy touches it: headers alone are read."""
     if not zipfile.is_zipfile(path):
         raise BayesreconError(f"{path}: not an .npz file")
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        total = sum(member.file_size for member in members)
-        if total > MAX_BYTES:
-            raise BayesreconError(f"{path}: declares {total / 2**30:.1f} GiB of arrays, refused")
+        total = 0
         for member in members:
             with archive.open(member) as stream:
                 shape, dtype = _header(stream)
@@ -99,6 +107,9 @@ def _check_members(path: Path) -> None:
             # NumPy allocates what the header asks for, which a zip member's size does not bound.
             if math.prod(shape) * dtype.itemsize > member.file_size:
                 raise BayesreconError(f"{path}: {member.filename!r} is shorter than its header says")
+            total += max(member.file_size, 8 * math.prod(shape))  # numbers are kept in eight bytes
+        if not trusted:
+            check_declared(path, total, path.stat().st_size)
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:

@@ -234,7 +234,7 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
 
     from bayesrecon._version import __version__
     from bayesrecon.diagnostics import by_chain
-    from bayesrecon.files import write_whole
+    from bayesrecon.files import write_netcdf
 
     model = release.model
     params = jax.vmap(model.constrain)(release.theta)
@@ -253,5 +253,5 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
     }
     dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(draws)}, described)
     path = Path(path)
-    write_whole(path, lambda t: dataset.to_netcdf(t, group="posterior", engine="h5netcdf"))
+    write_netcdf(path, dataset, "posterior")
     return path

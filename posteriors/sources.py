@@ -102,10 +102,11 @@ def accepted_draws(
     return release, np.flatnonzero(~edge)
 
 
-def from_arviz(source: Any, model: Model | None = None, *, name: str | None = None) -> Release:
+def from_arviz(source: Any, model: Model | None = None, *, name: str | None = None, trusted: bool = False) -> Release:
     """Draws from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
 
-    `model` may be left out for files written by `bayesrecon fit`, which name a shipped model.
+    `model` may be left out for files written by `bayesrecon fit`, which name a shipped model. A netCDF file is opened
+    in a process of its own, with limits on time and memory, unless it is `trusted`.
 
     Raises:
         BayesreconError: a source that cannot be read or names no model, or draws that `from_draws` refuses.
@@ -118,7 +119,7 @@ def from_arviz(source: Any, model: Model | None = None, *, name: str | None = No
     >>> from_arviz(xr.DataTree.from_dict({"posterior": xr.Dataset(values)}), load("kidscore_momiq")).size
     100
     """
-    draws = read_arviz(source, name=name)
+    draws = read_arviz(source, name=name, trusted=trusted)
     return from_draws(draws, model or stored_model(draws), ignore_unknown=True)
 
 

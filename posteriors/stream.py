@@ -9,6 +9,7 @@ import codecs
 import hashlib
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.cmdstan import (
     check_complete,
+    check_count,
     is_cmdstan_fit,
     read_cmdstan,
     read_header,
@@ -35,7 +37,7 @@ from bayesrecon.posteriors.contents import (
     group_of,
     stride,
 )
-from bayesrecon.posteriors.draws import Draws, assemble, reading
+from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
 
@@ -94,6 +96,7 @@ def read_cmdstan_contents(
         done += path.stat().st_size
         if chain.rows <= 0:
             raise BayesreconError(f"{path}: there are no draws after the header")
+        check_count(path, settings, chain.rows)
         if chains and chain.rows != chains[0].rows:
             raise BayesreconError(
                 f"{path}: {chain.rows} draws, but {paths[0]} has {chains[0].rows} (chains of unequal length)"
@@ -111,10 +114,11 @@ def _tell(progress: Progress | None, done: int, total: int) -> None:
 
 
 def _plan(path: Path, header: list[str], settings: dict[str, str], total: int) -> _Plan:
-    if len(set(header)) < len(header):
-        twice = next(column for column in header if header.count(column) > 1)
-        raise BayesreconError(f"{path}: the column {twice[:80]!r} appears {header.count(twice)} times")
-    group = {base: group_of(base) for base in {_base(column) for column in header}}
+    ((most, times),) = Counter(header).most_common(1)
+    if times > 1:
+        raise BayesreconError(f"{path}: the column {most[:80]!r} appears {times} times")
+    check_names(bases := {_base(column) for column in header}, path)
+    group = {base: group_of(base) for base in bases}
     wide = [k for k, column in enumerate(header) if group[_base(column)] in WIDE and _base(column) != column]
     marked = set(wide)
     narrow = [k for k in range(len(header)) if k not in marked]

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.posteriors.draws import MAX_NAMES
+from bayesrecon.posteriors.npz import load_npz
 
 
 def read_table(path: str) -> dict[str, Any]:
@@ -18,6 +18,10 @@ def read_table(path: str) -> dict[str, Any]:
         if file.suffix.lower() == ".csv":
             import pandas as pd
 
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                columns = lines.readline(2**26).count(",") + 1
+            if columns > MAX_NAMES:
+                raise BayesreconError(f"{path}: {columns} columns, more than {MAX_NAMES}")
             frame = pd.read_csv(file)
             return {str(c): frame[c].to_numpy() for c in frame.columns}
         if file.suffix.lower() == ".json":
@@ -26,8 +30,7 @@ def read_table(path: str) -> dict[str, Any]:
                 raise BayesreconError(f"{path}: expected a JSON object of arrays")
             return content
         if file.suffix.lower() == ".npz":
-            with np.load(file, allow_pickle=False) as archive:
-                return {k: archive[k] for k in archive.files}
+            return load_npz(file)
     except BayesreconError:
         raise
     except Exception as error:

@@ -12,7 +12,7 @@ from bayesrecon.results.audit import Finding, Remedy, Severity
 
 Named = Callable[[Any], str | None]
 
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # as long as they may be: no end is looked for in vain
 _PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
 _PLAIN = re.compile(r"[A-Za-z]*[ _.-]?[0-9]{1,4}")  # "x1", "group 3": no name
 _ORDINARY = {
@@ -149,7 +149,10 @@ def _attributes(contents: Contents, named: Named) -> Iterable[Finding]:
 
 
 def _judge_attribute(name: str, value: Any, named: Named) -> tuple[Severity | None, str]:
-    array = np.asarray(value) if not isinstance(value, str) else _rows_in(value)
+    try:
+        array = np.asarray(value) if not isinstance(value, str) else _rows_in(value)
+    except ValueError:  # lists of unequal lengths
+        array = _as_texts(value)
     if array is not None and array.size > 3 and array.dtype.kind in "fiu":
         column = named(array)
         return "high", f"the private column {column!r}" if column else f"{array.size} numbers: rows of data?"
@@ -186,8 +189,12 @@ def _rows_in(text: str) -> np.ndarray | None:
         return None
     try:
         return np.asarray(content if isinstance(content, list) else list(content.values()), float).ravel()
-    except (ValueError, TypeError):
-        return np.asarray([str(c) for c in content], dtype=str)
+    except (ValueError, TypeError, OverflowError):
+        return _as_texts(content)
+
+
+def _as_texts(content: Iterable[Any]) -> np.ndarray:
+    return np.asarray([str(c) for c in content], dtype=str)
 
 
 def _comments(contents: Contents) -> Iterable[Finding]:

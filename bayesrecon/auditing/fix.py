@@ -9,7 +9,7 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.resolution import round_to
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import write_whole
+from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.audit import Audit
 from bayesrecon.types import Model
@@ -75,7 +75,7 @@ def write_clean(values: dict[str, np.ndarray], path: Path) -> Path:
         name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(v.ndim - 2))), v) for name, v in values.items()
     }
     dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(length)})
-    write_whole(path, lambda t: dataset.to_netcdf(t, group="posterior", engine="h5netcdf"))
+    write_netcdf(path, dataset, "posterior")
     return path
 
 

@@ -41,6 +41,7 @@ def audit(
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
+    trusted: bool = False,
 ) -> Audit:
     """What publishing a file would give away.
 
@@ -61,6 +62,7 @@ def audit(
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done.
+        trusted: the file is your own: no limits on time and memory.
 
     Returns:
         An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
@@ -78,7 +80,7 @@ def audit(
     """
     began = time.perf_counter()
     limits = thresholds or Thresholds()
-    contents = read_contents(source, name=name, progress=progress)
+    contents = read_contents(source, name=name, progress=progress, trusted=trusted)
     model = model or _stored_model(contents)
     private = read_private(data, model)
     warnings = list(contents.notes)

@@ -3,15 +3,20 @@
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from bayesrecon.cli import options
-from bayesrecon.cli.saving import FIGURES, check_suffix, deliver
+from bayesrecon.cli.saving import FIGURES, check_places, check_suffix, deliver
 
 Parameters = Mapping[str, tuple[Any, Any]]
 """`{name: (annotation, default)}`."""
 
-MODEL: Parameters = {"model": (options.ModelOption, None), "settings": (options.Settings, None)}
+MODEL: Parameters = {
+    "model": (options.ModelOption, None),
+    "settings": (options.Settings, None),
+    "trusted": (options.Trusted, False),
+}
 RELEASE: Parameters = {
     "release": (options.Sources, inspect.Parameter.empty),
     **MODEL,
@@ -64,6 +69,13 @@ class Given:
         deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
 
 
+def check_files(values: Mapping[str, Any]) -> None:
+    """Refuse a call that would write over what it reads: paths are written, words may name files that are read."""
+    written = {f"--{name.replace('_', '-')}": value for name, value in values.items() if isinstance(value, Path)}
+    words = [word for value in values.values() for word in (value if isinstance(value, list) else [value])]
+    check_places(written, [word for word in words if isinstance(word, str)])
+
+
 def command(
     *blocks: Parameters, written: tuple[str, ...] = (), more: Parameters | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -87,6 +99,7 @@ def command(
             given = Given({name: values[name] for name in shared if name not in own})
             check_suffix(values.get("out"), written, "--out")
             check_suffix(values.get("plot"), FIGURES, "--plot")
+            check_files(values)
             function(given, **{name: values[name] for name in own})
 
         needed = [name for name, (_, default) in every.items() if default is inspect.Parameter.empty]

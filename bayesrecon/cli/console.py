@@ -9,13 +9,24 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
+from bayesrecon.errors import visible
 from bayesrecon.results.base import plain
 
 # Tables written to a file or a pipe must not be squeezed into 80 columns.
 _WIDTH = None if sys.stdout.isatty() else 160
-out = Console(width=_WIDTH)
-err = Console(stderr=True)
+
+
+class _Console(Console):
+    """A console that obeys nothing that stands in a file."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+out = _Console(width=_WIDTH)
+err = _Console(stderr=True)
 
 
 @contextmanager

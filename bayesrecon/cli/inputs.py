@@ -86,6 +86,7 @@ def open_release(
     settings: str | None = None,
     draws: int | None = None,
     download: bool = False,
+    trusted: bool = False,
 ) -> Release:
     """A release from a posteriordb name or from files of draws."""
     given = parse_settings(settings)
@@ -100,7 +101,7 @@ def open_release(
     from bayesrecon.posteriors.formats import read_draws
     from bayesrecon.posteriors.sources import dirac, from_draws, stored_model
 
-    table = read_draws(sources[0] if len(sources) == 1 else list(sources))
+    table = read_draws(sources[0] if len(sources) == 1 else list(sources), trusted=trusted)
     if draws is not None:
         table = table.last(draws)
     if table.attributes.get("bayesrecon_temperature") == "0":  # written by save_trained
@@ -121,7 +122,7 @@ def open_all_given(given: Any) -> list[Release]:
 
 
 def _how(given: Any) -> dict[str, Any]:
-    return {name: getattr(given, name) for name in ("model", "settings", "draws", "download")}
+    return {name: getattr(given, name) for name in ("model", "settings", "draws", "download", "trusted")}
 
 
 def knows_given(given: Any, model: Model) -> dict[str, Any]:

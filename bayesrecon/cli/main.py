@@ -1,7 +1,9 @@
 """`bayesrecon`: the commands in `bayesrecon.cli.commands`, each loaded when it is called."""
 
 import ast
+import contextlib
 import importlib
+import os
 import pkgutil
 import sys
 from pathlib import Path
@@ -11,9 +13,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, visible
 from bayesrecon.kernels.compiled import keep_by_default
 
+_PIPE = 141  # as a shell reports a program that a closed pipe ended
 _COMMANDS = "bayesrecon.cli.commands"
 
 
@@ -77,8 +80,14 @@ def _root(
 
 def main() -> None:
     """Entry point: bad input is one line on stderr and exit code 2."""
+    if sys.stdout is None:  # closed by whoever started this process
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
+    except BrokenPipeError:
+        _nobody_reads()
     except BayesreconError as error:
         message = str(error)
     except OSError as error:
@@ -95,8 +104,16 @@ def main() -> None:
         if not hasattr(error, "format_message"):
             raise
         message = error.format_message()  # type: ignore[attr-defined]
-    print(f"bayesrecon: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    print(f"bayesrecon: {visible(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
     sys.exit(2)
+
+
+def _nobody_reads() -> None:
+    """End quietly: nobody reads what is printed, as in `bayesrecon models | head -1`."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(null, sys.stdout.fileno())  # what is still held back goes nowhere, without an error at the very end
+    sys.exit(_PIPE)
 
 
 if __name__ == "__main__":

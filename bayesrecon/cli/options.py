@@ -32,6 +32,10 @@ Unit = Annotated[
 ]
 Total = Annotated[float | None, typer.Option(help="Known number of records.")]
 Download = Annotated[bool, typer.Option(help="Fetch posteriordb from its public repository.")]
+Trusted = Annotated[
+    bool,
+    typer.Option("--trusted", help="The files are your own: no limits on what they unpack to, or how long it takes."),
+]
 Bounds = Annotated[
     list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
 ]

@@ -1,6 +1,7 @@
 """How a command ends: warnings, the result as a file by the suffix of its name, a plot, then JSON or tables."""
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,28 @@ def deliver(
 def _first(result: Any) -> list[str]:
     """What has to be read before the tables: that a check failed, and what the numbers rest on."""
     return [line for line in (getattr(result, "notice", ""), getattr(result, "condition", "")) if line]
+
+
+def check_places(written: Mapping[str, Path], read: Iterable[str]) -> None:
+    """Refuse to write over what is read, by whatever name, or to write two files to one place.
+
+    Args:
+        written: option -> file to write.
+        read: whatever was typed that may be the name of a file or folder.
+    """
+    names = {name for text in read for name in (text, text.rpartition(":")[0]) if name}  # FILE.py:FUNCTION
+    sources = [Path(name) for name in names if os.path.exists(name)]
+    for option, path in written.items():
+        for source in sources:
+            if path.exists() and path.samefile(source):
+                raise BayesreconError(f"{option} {path}: this is {source}, which is read; name another file")
+            if source.is_dir() and source.suffix and path.resolve().is_relative_to(source.resolve()):
+                raise BayesreconError(f"{option} {path}: this lies in {source}, which is read; name another file")
+    places: dict[Path, str] = {}
+    for option, path in written.items():
+        other = places.setdefault(path.resolve(), option)
+        if other != option:
+            raise BayesreconError(f"{option} {path}: {other} writes to the same file")
 
 
 def check_suffix(path: Path | None, allowed: tuple[str, ...], option: str) -> None:

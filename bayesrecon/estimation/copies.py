@@ -16,6 +16,7 @@ _FEWEST = 3  # copies, fewer of which are let pass
 # Copies per pair of draws that agree by chance, where values lie on a grid: parameters that vary together agree more
 # often than independent ones, and copied chains many times as often as that.
 _CHANCE = 50
+_FINE = 0.05  # least distance of two values, in units of an even grid's, below which they lie on no grid
 _SHORT = 0.5  # share of the longest chain, below which what is left of a chain counts with the chain before it
 
 
@@ -68,9 +69,14 @@ def _states(theta: np.ndarray) -> np.ndarray:
 
 def _by_chance(states: np.ndarray, visits: int) -> float:
     """Expected pairs of equal ones of so many visits if coordinates were independent and distributed as those of the
-    distinct states: many where values were rounded."""
-    shares = [np.unique(column, return_counts=True)[1] / len(states) for column in states.T]
-    return float(0.5 * visits**2 * np.prod([np.sum(share**2) for share in shares]))
+    distinct states: many where all values were rounded, none where some were not."""
+    shares = []
+    for column in states.T:
+        values, counts = np.unique(column, return_counts=True)
+        if np.diff(values).min(initial=np.inf) < _FINE * np.ptp(values) / len(values):
+            return 0.0
+        shares.append(np.sum((counts / len(states)) ** 2))
+    return float(0.5 * visits**2 * np.prod(shares))
 
 
 def _renumbered(chain: np.ndarray) -> np.ndarray:

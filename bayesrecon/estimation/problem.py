@@ -1,11 +1,12 @@
 """What every verb does first: check what is known, choose the metric, find the data, solve the embedding."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.copies import counted_once
@@ -19,6 +20,9 @@ from bayesrecon.kernels.score import prior_score, scores
 from bayesrecon.kernels.view import CHUNK
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.types import Progress, Release
+
+_ROUNDING = 1e-6  # in the sum of weights
+_UNSEEN, _SURE = 0.03, 6.0  # of a count that is seen; standard errors beyond which it is another one
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class Problem:
         release = self.release
         if not release.temperature:
             return release.notes
-        return (*release.notes, *questions(*(np.asarray(x) for x in (release.theta, release.weights, release.chain))))
+        atoms = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
+        return (*release.notes, *self._miscounted(), *questions(*atoms))
 
     def failures(self, fitted: np.ndarray) -> tuple[str, ...]:
         """Whether draws and model belong together: one line for each check that failed.
@@ -105,6 +110,27 @@ class Problem:
         """The failures, for verbs that have no fitted scores of their own."""
         solved = self.solved
         return self.failures(self.embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1])
+
+    def _miscounted(self) -> tuple[str, ...]:
+        """A warning where the number of records that was stated is not what the draws show without it."""
+        stated, solved = self.knowledge.total, self.solved
+        if stated is None:
+            return ()
+        ones = np.ones((len(next(iter(solved.probes.values()))), 1))
+        projection = solved.project(ones)
+        unseen = float(np.sqrt(np.mean((ones - projection.fitted) ** 2)))
+        if unseen > _UNSEEN:
+            return ()
+        series, weights = self.embedding.influence(solved.basis, solved.y, projection.beta)[0], self.embedding.weights
+        (size,) = effective_sample_size(series, np.asarray(self.release.chain))
+        error = float(np.sqrt(weights @ (series[:, 0] - weights @ series[:, 0]) ** 2 / size))
+        shown = float((solved.target @ projection.beta)[0])
+        if abs(shown - stated) <= _SURE * error + unseen * stated:
+            return ()
+        return (
+            f"{stated:g} records were stated, but the draws show {shown:.4g} with a standard error of {error:.2g}: "
+            "what is said of them may be wrong",
+        )
 
     def _moved_by_data(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Series `(T, P)` by which the errors of the fitted data move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`.
@@ -134,6 +160,7 @@ def solve_release(
 ) -> Problem:
     """Check the input of a verb once and solve the embedding."""
     chosen = (estimator or Estimator()).settled(release)
+    release = normalised(release)
     knowledge = check_knowledge(release.model, **knows)
     if isinstance(knowledge.unit, tuple):
         raise BayesreconError(
@@ -145,6 +172,22 @@ def solve_release(
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
     return Problem(view, knowledge, reference, embedding, solved, chosen, rng)
+
+
+def normalised(release: Release) -> Release:
+    """The release with weights that sum to one, and a note where they did not.
+
+    Raises:
+        BayesreconError: weights that are negative, not finite, or all zero.
+    """
+    weights = np.asarray(release.weights, float)
+    mass = float(weights.sum())
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and mass > 0):
+        raise BayesreconError(f"{release.name}: the weights of the atoms must be positive numbers")
+    if abs(mass - 1) <= _ROUNDING:
+        return release
+    note = f"the weights of the atoms sum to {mass:.6g}, not to one: they were scaled"
+    return replace(release, weights=weights / mass, notes=(*release.notes, note))
 
 
 def generator(key: Any) -> np.random.Generator:

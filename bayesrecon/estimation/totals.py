@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
+from bayesrecon.errors import check_memory
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
@@ -67,7 +68,9 @@ class SampledTotals(Totals):
 
 def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:
     """Totals of the library's parts, with what is known exactly taken into account."""
-    embedding = solved.embedding
+    embedding, count = solved.embedding, len(library.parts)
+    remedy = "leave unit= out, or name a field with fewer values"
+    check_memory(3 * 8 * count**2, f"statistics of {count} totals", remedy)
     constraints, exact = _constraints(knowledge)
     parts = library.evaluate(solved.probes)
     values = np.concatenate([parts, constraints.evaluate(solved.probes)], axis=1) if exact.size else parts

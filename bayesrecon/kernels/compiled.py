@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
-from bayesrecon.files import cache_folder
+from bayesrecon.files import cache_folder, private_folder
 
 SWITCH = "BAYESRECON_COMPILE_CACHE"
 """Environment variable: the command line keeps nothing where it is 0."""
@@ -53,7 +53,7 @@ def compile_cache(folder: str | Path | None = None) -> Path:
     given = folder or os.environ.get(_FOLDER)
     path = Path(given).expanduser().absolute() if given else _own()
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(path)
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:

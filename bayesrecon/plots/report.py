@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import MissingExtraError
+from bayesrecon.errors import MissingExtraError, visible
 from bayesrecon.results.audit import LEVELS
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ def audit_page(audit: "Audit") -> str:
     except ImportError as error:
         raise MissingExtraError("the HTML report", "report") from error
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"number": _number, "records": _records}
     template = environment.from_string((files("bayesrecon.plots") / "report.html").read_text(encoding="utf-8"))
@@ -58,6 +62,11 @@ def audit_page(audit: "Audit") -> str:
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
+
+
+def _shown(value: Any) -> Any:
+    """Texts without what would turn the direction of the page around."""
+    return visible(value) if type(value) is str else value
 
 
 def _markup(svg: str) -> Any:

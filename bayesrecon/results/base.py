@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from bayesrecon._version import __version__
-from bayesrecon.errors import BayesreconError
-from bayesrecon.files import write_whole
+from bayesrecon.errors import BayesreconError, visible
+from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
 
 _ROWS = 20
@@ -95,7 +95,7 @@ class Result:
             table = self.to_dataframe()
             write_whole(path, lambda temporary: table.to_csv(temporary, index=self._indexed))
         elif suffix == ".nc" and dataset is not None:
-            write_whole(path, lambda temporary: dataset().to_netcdf(temporary, engine="h5netcdf"))
+            write_netcdf(path, dataset())
         else:
             known = ".npz, .json, .csv" + (", .nc" if dataset is not None else "")
             raise BayesreconError(f"{path}: a {type(self).__name__} is written to {known}")
@@ -120,15 +120,14 @@ class Result:
         first = [line for line in (self.notice, self.headline, self.condition) if line]
         told = (f"failed: {f}" for f in self.failures), (f"warning: {w}" for w in self.warnings)
         text = "\n".join([*first, text, *rest, *(line for lines in told for line in lines)])
-        # Names come from files, and a terminal obeys what is not printable.
-        return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+        return visible(text)  # names come from files, and a terminal obeys what is not printable
 
     def _repr_html_(self) -> str:
         table, rest = self._beginning()
         text = table.to_html(escape=True, float_format="{:.6g}".format, na_rep="")
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*rest, *self.failures, *self.warnings))
         first = (line for line in (self.notice, self.headline, self.condition) if line)
-        return "".join(f"<p>{html.escape(line)}</p>" for line in first) + f"{text}<ul>{notes}</ul>"
+        return visible("".join(f"<p>{html.escape(line)}</p>" for line in first) + f"{text}<ul>{notes}</ul>")
 
     def _beginning(self) -> tuple[Any, list[str]]:
         """The first rows, and a line about the others."""

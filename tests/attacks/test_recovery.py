@@ -12,6 +12,7 @@ from conjugate import normal_mean_model, sample_normal_mean, sample_slopes, slop
 
 import bayesrecon
 from bayesrecon import Estimator
+from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
@@ -148,6 +149,23 @@ def test_known_total_is_exact_and_sharpens_the_rest(regression):
         if row.se:
             assert abs(row.estimate - truth[row.name]) < 4.5 * row.se, row.name
     assert told["var(x[1])"].se < free["var(x[1])"].se
+
+
+@pytest.mark.parametrize(("total", "contradicted"), [(None, False), (60, False), (600, True)])
+def test_a_stated_total_that_contradicts_the_draws(regression, total, contradicted):
+    _, release = regression
+    warnings = bayesrecon.recover(release, total=total).warnings
+    assert any("600 records were stated, but the draws show" in w for w in warnings) == contradicted
+
+
+def test_weights_that_do_not_sum_to_one(regression):
+    _, release = regression
+    once = bayesrecon.recover(release)
+    many = bayesrecon.recover(dataclasses.replace(release, weights=np.ones(release.size)))
+    assert many["n"].estimate == pytest.approx(once["n"].estimate)
+    assert any("sum to 4000, not to one" in w for w in many.warnings)
+    with pytest.raises(BayesreconError, match="must be positive numbers"):
+        bayesrecon.recover(dataclasses.replace(release, weights=-np.ones(release.size)))
 
 
 def test_known_design(regression):
@@ -344,3 +362,14 @@ def test_intervals_hold_where_draws_are_few_and_the_spectrum_decays():
     assert inside.mean() >= 0.93
     assert np.sqrt(np.mean(z**2)) < 1.8
     assert np.abs(z).max() < 3.5
+
+
+@pytest.mark.parametrize("verb", [bayesrecon.recover, bayesrecon.reconstruct])
+def test_more_units_than_fit_into_memory(verb, monkeypatch):
+    """On 16 GiB, 100,000 units (they asked for 298 GiB); here fewer on less, refused before anything is allocated."""
+    monkeypatch.setattr("bayesrecon.errors.memory", lambda: 2**20)
+    rng = np.random.default_rng(0)
+    values = {"beta": rng.normal(size=(2, 100, 2)), "sigma": rng.gamma(5, size=(2, 100))}
+    release = from_draws(values, load("kidscore_momiq"))
+    with pytest.raises(BayesreconError, match=r"GiB of memory at once; (leave unit= out|give fewer known rows)"):
+        verb(release, known={"mom_iq": np.arange(300.0)}, unit="mom_iq")

@@ -10,7 +10,9 @@ from audited import HOSTILE, arviz_tree
 from kidscore import DATA, DRAWS, MODEL
 
 import bayesrecon
+from bayesrecon.auditing.copies import find_copies
 from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.contents import Contents
 
 
 def test_copies_are_found():
@@ -78,3 +80,14 @@ def test_a_file_without_anything_is_no_clean_file():
 def test_private_data_that_do_not_fit(data, words):
     with pytest.raises(BayesreconError, match=words):
         bayesrecon.audit(DRAWS, MODEL, data=data)
+
+
+BIG = "9" * 400
+
+
+@pytest.mark.parametrize(
+    "value", [f"[1, 2, 3, {BIG}]", f'{{"a": [1, {BIG}]}}', int(BIG), [[1, 2], [3]], [1, 2, 3, int(BIG)]]
+)
+def test_attributes_of_any_kind(value):
+    """Numbers that no float holds, and lists that are no array."""
+    find_copies(Contents("a", "object", attributes={"posterior/note": value}))

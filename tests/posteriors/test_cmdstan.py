@@ -12,7 +12,7 @@ from written import BETA, CHAINS, DRAWS, LP, SIGMA, draws_or_complaint, refused,
 
 from bayesrecon.posteriors import cmdstan
 from bayesrecon.posteriors.cmdstan import read_cmdstan
-from bayesrecon.posteriors.formats import read_draws
+from bayesrecon.posteriors.formats import read_contents, read_draws
 
 HEADER = """\
 # stan_version_major = 2
@@ -227,3 +227,16 @@ def test_any_bytes_as_cmdstan(examples):
             draws_or_complaint(read_cmdstan, path)
 
     check()
+
+
+@pytest.mark.parametrize("read", [read_cmdstan, read_contents])
+@pytest.mark.parametrize(
+    ("rows", "comments"), [(3, ""), (5, "# save_warmup = 1\n# num_warmup = 2\n"), (2, "# thin = 2\n")]
+)
+def test_more_draws_than_were_asked_for(tmp_path, read, rows, comments):
+    """Runs put together in one file, or rows that somebody added."""
+    path = tmp_path / "fit.csv"
+    path.write_text(f"# num_samples = 3\n{comments}lp__,mu\n" + "1,2\n" * rows)
+    read(path)
+    path.write_text(f"# num_samples = 3\n{comments}lp__,mu\n" + "1,2\n" * (rows + 1))
+    refused(r"draws, but its comments say num_samples = 3, which leaves [23]", read, path)

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import stream
+from bayesrecon.posteriors.arviz import opened_hdf5
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.contents import group_of, stride, wide_rows
 from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.hdf5 import open_group
+from bayesrecon.posteriors.hdf5 import dataset_of
 
 RNG = np.random.default_rng(0)
 MU, LOGLIK = RNG.normal(size=(2, 30)), RNG.normal(size=(2, 30, 5))
@@ -86,13 +87,14 @@ def test_netcdf_groups_are_what_xarray_reads(engine, tmp_path):
     whole.to_netcdf(path, group="posterior", engine=engine, encoding=packing, unlimited_dims=["draw"])
     whole[["mu"]].to_netcdf(path, group="posterior/inner", engine=engine, mode="a")
     times = {"decode_times": False, "decode_timedelta": False}
-    with h5py.File(path) as file:
+    with opened_hdf5(path) as file:
         for group in ("posterior", "posterior/inner"):
             with xr.open_dataset(path, group=group, engine="h5netcdf", **times) as expected:
-                found = open_group(file[group])
+                found = dataset_of(file, file.describe_group(group))
                 xr.testing.assert_identical(found.load(), expected.load())
         steps = {"draw": slice(None, None, 7), "chain": [1]}
-        xr.testing.assert_identical(open_group(file["posterior"])["single"][steps].load(), whole["single"][steps])
+        found = dataset_of(file, file.describe_group("posterior"))["single"][steps]
+        xr.testing.assert_identical(found.load(), whole["single"][steps])
 
 
 def test_hdf5_without_netcdf_dimensions(tmp_path):
@@ -389,3 +391,8 @@ def read_or_refuse(path):
         assert "\n" not in str(error)
     else:
         assert found.variables
+
+
+def test_arrays_without_entries(tmp_path):
+    np.savez(tmp_path / "a.npz", mu=MU[..., None], empty=np.zeros((2, 30, 0)))
+    assert {v.name: v.values.shape for v in read_contents(tmp_path / "a.npz").variables}["empty"] == (60, 0)

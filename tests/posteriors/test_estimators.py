@@ -73,7 +73,7 @@ def test_classes_are_counted_from_zero():
         (lambda: Ridge(), "not fitted"),
         (lambda: make_pipeline(StandardScaler(), Ridge()).fit(X, LINE), "last step"),
         (lambda: Ridge(positive=True).fit(X, LINE), "positive"),
-        (lambda: Ridge([1.0, 2.0]).fit(X, np.column_stack([LINE, LINE])), "one alpha per target"),
+        (lambda: Ridge(np.array([1.0, 2.0])).fit(X, np.column_stack([LINE, LINE])), "one alpha per target"),
         (lambda: LogisticRegression(solver="liblinear", l1_ratio=1.0).fit(X, SIDE), "l1 penalty"),
         (lambda: LogisticRegression(class_weight="balanced").fit(X, SIDE), "class weights"),
         (lambda: LinearSVC(loss="hinge", max_iter=100_000).fit(X, SIDE), "squared_hinge"),

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import BETA, DRAWS, LP, SIGMA, draws_or_complaint, refused, same
 
-from bayesrecon.posteriors import npz
 from bayesrecon.posteriors.formats import read_draws
 from bayesrecon.posteriors.npz import from_arrays, read_npz
+from bayesrecon.untrusted import limits
 
 
 def test_npz(tmp_path):
@@ -83,8 +83,9 @@ def test_npz_damaged_files(tmp_path, monkeypatch):
             archive.writestr("a.npy", member)
         refused(match, read_npz, path)
     path.write_bytes(whole)
-    monkeypatch.setattr(npz, "MAX_BYTES", 100)
-    refused("GiB of arrays, refused", read_npz, path)
+    monkeypatch.setattr(limits, "FREE", 10)
+    monkeypatch.setattr(limits, "RATIO", 0)
+    refused("declares .* of arrays in .* of file, refused", read_npz, path)
     refused("no such file", read_npz, tmp_path / "none.npz")
 
 

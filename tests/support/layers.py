@@ -8,7 +8,7 @@ import networkx
 
 RANKS = (
     ("bayesrecon",),
-    ("results", "kernels", "models"),
+    ("results", "kernels", "models", "untrusted"),
     ("plots", "posteriors", "estimation"),
     ("disclosure", "attacks", "evaluate"),
     ("auditing", "games"),
@@ -16,7 +16,7 @@ RANKS = (
 )
 """Packages, the lowest first: one imports only those of lower rank. `bayesrecon` are the modules of the root."""
 
-CORE = {"bayesrecon", "results", "kernels", "plots", "estimation", "disclosure", "attacks"}
+CORE = {"bayesrecon", "results", "kernels", "untrusted", "plots", "estimation", "disclosure", "attacks"}
 """Packages whose import loads nothing heavy."""
 
 ON_ENGINES = {"games", "cli"}

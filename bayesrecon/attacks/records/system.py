@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.attacks.records.slots import Slots
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, check_memory
 from bayesrecon.kernels.score import Pairs, base_scores, curvatures
 from bayesrecon.kernels.sparse import scatter
 from bayesrecon.precision import x64
@@ -131,6 +131,8 @@ def make_system(
 ) -> System:
     """One pass over the draws, and the solve."""
     size, sharing = len(slots.index), slots.sharing()
+    remedy = "give fewer known rows: those of the units of interest, or a part at a time"
+    check_memory(2 * 8 * size**2, f"{size} unknowns of the known rows", remedy)
     gram, mean, target = np.zeros((size, size)), np.zeros((slots.width, size)), np.zeros(size)
     # What all rows share goes to K itself, which then is the only array of its size in the pass.
     parts = [gram if len(rows) == size else np.zeros((len(rows), len(rows))) for _, rows in sharing]

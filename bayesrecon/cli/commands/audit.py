@@ -60,8 +60,6 @@ def audit(
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep_draws is not None or digits is not None):
         raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
-    if fix is not None and any(_same(fix, file) for file in files):
-        raise BayesreconError(f"--fix {fix}: this is the file that is audited; name another")
 
     from bayesrecon.auditing.fix import clean, write_clean
     from bayesrecon.auditing.run import audit as run
@@ -84,7 +82,7 @@ def audit(
         options: dict[str, Any] = {"data": data, "known": table, "unit": given.unit, "remedies": remedies, **how}
         results = []
         for source in sources:
-            contents = read_contents(source, progress=how["progress"])
+            contents = read_contents(source, progress=how["progress"], trusted=given.trusted)
             result = run(contents, chosen, **options)
             if fix is not None:
                 kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
@@ -103,10 +101,6 @@ def audit(
 
 
 COMMAND = audit
-
-
-def _same(one: Path, other: str) -> bool:
-    return Path(other).exists() and one.exists() and one.samefile(other)
 
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:

@@ -53,10 +53,10 @@ def deletion(
     if given.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
     within = inputs.parse_intervals(given.bounds or ())
-    first = inputs.open_release([before], model=given.model, settings=given.settings)
+    first = inputs.open_release([before], model=given.model, settings=given.settings, trusted=given.trusted)
     pairs = []
     for source in after:
-        second = inputs.open_release([source], model=given.model, settings=given.settings)
+        second = inputs.open_release([source], model=given.model, settings=given.settings, trusted=given.trusted)
         if given.model is not None and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(pair_of(first, second))

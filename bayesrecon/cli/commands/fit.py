@@ -7,7 +7,7 @@ import typer
 
 from bayesrecon._version import __version__
 from bayesrecon.cli import options
-from bayesrecon.cli.saving import check_suffix
+from bayesrecon.cli.saving import check_places, check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def fit(
 
     if out is not None:
         check_suffix(out, (".nc",), "--out")
+        check_places({"--out": out}, [model, data or ""])
     if chain_method not in ("auto", "vectorized", "parallel", "sequential"):
         raise BayesreconError(f"--chain-method {chain_method}: expected auto, vectorized, parallel or sequential")
     run: dict[str, Any] = {"chains": chains, "warmup": warmup, "thinning": thin}

@@ -1,0 +1,203 @@
+"""An HDF5 file as plain descriptions and arrays, with everything refused that reaches beyond the file.
+
+HDF5 follows external links, gathers virtual datasets from other files, and reads raw data from any file that a dataset
+names: a file from a stranger could put this machine's files into a report.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+# What the formats below (HDF5's dimension scales, netCDF-4) keep for themselves.
+_INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+_HARD, _SOFT = 0, 1  # kinds of links, as HDF5 counts them
+_RENAMED = "_nc4_non_coord_"  # a variable that bears the name of a dimension it does not belong to
+
+Key = tuple[Any, ...]
+"""What an array is indexed by: integers, slices and vectors of integers."""
+
+
+class HDF5File:
+    """An open file whose groups are described, and whose arrays are read, as plain data.
+
+    Raises:
+        BayesreconError: an external link, a virtual dataset or external storage, wherever in the file.
+
+    >>> import h5py
+    >>> with h5py.File("fit.h5", "w") as file:
+    ...     file["posterior/mu"] = [[1.0, 2.0]]
+    ...     file["elsewhere"] = h5py.ExternalLink("/etc/passwd", "/")
+    >>> HDF5File(Path("fit.h5"))
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: fit.h5: '/elsewhere' is an external link, into another file; refused
+    """
+
+    def __init__(self, path: Path) -> None:
+        import h5py
+
+        self._file = h5py.File(path, "r")
+        try:
+            check_within(self._file, path)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def describe(self, groups: Sequence[str] | None = None) -> dict[str, Any]:
+        """What the file holds, without the values.
+
+        Args:
+            groups: of which to describe the variables; all groups at the root unless given.
+
+        Returns:
+            `attributes` of the root, names of all `groups` at the root, and by group, in `contents`, its `attributes`,
+            the `size` in bytes that its arrays declare, and its `variables`: `shape`, `dtype` (None for text),
+            `dimensions`, `attributes`, and the `name` in the file.
+        """
+        import h5py
+
+        names = [str(key) for key in self._file if self._file.get(key, getclass=True) is h5py.Group]
+        wanted = names if groups is None else [name for name in names if name in groups]
+        return {
+            "attributes": attributes_of(self._file),
+            "groups": names,
+            "contents": {name: self.describe_group(name) for name in wanted},
+        }
+
+    def describe_group(self, name: str) -> dict[str, Any]:
+        """One group, as in `describe`; it may lie in another one."""
+        group = self._file[name]
+        scales, variables, size = _scales(group), {}, 0
+        for key, item in _arrays(group):
+            size += _declared(item)
+            if _is_variable(item) and _is_readable(item):
+                variables[key.removeprefix(_RENAMED)] = {
+                    "name": f"{name}/{key}",
+                    "shape": list(item.shape),
+                    "dtype": None if _is_text(item) else item.dtype.str,
+                    "dimensions": _dimensions(item, scales),
+                    "attributes": attributes_of(item),
+                }
+        return {"attributes": attributes_of(group), "variables": variables, "size": size}
+
+    def read(self, name: str, key: Key) -> np.ndarray:
+        """Values of the array of this `name`; text is an array of objects."""
+        item: Any = self._file[name]
+        key = tuple(key)
+        if _is_text(item):
+            return np.asarray(item.asstr(errors="replace")[key], object)
+        return np.asarray(item[key])
+
+
+def check_within(file: Any, path: Path) -> None:
+    """Refuse a file with anything that reads other files. Soft links lead to what is looked at anyway."""
+    import h5py
+
+    waiting, seen = [file], {_address(file)}
+    while waiting:
+        group = waiting.pop()
+        for key in group:
+            where = f"{(group.name or '').rstrip('/')}/{key}"
+            kind = group.id.links.get_info(key.encode("utf-8", "surrogateescape")).type
+            if kind not in (_HARD, _SOFT):
+                raise BayesreconError(f"{path}: {where[:80]!r} is an external link, into another file; refused")
+            if kind == _SOFT:
+                continue
+            item = group[key]
+            if isinstance(item, h5py.Dataset):
+                _check_storage(item, where, path)
+            elif isinstance(item, h5py.Group) and _address(item) not in seen:
+                seen.add(_address(item))
+                waiting.append(item)
+
+
+def _check_storage(item: Any, where: str, path: Path) -> None:
+    import h5py
+
+    plist = item.id.get_create_plist()
+    layout = plist.get_layout()
+    if layout == h5py.h5d.VIRTUAL:
+        raise BayesreconError(f"{path}: {where[:80]!r} is a virtual dataset, made of other files; refused")
+    if plist.get_external_count():
+        raise BayesreconError(f"{path}: {where[:80]!r} has external storage, in another file; refused")
+
+
+def attributes_of(item: Any) -> dict[str, Any]:
+    """Attributes of a group or dataset that are not part of the file format."""
+    import h5py
+
+    found = {}
+    for key in item.attrs:
+        if key not in _INTERNAL and not key.startswith(("_Netcdf4", "_nc4_")):
+            value = item.attrs[key]
+            if isinstance(value, h5py.Empty):
+                value = ""
+            elif isinstance(value, np.ndarray) and value.size == 1:
+                value = value.reshape(-1)[0]
+            found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return found
+
+
+def _arrays(group: Any) -> Iterable[tuple[str, Any]]:
+    import h5py
+
+    return ((key, item) for key, item in group.items() if isinstance(item, h5py.Dataset))
+
+
+def _declared(item: Any) -> int:
+    """Bytes in memory, where numbers take eight or more, and one chunk is unpacked as a whole."""
+    return ((item.size or 0) + math.prod(item.chunks or (0,))) * max(8, item.dtype.itemsize)
+
+
+def _scales(group: Any) -> dict[int, str]:
+    """Names of the dimensions that the group and its parents declare, by address."""
+    names: dict[int, str] = {}
+    while True:
+        for key, item in _arrays(group):
+            if item.attrs.get("CLASS") == b"DIMENSION_SCALE":
+                names[_address(item)] = key.removeprefix(_RENAMED)
+        if group.name == "/":
+            return names
+        group = group.parent
+
+
+def _address(item: Any) -> int:
+    import h5py
+
+    return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _is_variable(item: Any) -> bool:
+    name = item.attrs.get("NAME", b"")
+    return not (isinstance(name, bytes) and name.startswith(_NO_VARIABLE))
+
+
+def _is_readable(item: Any) -> bool:
+    import h5py
+
+    return item.shape is not None and (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
+
+
+def _is_text(item: Any) -> bool:
+    import h5py
+
+    text = h5py.check_string_dtype(item.dtype)
+    return text is not None and text.length is None
+
+
+def _dimensions(item: Any, names: dict[int, str]) -> list[str]:
+    if "DIMENSION_LIST" in item.attrs:
+        listed = [group[0] if len(group) else None for group in item.attrs["DIMENSION_LIST"]]
+        found = [names.get(_address(item.file[ref])) if ref else None for ref in listed]
+    else:  # a scale lies along itself
+        found = [names.get(_address(item))] if item.ndim == 1 else [None] * item.ndim
+    return [name or f"dim_{k}" for k, name in enumerate(found)]

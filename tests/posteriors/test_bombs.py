@@ -1,0 +1,88 @@
+"""Small files that unpack to gigabytes, or take minutes, are refused before they do."""
+
+import time
+import zipfile
+
+import numpy as np
+import pytest
+from written import refused
+
+from bayesrecon.auditing.copies import find_copies
+from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.posteriors.tables import read_table
+
+
+@pytest.fixture(autouse=True)
+def quickly():
+    """No test here takes longer than reading what it refuses."""
+    began = time.perf_counter()
+    yield
+    assert time.perf_counter() - began < 10
+
+
+def zipped(path, start, middle, count, end=b""):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.json", "w") as member:
+        member.write(start)
+        for _ in range(count):
+            member.write(middle)
+        member.write(end)
+    return path
+
+
+@pytest.mark.parametrize("read", [read_draws, read_contents])
+@pytest.mark.parametrize("content", [(b'[{"a":[', b"0.5," * 2**18, 64, b"1]}]"), (b"", bytes(2**20), 64)])
+def test_zips(tmp_path, read, content):
+    path = zipped(tmp_path / "a.json.zip", *content)
+    assert path.stat().st_size < 2**18
+    refused("unpacks to more than 32 MiB, refused", read, path)
+
+
+def test_a_zip_may_be_trusted(tmp_path):
+    path = zipped(tmp_path / "a.json.zip", b'[{"a":[', b" " * 2**20, 40, b"0.5,1]}]")
+    refused("refused", read_draws, path)
+    assert read_draws(path, trusted=True).values["a"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("read", [read_draws, read_contents, read_table])
+def test_archives(tmp_path, read):
+    path = tmp_path / "a.npz"
+    header = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '|b1', 'fortran_order': False, 'shape': (1, %d), }" % 2**26
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", header.ljust(127) + b"\n" + bytes(2**26))
+    refused("declares 512.0 MiB of arrays in .* KiB of file, refused", read, path)
+
+
+@pytest.mark.parametrize("read", [read_draws, read_contents, read_table])
+def test_very_many_columns(tmp_path, read):
+    path = tmp_path / "a.csv"
+    names = ",".join(f"a{i}" for i in range(10**5))
+    path.write_text(f"{names}\n" + ",".join(["1"] * 10**5) + "\n")
+    refused("100000 (parameters|columns), more than 50000", read, path)
+
+
+def test_very_many_entries_are_welcome(tmp_path):
+    path = tmp_path / "a.csv"
+    names = ",".join(f"a.{i + 1}" for i in range(10**5))
+    path.write_text(f"{names}\n" + ",".join(["1"] * 10**5) + "\n")
+    assert read_draws(path).values["a"].shape == (1, 1, 10**5)
+
+
+def test_no_text_takes_long_to_look_through():
+    for text in ("a" * 10**5, "a@" + "b" * 10**5, "a." * 10**5, "-/" * 10**5, "@" * 10**5):
+        began = time.perf_counter()
+        find_copies(Contents("a", "text", attributes={"posterior/note": text}))
+        assert time.perf_counter() - began < 1
+    (found,) = find_copies(Contents("a", "text", attributes={"posterior/note": "ask eve.w+1@uni-x.example.org now"}))
+    assert "eve.w+1@uni-x.example.org" in found.summary
+
+
+def test_one_long_text_among_short_ones(tmp_path):
+    import xarray as xr
+
+    names = np.array(["x" * 10**6] + ["y"] * 10**4, object)
+    tree = xr.DataTree.from_dict({"observed_data": xr.Dataset({"names": ("obs", names)})})
+    tree.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    (found,) = read_contents(tmp_path / "a.nc").variables
+    assert found.values.nbytes < 2**27
+    assert found.values[1] == "y"

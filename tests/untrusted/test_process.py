@@ -1,0 +1,195 @@
+"""Files that hang, crash or explode are one error; the next file is read all the same."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import h5py
+import numpy as np
+import pytest
+from written import refused
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.untrusted import __main__ as worker
+from bayesrecon.untrusted import process
+from bayesrecon.untrusted.message import pack, unpack
+from bayesrecon.untrusted.process import PROCESS, Untrusted
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+MU = np.random.default_rng(0).normal(size=(2, 30))
+
+
+def fit(path, **more):
+    with h5py.File(path, "w") as file:
+        posterior = file.create_group("posterior")
+        for key, size in (("chain", 2), ("draw", 30)):
+            posterior[key] = np.arange(size)
+            posterior[key].make_scale(key)
+        posterior["mu"] = MU
+        posterior["mu"].dims[0].attach_scale(posterior["chain"])
+        posterior["mu"].dims[1].attach_scale(posterior["draw"])
+        for name, values in more.items():
+            file[name] = values
+    return path
+
+
+def test_one_process_reads_all_files(tmp_path):
+    path = fit(tmp_path / "fit.nc")
+    np.testing.assert_array_equal(read_draws(path).values["mu"], MU)
+    first = PROCESS._running
+    began = time.perf_counter()
+    np.testing.assert_array_equal(read_draws(fit(tmp_path / "other.nc")).values["mu"], MU)
+    assert time.perf_counter() - began < 0.5
+    assert PROCESS._running is first
+    path.unlink()  # closed
+    np.testing.assert_array_equal(read_draws(tmp_path / "other.nc", trusted=True).values["mu"], MU)
+
+
+def test_the_process_loads_little():
+    """So that it starts at once: neither JAX nor pandas."""
+    code = "import bayesrecon.untrusted.__main__, sys; print(sorted({'jax', 'pandas', 'xarray'} & set(sys.modules)))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
+
+
+def test_a_hang_is_ended(tmp_path, monkeypatch):
+    path = fit(tmp_path / "fit.nc")
+    Untrusted(path)
+    before = PROCESS._running
+    monkeypatch.setattr(process, "SECONDS", 0.2)
+    monkeypatch.setattr(process, "pack", lambda request: stopped(request, before))
+    began = time.perf_counter()
+    with pytest.raises(BayesreconError, match=r"fit.nc: not read within 0 s, damaged; .*trusted=True"):
+        Untrusted(path).describe()
+    assert time.perf_counter() - began < 2
+    assert before.poll() is not None
+    monkeypatch.undo()
+    assert Untrusted(path).describe()["groups"] == ["posterior"]
+    assert PROCESS._running is not before
+
+
+def stopped(request, running):
+    """The request, to a process that does nothing any more."""
+    import signal
+
+    os.kill(running.pid, signal.SIGSTOP)
+    return pack(request)
+
+
+def test_a_crash_is_an_error(tmp_path):
+    path = fit(tmp_path / "fit.nc")
+    file = Untrusted(path)
+    threading.Timer(0.05, PROCESS._running.kill).start()
+    refused("ended the process that read it", PROCESS.ask, request(path, "wait"))
+    assert file.describe()["groups"] == ["posterior"]  # opened again
+
+
+def request(path, what, *arguments):
+    return {"path": str(path), "what": what, "arguments": arguments, "seconds": 5.0, "most": 5.0, "memory": 2**30}
+
+
+@pytest.fixture(autouse=True)
+def waiting(monkeypatch, tmp_path_factory):
+    """Requests to wait: the process stands still until it is ended."""
+    import signal
+
+    ask = PROCESS._exchange
+
+    def exchange(asked):
+        if asked["what"] == "wait":
+            os.kill(PROCESS._running.pid, signal.SIGSTOP)
+        return ask(asked)
+
+    monkeypatch.setattr(PROCESS, "_exchange", exchange)
+
+
+@posix
+def test_repeated_texts(tmp_path, monkeypatch):
+    """One text of 2^16 letters, kept once in the file and named 10^4 times."""
+    monkeypatch.setattr(process, "MEMORY", 2**27)
+    PROCESS.stop()
+    path = fit(tmp_path / "fit.nc")
+    with h5py.File(path, "a") as file:
+        texts = file.create_dataset(
+            "observed_data/names", (10**4,), h5py.string_dtype(), chunks=(10**4,), compression=9
+        )
+        texts[:1] = "x" * 2**16
+        repeat_first_text(texts)
+    assert path.stat().st_size < 10**6
+    refused(r"takes more than 0.1 GiB of memory to read, refused; .*trusted=True", read_contents, path)
+    assert set(read_draws(path).values) == {"mu"}
+
+
+def repeat_first_text(texts):
+    """Point all entries at the first one's bytes."""
+    _, chunk = texts.id.read_direct_chunk((0,))
+    import zlib
+
+    raw = zlib.decompress(chunk)
+    texts.id.write_direct_chunk((0,), zlib.compress(raw[:16] * (len(raw) // 16)))
+
+
+def test_messages():
+    value = {"a": [1, None, "é", 2.5, True], "s": [slice(0, None, 2)], "x": np.arange(3), "y": np.float32(1), "n": {}}
+    found = unpack(pack(value | {"t": np.array([["a"], ["bb"]], object), "b": np.array([b"a"]), "z": np.array(1.5)}))
+    np.testing.assert_array_equal(found.pop("x"), np.arange(3))
+    assert (found.pop("t").tolist(), found.pop("b").tolist(), found.pop("z").shape) == ([["a"], ["bb"]], [b"a"], ())
+    assert type(found["y"]) is np.float32
+    del value["x"]
+    assert found == value
+
+
+def test_the_loop_answers_everything(tmp_path):
+    """In this process: what is asked is answered, errors too, until there is no more."""
+    import io
+
+    asked = [
+        pack(request(fit(tmp_path / "a.nc"), what, *arguments) | {"memory": 2**62, "seconds": 1e6})
+        for what, arguments in (
+            ("open", ()),
+            ("describe", (None,)),
+            ("read", ("posterior/mu", [slice(None), 0])),
+            ("read", ("none", [])),
+            ("close", ()),
+        )
+    ]
+    answers = io.BytesIO()
+    worker.serve(io.BytesIO(b"".join(len(a).to_bytes(8) + a for a in asked)), answers)
+    answers.seek(0)
+    found = []
+    while head := answers.read(8):
+        found.append(unpack(answers.read(int.from_bytes(head))))
+    assert found[0] == {"value": None}
+    assert found[1]["value"]["groups"] == ["posterior"]
+    np.testing.assert_array_equal(found[2]["value"], MU[:, 0])
+    assert found[3]["kind"] == "Exception"
+
+
+@posix
+def test_scripts_are_not_run_again(tmp_path):
+    """Nor does a module of the current folder come before the library of its name."""
+    path = fit(tmp_path / "fit.nc")
+    (tmp_path / "h5py.py").write_text("raise SystemExit('run')")
+    script = tmp_path / "scripts" / "script.py"
+    script.parent.mkdir()
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import os
+            print("started", flush=True)
+            from pathlib import Path
+            from bayesrecon.untrusted.process import Untrusted
+            child = os.fork()
+            print(Untrusted(Path({str(path)!r})).describe()["groups"], flush=True)
+            if not child:
+                os._exit(0)
+            os.waitpid(child, 0)
+            """
+        )
+    )
+    ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (ended.stdout, ended.returncode) == ("started\n['posterior']\n['posterior']\n", 0), ended.stderr
