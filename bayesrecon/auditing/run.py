@@ -41,7 +41,6 @@ def audit(
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
-    trusted: bool = False,
 ) -> Audit:
     """What publishing a file would give away.
 
@@ -53,7 +52,7 @@ def audit(
     Args:
         source: a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a list of them, one a chain; a CmdStanPy
             fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON or zip; a NumPy archive; a dictionary
-            of arrays `(chains, draws, *shape)`.
+            of arrays `(chains, draws, *shape)`; or what `read_contents(..., trusted=True)` read without limits.
         model: the model behind the draws; files by `bayesrecon fit` name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
@@ -62,7 +61,6 @@ def audit(
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done.
-        trusted: the file is your own: no limits on time and memory.
 
     Returns:
         An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
@@ -80,7 +78,7 @@ def audit(
     """
     began = time.perf_counter()
     limits = thresholds or Thresholds()
-    contents = read_contents(source, name=name, progress=progress, trusted=trusted)
+    contents = read_contents(source, name=name, progress=progress)
     model = model or _stored_model(contents)
     private = read_private(data, model)
     warnings = list(contents.notes)

@@ -36,6 +36,7 @@ def check_sizes(release, sizes, start):
         assert found.trace[-1][3] <= found.trace[0][3]
 
 
+@pytest.mark.slow
 def test_default_from_the_published_start(database):
     check_sizes(from_posteriordb("kidiq-kidscore_momiq", draws=1000), (50,), "published")
 

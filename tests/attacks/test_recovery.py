@@ -42,6 +42,7 @@ def test_order_and_weights_of_draws(regression):
     same(result, bayesrecon.recover(doubled), 1e-7)
 
 
+@pytest.mark.slow
 def test_unequal_weights_are_importance_weights(regression):
     """Weights that turn one posterior into that of other data recover the other data."""
     data, release = regression

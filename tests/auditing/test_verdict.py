@@ -23,6 +23,7 @@ from bayesrecon.results.records import Column, RecordTable
 EIGHT = "eight_schools-eight_schools_noncentered"
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it_in_words(run, database):
     (row,) = document(run("posteriors", "--verdict", EIGHT, "--json"))
     (values,) = row["found"]["fields"]

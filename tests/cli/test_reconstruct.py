@@ -90,6 +90,7 @@ def test_table_and_checkpoint(database, reconstruct, tmp_path):
     assert "converged after" in out
 
 
+@pytest.mark.slow
 def test_domain_and_mass_are_stated(database, reconstruct):
     code, out, _ = reconstruct(
         KIDIQ, *SMALL, "--total", 434, "--bounds", "mom_iq=50:160", "--bounds", "kid_score=0:200"

@@ -61,6 +61,7 @@ def test_very_many_columns(tmp_path, read):
     refused("100000 (parameters|columns), more than 50000", read, path)
 
 
+@pytest.mark.slow
 def test_very_many_entries_are_welcome(tmp_path):
     path = tmp_path / "a.csv"
     names = ",".join(f"a.{i + 1}" for i in range(10**5))

@@ -8,6 +8,7 @@ from bayesrecon import ScoreMatching, WeightedRecords
 from bayesrecon.posteriors import from_posteriordb
 
 
+@pytest.mark.slow
 def test_published_recipe_starts_as_published(database):
     release = from_posteriordb("kidiq-kidscore_momiq", draws=200)
     found = bayesrecon.reconstruct(release, attack=ScoreMatching(n=50, steps=100))
