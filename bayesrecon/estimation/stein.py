@@ -17,6 +17,7 @@ from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 
 _FALSE_ALARMS = 1e-4  # per release and identity, before a warning is given
 _SMALLEST_SIZE = 0.05  # violations below this are not worth a warning however significant
+_PAIRED = 40  # coordinates up to which all pairs are tested
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
 _R_HAT = 1.01
 _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
@@ -36,7 +37,7 @@ def check_draws(
     Args:
         names: `(d,)` coordinate names.
         theta: `(T, d)` atoms.
-        scores: `(T, d)` score of the fitted posterior at the atoms, in the same coordinates.
+        scores: `(T, s)` score of the fitted posterior at the atoms, in the first of the same coordinates.
         moved: for functions of the atoms `h (T, P)` and coordinates `j (P,)`, the series `(T, P)` by which the errors
             of the fitted data move `E[h_p score_j]`. With many features they show in the identities, and pass for
             their failure; asked only where an identity seems to fail.
@@ -44,15 +45,15 @@ def check_draws(
     failures = _chains(names, theta, chain)
     mean = weights @ theta
     sd = np.sqrt(weights @ (theta - mean) ** 2)
-    t, s = (theta - mean) / sd, scores * sd  # unit free
-    d = t.shape[1]
-    every = np.arange(d)
-    rows, columns = np.divmod(np.arange(d * d), d) if d <= 40 else (every, every)
+    scored = scores.shape[1]
+    t, s = (theta - mean) / sd, scores * sd[:scored]  # unit free
+    every = np.arange(scored)
+    rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], scored)))
     # E[h_i score_j + rest]; the mean is estimated too: its sampling error enters linearly and is carried by -t.
     identities: dict[str, tuple[np.ndarray, Any, np.ndarray, np.ndarray]] = {
         "E[score]": (np.ones_like(t), 0.0, every, every),
         "E[(theta - mean) score] + 1": (t, rows == columns, rows, columns),
-        "E[(theta - mean)^2 score]": (t**2, 2 * t, every, every),
+        "E[(theta - mean)^2 score]": (t**2, 2 * t[:, :scored], every, every),
     }
     for label, (h, rest, i, j) in identities.items():
         values = h[:, i] * s[:, j] + rest

@@ -3,10 +3,13 @@
 import dataclasses
 
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 from conjugate import effects_model, regression_model, sample_effects, sample_regression
 
 import bayesrecon
+from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 
 
@@ -46,6 +49,30 @@ def test_a_mean_field_approximation_is_noticed(share):
     assert failures
     assert all(f.startswith("draws and model disagree: E[(theta - mean)") for f in failures)
     assert all("is off for variance by +" in f for f in failures)
+
+
+def test_what_no_check_can_tell():
+    """The mean-field fit of a regression with known scale is the exact posterior of centred records: n is right, the
+    mean of x is zero, and the result only asks."""
+
+    def program(x, y):
+        a, b = (numpyro.sample(name, dist.Normal(0, 100)) for name in "ab")
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(a + b * x, 1.0), obs=y)
+
+    rng = np.random.default_rng(9)
+    x = rng.normal(3, 1, 50)
+    model = from_numpyro(program, {"x": (), "y": ()})
+    design = np.column_stack([np.ones(50), x])
+    precision = design.T @ design + np.eye(2) / 100**2
+    mean = np.linalg.solve(precision, design.T @ (x + rng.normal(size=50)))
+    fit = mean + rng.normal(size=(4000, 2)) / np.sqrt(np.diag(precision))
+    found = bayesrecon.recover(from_draws({"a": fit[None, :, 0], "b": fit[None, :, 1]}, model))
+    assert found.consistent
+    assert abs(found["n"].estimate - 50) < 4 * found["n"].se
+    assert abs(found["mean(x)"].estimate) < 4 * found["mean(x)"].se  # and 3 in the private data
+    assert any("no two parameters are correlated" in w for w in found.warnings)
+    assert found.condition == "if these are exact draws of program"
 
 
 def test_warm_up_left_in_is_noticed(regression):

@@ -206,10 +206,11 @@ def _column(
 def _failures(view: Release, system: System, independent: float) -> tuple[str, ...]:
     """Whether draws and model belong together, by the score of the reconstructed posterior."""
     theta, weights, chain = (np.asarray(x) for x in (view.theta, view.weights, view.chain))
-    basis, names = system.slots.basis, view.model.coordinates
-    # In the slots' coordinates: along the direction of one of them no other changes.
-    called = tuple(names[int(np.abs(direction * theta.std(axis=0)).argmax())] for direction in basis)
-    found = check_draws(called, theta @ np.linalg.pinv(basis), weights, chain, system.scores(), system.moved)
+    slots, names = system.slots, view.model.coordinates
+    # All coordinates, so that along the direction of one of them no other changes; the last have no score.
+    directions = np.concatenate([slots.directions, np.eye(theta.shape[1])[slots.shared]])
+    called = tuple(names[int(np.abs(direction / theta.std(axis=0)).argmax())] for direction in directions)
+    found = check_draws(called, theta @ np.linalg.inv(directions), weights, chain, system.scores(), system.moved)
     rounded = felt_rounding(view, independent)
     return (*([rounded] if rounded else []), *found)
 

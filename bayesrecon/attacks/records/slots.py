@@ -31,18 +31,31 @@ class Slots:
         basis: `(k, d)` the coordinates that take part as directions of theta, in which the metric is the identity.
         index: `(M, q)` the coordinate of every slot, -1 where a row has none of a colour.
         colours: `(q, d)` the sums of the coordinates of each colour.
-        left_out: number of shared coordinates that do not take part.
+        shared: coordinates that nearly all rows touch and that do not take part.
+        untouched: coordinates that no row touches.
     """
 
     basis: np.ndarray
     index: np.ndarray
     colours: np.ndarray
-    left_out: int
+    shared: np.ndarray
+    untouched: np.ndarray
 
     @property
     def width(self) -> int:
         """q, the number of slots of a row."""
         return self.index.shape[1]
+
+    @property
+    def left_out(self) -> int:
+        """Number of shared coordinates that do not take part."""
+        return len(self.shared)
+
+    @property
+    def directions(self) -> np.ndarray:
+        """`(k + u, d)` the basis, and the coordinates that no row touches: along these the score of the reconstructed
+        posterior is known."""
+        return np.concatenate([self.basis, np.eye(self.basis.shape[1])[self.untouched]])
 
     def sharing(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Sets of rows that share coordinates: the slots of these coordinates, and the rows."""
@@ -67,13 +80,13 @@ def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs
     touched = np.zeros((count, theta.shape[1]), bool)
     for t in theta[evenly(len(theta), 3)]:
         touched |= np.asarray(feature_gradients(model, t, pairs)) != 0
-    shared = touched.mean(axis=0) > _SHARED
-    left_out = 0
+    shared, untouched = touched.mean(axis=0) > _SHARED, np.flatnonzero(~touched.any(axis=0))
     # With more rows than coordinates the rows differ by how their gradients change over the draws; there the shared
     # coordinates add more noise than they show.
     if count > theta.shape[1] and touched[:, ~shared].any(axis=1).all():
         touched[:, shared] = False
-        left_out = int(shared.sum())
+    else:
+        shared[:] = False
     used = np.flatnonzero(touched.any(axis=0))
     touched = touched[:, used]
     scale = np.sqrt((metric**2).sum(axis=1))
@@ -86,4 +99,4 @@ def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs
         basis[np.ix_(own, used[own])] = (vectors / np.sqrt(values)).T * scale[used[own]]
     colour, index = coloured(touched)
     colours = np.stack([basis[colour == c].sum(axis=0) for c in range(len(index))])
-    return Slots(basis, np.ascontiguousarray(index.T), colours, left_out)
+    return Slots(basis, np.ascontiguousarray(index.T), colours, np.flatnonzero(shared), untouched)

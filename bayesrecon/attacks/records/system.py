@@ -90,7 +90,7 @@ class System:
         directions = self.solve(columns)
         found = np.empty((self.release.size, columns.shape[1]))
         at = 0
-        into = [scatter(column, len(slots.basis)) for column in slots.index.T]
+        into = [scatter(column, len(slots.directions)) for column in slots.index.T]
         for d, lap, u, n in self._again("errors", progress):
             total = self._total(into, d, u)
             r = np.array(lap)
@@ -101,8 +101,8 @@ class System:
         return found
 
     def scores(self) -> np.ndarray:
-        """Score of the reconstructed posterior in the slots' coordinates, `(T, k)`."""
-        into = [scatter(column, len(self.slots.basis)) for column in self.slots.index.T]
+        """Score of the reconstructed posterior along the directions, `(T, k + u)`."""
+        into = [scatter(column, len(self.slots.directions)) for column in self.slots.index.T]
         return np.concatenate([self._total(into, d, u)[:n] for d, _, u, n in self._again("checks", None)])
 
     def moved(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ class System:
         return self.kept or _blocks(self.release, self.slots, self.base, self.pairs, label, progress)
 
     def _total(self, into: list[Any], d: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Base and rows together: the score of the reconstructed posterior in the slots' coordinates."""
+        """Base and rows together: the score of the reconstructed posterior along the directions."""
         total = np.array(u)
         for x, share in zip(into, d, strict=True):
             total += (x @ (share * self.solution).T).T
@@ -197,7 +197,7 @@ def _disagreement(
 def _blocks(
     release: Release, slots: Slots, base: Records, pairs: Pairs, label: str, progress: Progress | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Derivatives `(q, C, M)`, tempered Laplacians `(C, M)`, the base score in the coordinates `(C, k)`."""
+    """Derivatives `(q, C, M)`, tempered Laplacians `(C, M)`, the base score along the directions `(C, k + u)`."""
     theta = np.asarray(release.theta)
     chunk = int(np.clip(_BLOCK // max(slots.width * len(slots.index), 1), _FEWEST, _MOST))
     chunk = min(chunk, -(-len(theta) // 2))  # two blocks at least, of two halves
@@ -210,7 +210,7 @@ def _blocks(
         with x64():  # the scope belongs to the thread
             d, lap = map(np.asarray, curvatures(release.model, block, pairs, slots.colours))
             score = np.asarray(base_scores(release.model, release.temperature, block, base))
-        u = score @ slots.basis.T
+        u = score @ slots.directions.T
         if not (np.isfinite(d).all() and np.isfinite(u).all()):
             raise BayesreconError(
                 "the likelihood of a known row is not differentiable at some draw; narrow bounds= or domain="

@@ -251,3 +251,38 @@ def test_counties_are_counted(database):
     assert ((table["n"] - true) / table["n_se"]).std() < 1.3
     sums = np.array([records["log_radon"][records["county"] == c].sum() for c in table.index])
     assert ((table["sum(log_radon)"] - sums) / table["sum(log_radon)_se"]).std() < 1.4
+
+
+def test_draws_that_are_none_of_the_model_determine_no_record():
+    """Effects around a mean of their own: exactly normal, as a mean-field fit has them, and shuffled by column."""
+
+    def program(unit, y=None):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        effect = numpyro.sample("effect", dist.Normal(mu, 0.5).expand((8,)).to_event(1))
+        with numpyro.plate("records", unit.shape[0]):
+            numpyro.sample("y", dist.Normal(effect[unit], 1), obs=y)
+
+    model = from_numpyro(program, {"unit": (), "y": ()}, domain={"unit": list(range(8))})
+    rng, known = np.random.default_rng(7), {"unit": np.arange(8)}
+    precision = np.diag([33.0, *[5.0] * 8])
+    precision[0, 1:] = precision[1:, 0] = -4
+    y = rng.normal(1, 1, 8)
+    mean = np.linalg.solve(precision, np.append(0, y))
+    noise = rng.normal(size=(4000, 9))
+    exact = mean + noise @ np.linalg.inv(np.linalg.cholesky(precision))
+    narrow, shuffled = mean + noise / np.sqrt(np.diag(precision)), rng.permuted(exact, axis=0)
+
+    def found(draws, **options):
+        release = from_draws({"mu": draws[None, :, 0], "effect": draws[None, :, 1:]}, model)
+        return bayesrecon.reconstruct(release, known=known, unit="unit", **options)
+
+    table = found(exact)
+    assert table.consistent
+    assert (np.abs(table["y"].estimate - y) < 4.5 * table["y"].se).all()
+    for draws in (narrow, shuffled):
+        table = found(draws)
+        assert not table.consistent
+        assert (table["y"].verdict == "undetermined").all()
+        assert np.isnan(table["y"].estimate).all()
+        assert np.isfinite(found(draws, force=True)["y"].estimate).any()
+        assert repr(table).startswith("draws and model do not belong together")
