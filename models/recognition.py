@@ -78,7 +78,7 @@ def gaussian_predictor(
         return None
     if not all(transforms[n] is IdentityTransform for n in location.names):
         return None
-    if sigma and (scale.power is None or len(sigma) > 1):
+    if sigma and (not scale.power or len(sigma) > 1):
         return None
     if not all(transforms[n] is (IdentityTransform if scale.logged else ExpTransform) for n in scale.names):
         return None

@@ -180,7 +180,9 @@ class GaussianEmbedding(View):
         p, k = len(self._predictor.coefficients), self.metric.shape[1]
         chunk = 2 ** int(np.clip(np.log2(CHUNK / (k * (2 + p + p * (p + 1) // 2))), 0, 11))
         for metric, part, a, n, stretch in self._in_blocks(at, weights, chunk, label, at / size, stretches):
-            yield _Block(metric, part[:n], a[:n], stretch, *self._coefficients(theta[part[:n]], metric))
+            with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
+                found = self._coefficients(theta[part[:n]], metric)
+            yield _Block(metric, part[:n], a[:n], stretch, *found)
 
     def _coefficients(self, theta: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         predictor, (centre, root) = self._predictor, self._centre

@@ -81,6 +81,7 @@ def test_recognised(location, scale, sites, power):
         (lambda v, x: v["s"] * x, lambda v, x: v["s"], TWO),
         (lambda v, x: v["c"] * x, lambda v, x: v["s"], {"c": dist.HalfNormal(1.0), "s": dist.HalfNormal(1.0)}),
         (line, lambda v, x: v["s"] + 0.1, TWO),
+        (line, lambda v, x: v["s"] ** 0 + 0 * x, TWO),
         (line, lambda v, x: jnp.exp(2 * v["s"]), {**TWO, "s": REAL}),
         (line, lambda v, x: jnp.exp(v["s"] * x), {**TWO, "s": REAL}),
         (line, lambda v, x: v["s"] * v["t"], {**TWO, "t": dist.HalfNormal(1.0)}),
