@@ -284,7 +284,7 @@ def test_parts_of_groups_where_groups_are_not_seen():
     y = x * rng.normal(size=groups)[group] + rng.normal(size=600)
     release = from_draws(sample_slopes(group, x, y, groups, 4000, rng), slopes_model(groups))
     result = bayesrecon.recover(release, unit="group")
-    assert (result.rank, result.gap, result.warnings) == (2 * groups, True, ())
+    assert (result.rank, result.gap, result.failures) == (2 * groups, True, ())
     table = result.units()
     assert table["n"].isna().all()
     assert table["sum(y)"].isna().all()

@@ -70,7 +70,9 @@ def test_a_parameter_off_the_stationary_point_is_reported():
     rng = np.random.default_rng(0)
     moved = {k: v * (1 + 0.01 * rng.normal(size=v.shape)) for k, v in release.model.constrain(release.theta[0]).items()}
     release = dirac(release.model, {k: np.asarray(v) for k, v in moved.items()})
-    assert "not stationary" in bayesrecon.recover(release).warnings[0]
+    recovery = bayesrecon.recover(release)
+    assert "not stationary" in recovery.failures[0]
+    assert {row.verdict for row in recovery} == {"undetermined"}
     found = bayesrecon.match_gradient(release, n=24, restarts=2, steps=100)
     assert 0 < found.least <= found.residual
     assert "not stationary: every data set of at most" in found.warnings[0]
