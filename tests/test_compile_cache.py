@@ -97,6 +97,7 @@ def test_the_next_process_finds_what_two_at_once_have_compiled(draws, tmp_path):
     assert (fourth, counts.split()[0]) == (first, "0")
 
 
+@pytest.mark.slow
 def test_the_command_line_keeps_compiled_programs(draws, tmp_path):
     command = "recover", draws, "--model", "kidscore_momiq", "--json"
     code = "from bayesrecon.cli.main import main; main()"

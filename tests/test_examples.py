@@ -75,6 +75,7 @@ def test_readme_deletion(block):
     assert printed.endswith(f"determined: {bayesrecon.diagnose(found['before']).rank} features\n")
 
 
+@pytest.mark.slow
 def test_eight_schools(example, database):
     rows = [line.split() for line in example("eight_schools.py").splitlines()[1:]]
     assert [int(row[0]) for row in rows] == list(range(1, 9))

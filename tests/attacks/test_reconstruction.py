@@ -65,6 +65,7 @@ def test_the_objective_is_the_divergence_over_all_draws(small):
     assert found.bound <= value
 
 
+@pytest.mark.slow
 def test_total_is_kept(small):
     _, release = small
     found = bayesrecon.reconstruct(release, n=FEW, total=60)

@@ -113,6 +113,7 @@ def counted():
     return known, y, bayesrecon.reconstruct(release, known=known, unit="unit")["y"]
 
 
+@pytest.mark.slow
 def test_a_count_that_the_model_does_not_expect_is_determined(counted):
     _, y, column = counted
     assert (column.verdict[:5] == "determined").all()
@@ -122,6 +123,7 @@ def test_a_count_that_the_model_does_not_expect_is_determined(counted):
     assert column.prior[4] == pytest.approx(scipy.stats.poisson.pmf(25, 25), rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_count_of_which_nothing_is_seen_has_the_law_of_the_model(counted):
     _, _, column = counted
     assert column.verdict[5] == "undetermined"
