@@ -15,6 +15,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, MissingExtraError, near
 from bayesrecon.posteriors.draws import Draws, assemble, reading
 from bayesrecon.types import Model
+from bayesrecon.untrusted.limits import no_repeats
 
 MAX_JSON = 2 * 2**30
 _FREE_JSON, _RATIO_JSON = 2**25, 50  # bytes that any zip of a stranger, and each byte of it, may unpack to
@@ -142,7 +143,7 @@ def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = Fals
         if path.stat().st_size > MAX_JSON:
             raise BayesreconError(f"{path.name}: larger than {MAX_JSON / 2**30:g} GiB, refused")
         with reading(path.name, "JSON"):
-            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_repeats)
+            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=no_repeats)
     return Draws(_chains(path, content), name=name or path.name.split(".")[0])
 
 
@@ -214,14 +215,7 @@ def _read_json(path: Path, trusted: bool = True) -> Any:
                 content = stream.read(most + 1) if members[0].file_size <= most else None
         if content is None or len(content) > most:
             raise BayesreconError(f"{path.name}: unpacks to more than {most / 2**20:.0f} MiB, refused")
-        return json.loads(content, object_pairs_hook=_no_repeats)
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError("a key appears twice in one object")
-    return result
+        return json.loads(content, object_pairs_hook=no_repeats)
 
 
 def _chains(path: Path, content: Any) -> dict[str, np.ndarray]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.statistics import library_of
 from bayesrecon.estimation.totals import part_totals, slopes_of
@@ -62,7 +61,6 @@ def plan(
         raise BayesreconError("a trained parameter has no draws to thin; round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
-    release = counted_once(release)
     problem = solve_release(release, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
@@ -71,7 +69,7 @@ def plan(
     names = [row.name for row in rows]
     series = totals.influence @ slopes
     errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}
-    shifts = {k: _moved(problem, release, totals.directions @ slopes, k) for k in sorted(set(digits))}
+    shifts = {k: _moved(problem, totals.directions @ slopes, k) for k in sorted(set(digits))}
     outlooks = tuple(
         Outlook(
             name,
@@ -81,7 +79,7 @@ def plan(
         )
         for i, name in enumerate(names)
     )
-    return Plan(release.name, release.size, outlooks, problem.failures(totals.scores))
+    return Plan(release.name, problem.release.size, outlooks, problem.failures(totals.scores))
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:
@@ -99,9 +97,9 @@ def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndar
     return np.sqrt(series.var(axis=0) * (share if step == 1 else np.maximum(share, 1.0)) / draws)
 
 
-def _moved(problem: Problem, release: Release, directions: np.ndarray, digits: int) -> np.ndarray:
+def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
     """Change of totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
-    embedding = problem.embedding
+    embedding, release = problem.embedding, problem.release
     rounded = replace(embedding.release, theta=_rounded(release.model, np.asarray(release.theta), digits))
     moved = replace(embedding, release=rounded, progress=None)
     residual, _ = moved.influence(problem.solved.basis, problem.solved.y, directions)

@@ -9,11 +9,11 @@ import numpy as np
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.locate import locate
-from bayesrecon.estimation.rounding import felt_rounding
 from bayesrecon.estimation.solve import Fit, fit
-from bayesrecon.estimation.stein import check_draws, check_trained, questions
+from bayesrecon.estimation.stein import check_trained
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score, scores
@@ -81,8 +81,7 @@ class Problem:
         release = self.release
         if not release.temperature:
             return release.notes
-        atoms = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
-        return (*release.notes, *self._miscounted(), *questions(*atoms))
+        return (*release.notes, *self._miscounted(), *questions(release))
 
     def failures(self, fitted: np.ndarray) -> tuple[str, ...]:
         """Whether draws and model belong together: one line for each check that failed.
@@ -99,11 +98,8 @@ class Problem:
             base = prior_score(release.model, embedding.metric, np.asarray(release.theta), 0.0)
             gradients = embedding.scores(probes, np.array([0]))
             return check_trained(gradients, np.asarray(base)[0])
-        theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
-        names = release.model.coordinates
-        rounded = felt_rounding(release, self.embedding.independent_size)
-        found = check_draws(names, theta, weights, chain, fitted, self._moved_by_data)
-        return (*([rounded] if rounded else []), *found)
+        names, theta = release.model.coordinates, np.asarray(release.theta)
+        return failures_of(release, names, theta, fitted, self._moved_by_data, self.embedding.independent_size)
 
     @cached_property
     def unfit(self) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ _SMALLEST_SIZE = 0.05  # violations below this are not worth a warning however s
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
 _R_HAT = 1.01
-_ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
 _STATIONARY, _RANK = 1e-6, 1e-10
 
 
@@ -77,23 +76,6 @@ def check_draws(
                 + "; is the prior right, and are these converged draws of this very model?"
             )
     return tuple(failures)
-
-
-def questions(theta: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> tuple[str, ...]:
-    """What is right of some posteriors and looks like no posterior: asked beside the result."""
-    if theta.shape[1] < 2:
-        return ()
-    centred = theta - weights @ theta
-    t = centred / np.sqrt(weights @ centred**2)
-    size = 1 / np.sum(weights**2) * np.median(effective_sample_size(t, chain)) / len(t)
-    correlation = (t * weights[:, None]).T @ t - np.eye(t.shape[1])
-    pairs = t.shape[1] * (t.shape[1] - 1) / 2
-    if np.abs(correlation).max() * np.sqrt(size) > -NormalDist().inv_cdf(_ALONE / pairs / 2):
-        return ()
-    return (
-        "no two parameters are correlated: is this a variational fit that takes them as independent? Its draws are no "
-        "posterior draws, and no check can always tell",
-    )
 
 
 def _significance(series: np.ndarray, size: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> np.ndarray:

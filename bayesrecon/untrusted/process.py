@@ -181,4 +181,4 @@ class Process:
 
 
 PROCESS = Process()
-"""The one process of this session."""
+"""The one that serves this interpreter."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.limits import check_declared, no_repeats
 
 NUMBERS = frozenset(
     {"adler32", "astype", "bitround", "blosc", "bz2", "crc32", "crc32c", "delta", "fixedscaleoffset", "fletcher32"}
@@ -88,14 +88,7 @@ def _parsed(file: Path) -> Any:
     text = file.read_bytes().decode("utf-8")
     if "\0" in text or text.startswith("\ufeff"):  # libraries differ in what they take this for
         raise BayesreconError(f"{file}: metadata are plain UTF-8, refused")
-    return json.loads(text, object_pairs_hook=_no_repeats)
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise BayesreconError("a key appears twice in one object of metadata, refused")
-    return found
+    return json.loads(text, object_pairs_hook=no_repeats)
 
 
 def _nodes(document: Any, gathered: bool, where: str) -> Iterator[dict[str, Any]]:

@@ -24,6 +24,28 @@ def refused(match, read, *args, **options):
     assert "\n" not in str(caught.value)
 
 
+def hdf5_fit(path, mu, **more):
+    """A netCDF file of two chains of thirty draws, written without xarray; more arrays at its root."""
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        posterior = file.create_group("posterior")
+        for key, size in (("chain", 2), ("draw", 30)):
+            posterior[key] = np.arange(size)
+            posterior[key].make_scale(key)
+        posterior["mu"] = mu
+        along(posterior, "mu")
+        for name, values in more.items():
+            file[name] = values
+    return path
+
+
+def along(posterior, name):
+    """An array of the group is one of chains and draws."""
+    posterior[name].dims[0].attach_scale(posterior["chain"])
+    posterior[name].dims[1].attach_scale(posterior["draw"])
+
+
 def same(draws, log_density=LP):
     np.testing.assert_array_equal(draws.values["sigma"], SIGMA)
     np.testing.assert_array_equal(draws.values["beta"], BETA)

@@ -1,29 +1,16 @@
 """An HDF5 file shows nothing but itself, and is no larger than its bytes can be."""
 
+from functools import partial
+
 import h5py
 import numpy as np
 import pytest
-from written import refused
+from written import along, hdf5_fit, refused
 
 from bayesrecon.posteriors.formats import read_contents, read_draws
 
 SECRET = np.arange(60.0).reshape(2, 30)
-
-
-def fit(path):
-    with h5py.File(path, "w") as file:
-        posterior = file.create_group("posterior")
-        for key, size in (("chain", 2), ("draw", 30)):
-            posterior[key] = np.arange(size)
-            posterior[key].make_scale(key)
-        posterior["mu"] = SECRET
-        along(posterior, "mu")
-    return path
-
-
-def along(posterior, name):
-    posterior[name].dims[0].attach_scale(posterior["chain"])
-    posterior[name].dims[1].attach_scale(posterior["draw"])
+fit = partial(hdf5_fit, mu=SECRET)
 
 
 def external_storage(file, other):

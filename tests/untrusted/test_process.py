@@ -6,11 +6,12 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 
 import h5py
 import numpy as np
 import pytest
-from written import refused
+from written import hdf5_fit, refused
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents, read_draws
@@ -21,20 +22,7 @@ from bayesrecon.untrusted.process import PROCESS, Untrusted
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
 MU = np.random.default_rng(0).normal(size=(2, 30))
-
-
-def fit(path, **more):
-    with h5py.File(path, "w") as file:
-        posterior = file.create_group("posterior")
-        for key, size in (("chain", 2), ("draw", 30)):
-            posterior[key] = np.arange(size)
-            posterior[key].make_scale(key)
-        posterior["mu"] = MU
-        posterior["mu"].dims[0].attach_scale(posterior["chain"])
-        posterior["mu"].dims[1].attach_scale(posterior["draw"])
-        for name, values in more.items():
-            file[name] = values
-    return path
+fit = partial(hdf5_fit, mu=MU)
 
 
 def test_one_process_reads_all_files(tmp_path):

@@ -52,8 +52,8 @@ ATTACK = Tilt
 
 def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Any, progress: Progress) -> DeletedRecord:
     model = pair.before.model
-    pair = Deletion(counted_once(pair.before), counted_once(pair.after))
     problem = solve_release(pair.before, key=key, progress=progress, **knows)
+    pair = Deletion(problem.release, counted_once(pair.after))
     reference, rng = problem.reference, problem.rng
     theta, side, weights = pooled(pair)
     offset = float(np.log((weights * side).sum() / (weights * (1 - side)).sum()))

@@ -14,10 +14,9 @@ from bayesrecon.attacks.records.system import System, make_system, units_of
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import Estimator
-from bayesrecon.estimation.rounding import felt_rounding
-from bayesrecon.estimation.stein import check_draws, questions
 from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
@@ -205,19 +204,16 @@ def _column(
 
 def _failures(view: Release, system: System, independent: float) -> tuple[str, ...]:
     """Whether draws and model belong together, by the score of the reconstructed posterior."""
-    theta, weights, chain = (np.asarray(x) for x in (view.theta, view.weights, view.chain))
-    slots, names = system.slots, view.model.coordinates
+    theta, slots, names = np.asarray(view.theta), system.slots, view.model.coordinates
     # All coordinates, so that along the direction of one of them no other changes; the last have no score.
     directions = np.concatenate([slots.directions, np.eye(theta.shape[1])[slots.shared]])
     called = tuple(names[int(np.abs(direction / theta.std(axis=0)).argmax())] for direction in directions)
-    found = check_draws(called, theta @ np.linalg.inv(directions), weights, chain, system.scores(), system.moved)
-    rounded = felt_rounding(view, independent)
-    return (*([rounded] if rounded else []), *found)
+    along = theta @ np.linalg.inv(directions)
+    return failures_of(view, called, along, system.scores(), system.moved, independent)
 
 
 def _warnings(release: Release, columns: dict[str, Column]) -> tuple[str, ...]:
-    atoms = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
-    found = [*release.notes, *questions(*atoms)]
+    found = [*release.notes, *questions(release)]
     hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
     noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
     if hidden.any():
