@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import os
-import resource
 import shutil
 import tempfile
 import time
@@ -149,14 +148,19 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(found[:LONG])
 
 
-def _peak(anew: bool = False) -> int:
-    """The most memory, in bytes, that this process has taken; `anew`, since now, where the system tells."""
+def _peak(pid: str = "self", anew: bool = False) -> int:
+    """The most memory, in bytes, that a process has taken, or `anew`, since now; 0 where the system does not tell."""
     if anew:
-        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/clear_refs", "w", encoding="utf-8") as file:
             file.write("5")
-    with contextlib.suppress(OSError, StopIteration), open("/proc/self/status", encoding="utf-8") as lines:
+    with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status", encoding="utf-8") as lines:
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return 0
+
+
+def _children() -> list[str]:
+    # Not RUSAGE_CHILDREN: a process that was started counts what the one that started it had taken by then.
+    return " ".join(file.read_text() for file in Path("/proc/self/task").glob("*/children")).split()
 
 
 @dataclass
@@ -167,18 +171,15 @@ class Tally:
         counts: of files that were `read` and `refused`, that ended in a `traceback` or took too long: a `hang`.
         failures: the first of the latter two, with the bytes that did it.
         slowest: seconds.
+        peak: the most memory, in bytes, that this process took more than before, or that one it had started took.
     """
 
     counts: Counter = field(default_factory=Counter)
     failures: list[tuple[str, str, bytes]] = field(default_factory=list)
     slowest: float = 0.0
+    peak: int = 0
 
-    before: int = field(default_factory=lambda: _peak(anew=True))
-
-    @property
-    def peak(self) -> int:
-        """The most memory, in bytes, that this process took more than before, or that one that it started took."""
-        return max(_peak() - self.before, 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+    _before: int = field(default_factory=lambda: _peak(anew=True))
 
     def add(self, path: Path, content: bytes) -> None:
         """Read one file in every way there is."""
@@ -201,6 +202,7 @@ class Tally:
             if seconds > SLOW:
                 outcome = self._failed("hang", path, f"{seconds:.0f} s", content)
         self.counts[outcome] += 1
+        self.peak = max(self.peak, _peak() - self._before, *map(_peak, _children()))
 
     def _failed(self, kind: str, path: Path, what: str, content: bytes) -> str:
         self.failures.append((path.name, what, content))
