@@ -160,7 +160,11 @@ def _peak(pid: str = "self", anew: bool = False) -> int:
 
 def _children() -> list[str]:
     # Not RUSAGE_CHILDREN: a process that was started counts what the one that started it had taken by then.
-    return " ".join(file.read_text() for file in Path("/proc/self/task").glob("*/children")).split()
+    found = []
+    for file in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that has ended
+            found += file.read_text().split()
+    return found
 
 
 @dataclass
