@@ -87,7 +87,7 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
         def solve(law: Reference) -> Fit:
             return fit(embedding, law, rng, atoms=atoms, label="locating", expected=rank)
 
-        return follow_moments(solve, reference, knowledge), rank
+        return follow_moments(solve, reference, knowledge, rank), rank
     return _follow_measure(embedding, reference, knowledge, rng, atoms), None
 
 
@@ -124,31 +124,38 @@ def _standard(knowledge: Knowledge) -> tuple[dict[str, np.ndarray], dict[str, np
     return centre, scale
 
 
-def follow_moments(solve: Callable[[Reference], Span], reference: Reference, knowledge: Knowledge) -> Reference:
+def follow_moments(
+    solve: Callable[[Reference], Span], reference: Reference, knowledge: Knowledge, rank: int = 0
+) -> Reference:
     """Finite rank: means and variances are exact functions of the embedding wherever the records lie.
 
     Args:
         solve: the embedding solved on generic records of a law.
+        rank: of the kernel, where it is known; records that show less of it are not where the data lie.
     """
     unknown = [f for f in knowledge.fields if f not in knowledge.aside]
     mean = {f: np.array(reference.centre.get(f, np.zeros(knowledge.fields[f].shape))) for f in unknown}
     sd = {f: np.array(reference.scale.get(f, np.ones(knowledge.fields[f].shape))) for f in unknown}
     reference = reference.recentred(mean, sd)
+    lost = False
     for _ in range(_PASSES):
         found = components(knowledge.fields, knowledge.aside, mean, sd)
         library = moments(found)
-        solved = solve(reference)
+        # Far from the data, or next to one value of a field in other units, features drown in rounding; over many
+        # orders of magnitude none does.
+        solved = solve(replace(reference, broad=1.0) if lost else reference)
         values = library.evaluate(solved.probes)
         projection = solved.project(values)
         totals = dict(zip(library.parts, solved.target @ projection.beta, strict=True))
         seen = dict(
             zip(library.parts, library.visibility(values, projection.fitted, solved.basis.size) >= _SEEN, strict=True)
         )
-        if not seen["1"]:
-            break
-        if totals["1"] <= 0:  # far from the data a feature can drown in rounding: look again with other records
+        if not seen["1"] or totals["1"] <= 0 or solved.spectrum.rank < rank:
+            if lost and not seen["1"]:
+                break
+            lost = True
             continue
-        moved = 0.0
+        lost, moved = False, 0.0
         for c in found:
             square = f"{c.name}*{c.name}"
             # Without the mean, the second moment about the present centre still tells the scale.

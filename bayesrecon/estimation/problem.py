@@ -65,6 +65,7 @@ class Problem:
         solved: the measure that the release determines.
         estimator: the metric and coordinates in use.
         rng: for whatever is random later.
+        rank: of the kernel, None where it is not finite.
     """
 
     release: Release
@@ -74,6 +75,7 @@ class Problem:
     solved: Fit
     estimator: Estimator
     rng: np.random.Generator
+    rank: int | None
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -99,13 +101,24 @@ class Problem:
             gradients = embedding.scores(probes, np.array([0]))
             return check_trained(gradients, np.asarray(base)[0])
         names, theta = release.model.coordinates, np.asarray(release.theta)
-        return failures_of(release, names, theta, fitted, self._moved_by_data, self.embedding.independent_size)
+        found = failures_of(release, names, theta, fitted, self._moved_by_data, self.embedding.independent_size)
+        return (*self._lost(), *found)
 
     @cached_property
     def unfit(self) -> tuple[str, ...]:
         """The failures, for verbs that have no fitted scores of their own."""
         solved = self.solved
         return self.failures(self.embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1])
+
+    def _lost(self) -> tuple[str, ...]:
+        """Generic records that show less of the kernel than there is to see are not where the data lie."""
+        shown = self.solved.spectrum.rank
+        if self.rank is None or shown >= self.rank:
+            return ()
+        return (
+            f"where the data lie was not found: the generic records show {shown} of {self.rank} features; say in which "
+            "range the fields lie with domain= or bounds=",
+        )
 
     def _miscounted(self) -> tuple[str, ...]:
         """A warning where the number of records that was stated is not what the draws show without it."""
@@ -167,7 +180,7 @@ def solve_release(
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
-    return Problem(view, knowledge, reference, embedding, solved, chosen, rng)
+    return Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank)
 
 
 def normalised(release: Release) -> Release:

@@ -22,6 +22,23 @@ def test_data_far_from_the_first_records_are_found_whatever_the_seed(database):
     assert np.ptp([n.estimate for n in found]) < 1e-6
 
 
+def test_units_far_from_one_are_found_whatever_the_seed(database):
+    """Incomes of tens of thousands, seen from standardised records: their squares are below rounding."""
+    release = from_posteriordb("earnings-earn_height").take(np.arange(0, 10_000, 10))
+    found = [bayesrecon.recover(release, key=key)["n"] for key in (0, 1, 4)]  # the last two: 32 and 0.07 once
+    assert abs(found[0].estimate - 1192) < 4 * found[0].se
+    assert np.ptp([n.estimate for n in found]) < 1e-6
+    assert all(n.verdict == "determined" for n in found)
+
+
+def test_records_that_do_not_show_all_features_are_no_answer(database, monkeypatch):
+    monkeypatch.setattr(locate, "_PASSES", 1)
+    release = from_posteriordb("earnings-earn_height").take(np.arange(0, 10_000, 10))
+    found = bayesrecon.recover(release, key=4)
+    assert any("show 5 of 6 features" in failure for failure in found.failures)
+    assert found["n"].verdict != "determined"
+
+
 def test_finitely_many_values_need_no_search(monkeypatch):
     """Their generic records are the same wherever the data lie."""
 
