@@ -1,13 +1,13 @@
 """Do draws and model belong together: all checks of draws that there are, whatever was fitted to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.rounding import felt_rounding
-from bayesrecon.estimation.stein import check_draws
+from bayesrecon.estimation.stein import Draws, check_draws
 from bayesrecon.types import Release
 
 _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
@@ -16,20 +16,19 @@ _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
 def failures_of(
     release: Release,
     names: tuple[str, ...],
-    theta: np.ndarray,
-    scores: np.ndarray,
-    moved: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    draws: Draws,
     independent: float,
+    moved: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    halves: Callable[[], Sequence[Draws]] = tuple,
 ) -> tuple[str, ...]:
     """One line for each check that failed.
 
     Args:
-        names, theta, scores, moved: as in `check_draws`.
+        names, draws, moved, halves: as in `check_draws`.
         independent: number of independent draws.
     """
     rounded = felt_rounding(release, independent)
-    found = check_draws(names, theta, np.asarray(release.weights), np.asarray(release.chain), scores, moved)
-    return (*([rounded] if rounded else []), *found)
+    return (*([rounded] if rounded else []), *check_draws(names, draws, moved, halves))
 
 
 def questions(release: Release) -> tuple[str, ...]:

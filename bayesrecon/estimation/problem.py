@@ -13,7 +13,7 @@ from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.solve import Fit, fit
-from bayesrecon.estimation.stein import check_trained
+from bayesrecon.estimation.stein import Draws, check_trained
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score, scores
@@ -100,15 +100,27 @@ class Problem:
             base = prior_score(release.model, embedding.metric, np.asarray(release.theta), 0.0)
             gradients = embedding.scores(probes, np.array([0]))
             return check_trained(gradients, np.asarray(base)[0])
-        names, theta = release.model.coordinates, np.asarray(release.theta)
-        found = failures_of(release, names, theta, fitted, self._moved_by_data, self.embedding.independent_size)
-        return (*self._lost(), *found)
+        names, draws, independent = release.model.coordinates, _draws(release, fitted), self.embedding.independent_size
+        return (*self._lost(), *failures_of(release, names, draws, independent, self._moved_by_data, self._halves))
 
     @cached_property
     def unfit(self) -> tuple[str, ...]:
         """The failures, for verbs that have no fitted scores of their own."""
         solved = self.solved
         return self.failures(self.embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1])
+
+    def _halves(self) -> list[Draws]:
+        """Every other draw with the score of what it alone determines; none where that is too little."""
+        found = []
+        for one in (0, 1):
+            view = self.release.take(np.arange(one, self.release.size, 2))
+            embedding = embedding_of(view, str(self.estimator.metric))
+            try:
+                solved = fit(embedding, self.reference, self.rng, finite=self.rank is not None, expected=self.rank or 0)
+            except BayesreconError:  # too few draws
+                return []
+            found.append(_draws(view, embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1]))
+        return found
 
     def _lost(self) -> tuple[str, ...]:
         """Generic records that show less of the kernel than there is to see are not where the data lie."""
@@ -159,6 +171,15 @@ class Problem:
         return -self.embedding.influence(self.solved.basis, self.solved.y, beta)[0]
 
 
+def embedding_of(view: Release, metric: str, progress: Progress | None = None) -> AdaptiveEmbedding:
+    """The embedding of a release in the coordinates in use."""
+    return AdaptiveEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
+
+
+def _draws(view: Release, scores: np.ndarray) -> Draws:
+    return Draws(np.asarray(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
+
+
 def solve_release(
     release: Release,
     estimator: Estimator | None = None,
@@ -176,7 +197,7 @@ def solve_release(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
     view = in_coordinates(counted_once(release), str(chosen.coordinates))
-    embedding = AdaptiveEmbedding(view, metric_factor(view, chosen.metric), progress, fold_factors(view, chosen.metric))
+    embedding = embedding_of(view, str(chosen.metric), progress)
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)

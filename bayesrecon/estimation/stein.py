@@ -6,62 +6,112 @@ these are tested over the draws; convergence is looked at directly. A trained pa
 stationary only if its regulariser's gradient lies in the span of the records' gradients.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 
-_FALSE_ALARMS = 1e-4  # per release and identity, before a warning is given
-_SMALLEST_SIZE = 0.05  # violations below this are not worth a warning however significant
+# False alarms per release of every family of identities, half a percent in all: most for what other likelihoods move
+# most, least for what has the heaviest tails.
+_EACH, _SPREAD, _ACROSS, _SQUARES = 8e-4, 1.5e-3, 1e-3, 1e-4
+_SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
 _R_HAT = 1.01
+_CHAINS = 1e-3  # false alarms of the means of chains
+_SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
 _STATIONARY, _RANK = 1e-6, 1e-10
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws with the score of the posterior that was fitted to them.
+
+    Attributes:
+        theta: `(T, d)` atoms.
+        weights, chain: `(T,)`.
+        scores: `(T, s)` at the atoms, in the first of the same coordinates.
+    """
+
+    theta: np.ndarray
+    weights: np.ndarray
+    chain: np.ndarray
+    scores: np.ndarray
+
+    def standardised(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Atoms and scores free of units, and the `(d,)` units."""
+        mean = self.weights @ self.theta
+        sd = np.sqrt(self.weights @ (self.theta - mean) ** 2)
+        return (self.theta - mean) / sd, self.scores * sd[: self.scores.shape[1]], sd
 
 
 def check_draws(
     names: tuple[str, ...],
-    theta: np.ndarray,
-    weights: np.ndarray,
-    chain: np.ndarray,
-    scores: np.ndarray,
+    draws: Draws,
     moved: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    halves: Callable[[], Sequence[Draws]] = tuple,
 ) -> tuple[str, ...]:
-    """Test the Stein identities; one line for each that fails.
+    """Test the Stein identities; one line for each family of them that fails.
 
     Args:
         names: `(d,)` coordinate names.
-        theta: `(T, d)` atoms.
-        scores: `(T, s)` score of the fitted posterior at the atoms, in the first of the same coordinates.
+        draws: with the score of what was fitted to them.
         moved: for functions of the atoms `h (T, P)` and coordinates `j (P,)`, the series `(T, P)` by which the errors
             of the fitted data move `E[h_p score_j]`. With many features they show in the identities, and pass for
-            their failure; asked only where an identity seems to fail.
+            their failure.
+        halves: the same of every other draw alone, each fitted by itself; asked only where something seems to fail.
     """
-    failures = _chains(names, theta, chain)
-    mean = weights @ theta
-    sd = np.sqrt(weights @ (theta - mean) ** 2)
-    scored = scores.shape[1]
-    t, s = (theta - mean) / sd, scores * sd[:scored]  # unit free
-    every = np.arange(scored)
-    rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], scored)))
-    # E[h_i score_j + rest]; the mean is estimated too: its sampling error enters linearly and is carried by -t.
+    t, s, sd = draws.standardised()
+
+    def corrected(h: np.ndarray, j: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return values + moved(h * sd[j], j)
+
+    found = [
+        *_identities(t, s, names, draws.weights, draws.chain, corrected),
+        *_together(draws, t, s, corrected, halves),
+    ]
+    return (
+        *_chains(names, draws.theta, draws.chain),
+        *(
+            f"draws and model disagree: {what} should be 0 and is off for {which}; is the prior right, and are these "
+            "converged draws of this very model?"
+            for what, which in found
+        ),
+    )
+
+
+_Corrected = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""Series `h_p score_j + d_j h_p (T, P)` with the errors of the fitted data, of `h (T, P)` and `j (P,)`."""
+
+
+def _identities(
+    t: np.ndarray, s: np.ndarray, names: tuple[str, ...], weights: np.ndarray, chain: np.ndarray, corrected: _Corrected
+) -> list[tuple[str, str]]:
+    """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
+    every = np.arange(s.shape[1])
+    rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
+    # The mean is estimated too: its sampling error enters linearly and is carried by -t.
     identities: dict[str, tuple[np.ndarray, Any, np.ndarray, np.ndarray]] = {
         "E[score]": (np.ones_like(t), 0.0, every, every),
         "E[(theta - mean) score] + 1": (t, rows == columns, rows, columns),
-        "E[(theta - mean)^2 score]": (t**2, 2 * t[:, :scored], every, every),
+        "E[(theta - mean)^2 score]": (t**2, 2 * t[:, every], every, every),
     }
+    found = []
     for label, (h, rest, i, j) in identities.items():
         values = h[:, i] * s[:, j] + rest
-        size, z = weights @ values, _significance(values, weights @ values, weights, chain)
-        threshold = -NormalDist().inv_cdf(_FALSE_ALARMS / len(z) / 2)
+        size = weights @ values
+        z = _significance(values, size, weights, chain)
+        threshold = -NormalDist().inv_cdf(_EACH / len(z) / 2)
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
-            series = values[:, broken] + moved(h[:, i[broken]] * sd[j[broken]], j[broken])
+            series = corrected(h[:, i[broken]], j[broken], values[:, broken])
             z[broken] = _significance(series, size[broken], weights, chain)
             broken = broken[z[broken] > threshold]
         if broken.size:
@@ -70,12 +120,87 @@ def check_draws(
                 f"{names[j[k]]}{'' if i[k] == j[k] else ' with ' + names[i[k]]} by {size[k]:+.2g} (z {z[k]:.0f})"
                 for k in order
             )
-            failures.append(
-                f"draws and model disagree: {label} should be 0 and is off for {which}"
-                + (f" and {broken.size - len(order)} more" if broken.size > len(order) else "")
-                + "; is the prior right, and are these converged draws of this very model?"
+            more = f" and {broken.size - len(order)} more" if broken.size > len(order) else ""
+            found.append((label, which + more))
+    return found
+
+
+def _together(
+    draws: Draws, t: np.ndarray, s: np.ndarray, corrected: _Corrected, halves: Callable[[], Sequence[Draws]]
+) -> list[tuple[str, str]]:
+    """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
+    j, fields = np.arange(s.shape[1]), _fields(t, s, draws.weights)
+    others: np.ndarray | None = None
+    found = []
+    for k, field in enumerate(fields):
+        values = field.h * s + field.divergence
+        series, size = corrected(field.h, j, values).sum(axis=1, keepdims=True), field.size(s, draws.weights)
+        threshold = -NormalDist().inv_cdf(field.level / 2)
+        (z,) = _significance(series, np.array([size]), draws.weights, draws.chain)
+        if z <= threshold:
+            continue
+        if others is None:
+            others = np.mean(
+                [_sizes(half) for half in halves()] or [[f.size(s, draws.weights) for f in fields]], axis=0
             )
-    return tuple(failures)
+        # The fitted data are fitted to these draws, and what is of second order in their errors is not in `moved`: on
+        # half as many draws it is twice as large.
+        z = abs(size) / np.hypot(size / z, size - others[k])
+        if z > threshold:
+            found.append((f"E[<h, score> + div h], h {field.label},", f"all coordinates together (z {z:.1f})"))
+    return found
+
+
+@dataclass(frozen=True)
+class _Field:
+    """h and what its divergence is made of, `(T, s)` each, and the false alarms it is given."""
+
+    label: str
+    h: np.ndarray
+    divergence: np.ndarray
+    level: float
+    bias: float = 0.0
+
+    def size(self, s: np.ndarray, weights: np.ndarray) -> float:
+        """`E[<h, score> + div h]` over the draws."""
+        return float(weights @ (self.h * s + self.divergence).sum(axis=1)) - self.bias
+
+
+def _fields(t: np.ndarray, s: np.ndarray, weights: np.ndarray) -> tuple[_Field, ...]:
+    """The spread of all coordinates (of another likelihood it is another one); what the score itself has of other
+    coordinates (independent ones have none of it); what it has of squares (a normal law has none). The last two are
+    taken from the other half of the draws: what is tested is not what was fitted.
+    """
+    j, half = np.arange(s.shape[1]), np.arange(len(t)) % 2
+    squares = t**2 - weights @ t**2
+    across, bent, slope = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
+    for one in (0, 1):
+        use, other = half == one, half != one
+        linear = _coefficients(t[other], s[other])
+        quadratic = _coefficients(squares[other], s[other] - t[other] @ linear)
+        bent[use], slope[use] = squares[use] @ quadratic, 2 * t[use][:, j] * np.diag(quadratic[j])
+        linear[j, j] = 0.0
+        across[use] = t[use] @ linear
+    lost = len(j) * float(np.sum(weights**2))  # of the spread, since the mean is estimated
+    return (
+        _Field("the distance from the mean", t[:, j], np.ones_like(s), _SPREAD, lost),
+        _Field("what the score has of other coordinates", across, np.zeros_like(s), _ACROSS),
+        _Field("what the score has of squares", bent, slope, _SQUARES),
+    )
+
+
+def _sizes(draws: Draws) -> list[float]:
+    t, s, _ = draws.standardised()
+    return [field.size(s, draws.weights) for field in _fields(t, s, draws.weights)]
+
+
+def _coefficients(features: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Of the regression of `s (T, s)` on `features (T, d)`, `(d, s)`, with a ridge of what d noisy ones need."""
+    scale = np.sqrt((features**2).mean(axis=0))
+    x = features / scale
+    gram = x.T @ x / len(x)
+    gram[np.diag_indices_from(gram)] += len(gram) / len(x)
+    return np.linalg.solve(gram, x.T @ s / len(x)) / scale[:, None]
 
 
 def _significance(series: np.ndarray, size: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> np.ndarray:
@@ -125,4 +250,35 @@ def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> lis
             f"the chains have not converged: split R-hat of {names[worst]} is {r_hat[worst]:.3f} "
             f"(at most {limit:.2f} expected); is warm-up left in?"
         )
+        return found
+    # One coordinate that is moved by itself stands out most in what all others leave of it.
+    covariance = np.cov(theta.T).reshape(theta.shape[1], -1)
+    given = np.linalg.lstsq(covariance, (theta - theta.mean(axis=0)).T, rcond=_RANK)[0].T
+    apart, chance = _apart(np.concatenate([theta, given], axis=1), chain)
+    worst = int(chance.argmin())
+    if chance[worst] < _CHAINS / len(chance):
+        rest = ", given all others," if worst >= len(names) else ""
+        found.append(
+            f"the chains are not of one law: their means of {names[worst % len(names)]}{rest} are up to "
+            f"{apart[worst]:.2g} standard deviations apart (probability {chance[worst]:.1g}); are they all of the same "
+            "posterior, and converged?"
+        )
     return found
+
+
+def _apart(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Largest distance between means of chains in standard deviations, and the probability of as much, `(d,)` each.
+
+    The F test of equal means (Fisher 1925) with a chain's effective sample size, from that chain alone, for its size.
+    """
+    numbers = np.unique(chain)
+    parts = [theta[chain == c] for c in numbers]
+    if len(parts) < 2 or min(map(len, parts)) < _SHORTEST:
+        return np.zeros(theta.shape[1]), np.ones(theta.shape[1])
+    size = np.array([np.minimum(effective_sample_size(p, np.zeros(len(p), int)), len(p)) for p in parts])
+    mean, variance = (np.array([f(p, axis=0) for p in parts]) for f in (np.mean, np.var))
+    within = np.maximum((size * variance).sum(axis=0) / size.sum(axis=0), 1e-300)
+    centre = (size * mean).sum(axis=0) / size.sum(axis=0)
+    ratio = (size * (mean - centre) ** 2).sum(axis=0) / within / (len(parts) - 1)
+    chance = scipy.special.fdtrc(len(parts) - 1, size.sum(axis=0) - len(parts), ratio)
+    return np.ptp(mean, axis=0) / np.sqrt(within), chance

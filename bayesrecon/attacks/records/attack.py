@@ -17,6 +17,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import Estimator
+from bayesrecon.estimation.stein import Draws
 from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
@@ -209,7 +210,8 @@ def _failures(view: Release, system: System, independent: float) -> tuple[str, .
     directions = np.concatenate([slots.directions, np.eye(theta.shape[1])[slots.shared]])
     called = tuple(names[int(np.abs(direction / theta.std(axis=0)).argmax())] for direction in directions)
     along = theta @ np.linalg.inv(directions)
-    return failures_of(view, called, along, system.scores(), system.moved, independent)
+    draws = Draws(along, np.asarray(view.weights), np.asarray(view.chain), system.scores())
+    return failures_of(view, called, draws, independent, system.moved)
 
 
 def _warnings(release: Release, columns: dict[str, Column]) -> tuple[str, ...]:
