@@ -44,6 +44,11 @@ class Draws:
     chain: np.ndarray
     scores: np.ndarray
 
+    def part(self, at: Any, scores: np.ndarray) -> "Draws":
+        """Some of the draws, with another score."""
+        weights = self.weights[at]
+        return Draws(self.theta[at], weights / weights.sum(), self.chain[at], scores)
+
     def standardised(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Atoms and scores free of units, and the `(d,)` units."""
         mean = self.weights @ self.theta

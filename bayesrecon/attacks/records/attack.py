@@ -211,7 +211,14 @@ def _failures(view: Release, system: System, independent: float) -> tuple[str, .
     called = tuple(names[int(np.abs(direction / theta.std(axis=0)).argmax())] for direction in directions)
     along = theta @ np.linalg.inv(directions)
     draws = Draws(along, np.asarray(view.weights), np.asarray(view.chain), system.scores())
-    return failures_of(view, called, draws, independent, system.moved)
+
+    def halves() -> list[Draws]:
+        first, second = slice(system.split), slice(system.split, None)
+        if system.halves is None:
+            return []
+        return [draws.part(at, system.scores(x)[at]) for at, x in zip((first, second), system.halves, strict=True)]
+
+    return failures_of(view, called, draws, independent, system.moved, halves)
 
 
 def _warnings(release: Release, columns: dict[str, Column]) -> tuple[str, ...]:

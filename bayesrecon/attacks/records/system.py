@@ -48,9 +48,9 @@ class System:
         solution: `(M,)` s, of least norm where K is singular.
         visible: `(M, r)` orthonormal directions that K determines, in the units of `units_of`; None when those are all.
         solve: K^+ applied to further right-hand sides.
-        disagreement: `(M,)` what is expected to have the covariance of the solution's noise: the difference of the
-            solutions from the two halves of the draws, times the root of the product of their weights. None where a
-            half does not show all that the whole does.
+        halves: solutions `(M,)` from either half of the draws alone, None where a half does not show all that the whole
+            does.
+        split: number of draws in the first half.
         kept: the blocks of derivatives, where they are few enough to keep.
     """
 
@@ -64,8 +64,18 @@ class System:
     solution: np.ndarray
     visible: np.ndarray | None
     solve: Callable[[np.ndarray], np.ndarray]
-    disagreement: np.ndarray | None
+    halves: tuple[np.ndarray, np.ndarray] | None
+    split: int
     kept: list[Any]
+
+    @property
+    def disagreement(self) -> np.ndarray | None:
+        """`(M,)` what is expected to have the covariance of the solution's noise: the difference of the halves'
+        solutions, times the root of the product of their weights."""
+        if self.halves is None:
+            return None
+        share = float(np.sum(np.asarray(self.release.weights)[: self.split]))
+        return (self.halves[0] - self.halves[1]) * np.sqrt(share * (1 - share))
 
     def information(self) -> np.ndarray:
         """Information about s per draw, `(M, M)`.
@@ -100,10 +110,10 @@ class System:
             at += n
         return found
 
-    def scores(self) -> np.ndarray:
-        """Score of the reconstructed posterior along the directions, `(T, k + u)`."""
+    def scores(self, solution: np.ndarray | None = None) -> np.ndarray:
+        """Score of the reconstructed posterior along the directions, `(T, k + u)`; that of another solution."""
         into = [scatter(column, len(self.slots.directions)) for column in self.slots.index.T]
-        return np.concatenate([self._total(into, d, u)[:n] for d, _, u, n in self._again("checks", None)])
+        return np.concatenate([self._total(into, d, u, solution)[:n] for d, _, u, n in self._again("checks", None)])
 
     def moved(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Series `(T, P)` by which errors of the solution move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`."""
@@ -118,11 +128,11 @@ class System:
     def _again(self, label: str, progress: Progress | None) -> Any:
         return self.kept or _blocks(self.release, self.slots, self.base, self.pairs, label, progress)
 
-    def _total(self, into: list[Any], d: np.ndarray, u: np.ndarray) -> np.ndarray:
+    def _total(self, into: list[Any], d: np.ndarray, u: np.ndarray, solution: np.ndarray | None = None) -> np.ndarray:
         """Base and rows together: the score of the reconstructed posterior along the directions."""
         total = np.array(u)
         for x, share in zip(into, d, strict=True):
-            total += (x @ (share * self.solution).T).T
+            total += (x @ (share * (self.solution if solution is None else solution)).T).T
         return total
 
 
@@ -139,7 +149,8 @@ def make_system(
     weights, at = np.asarray(release.weights), 0
     kept = []
     keep = release.size * size * (slots.width + 1) <= _KEPT
-    half: tuple[np.ndarray, np.ndarray, float] | None = None
+    half: tuple[np.ndarray, np.ndarray] | None = None
+    split = 0
 
     def add_parts(whole: np.ndarray) -> np.ndarray:
         for part, (_, rows) in zip(parts, sharing, strict=True):
@@ -163,18 +174,18 @@ def make_system(
             x = np.concatenate([d[a][:, rows] * root for a in together])
             part += x.T @ x
         if half is None and 2 * at >= release.size > at:
-            half = add_parts(gram.copy()), target.copy(), float(weights[:at].sum())
+            half, split = (add_parts(gram.copy()), target.copy()), at
     add_parts(gram)
     if not (np.isfinite(np.diag(gram)).all() and np.isfinite(target).all()):
         raise BayesreconError("the scores of the known rows overflow; narrow bounds= or domain=")
     solution, visible, solve = _solve(gram, target)
-    disagreement = None if half is None else _disagreement(gram, target, visible, *half)
-    return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, disagreement, kept)
+    halves = None if half is None else _halves(gram, target, visible, *half)
+    return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, halves, split, kept)
 
 
-def _disagreement(
-    gram: np.ndarray, target: np.ndarray, visible: np.ndarray | None, first: np.ndarray, at: np.ndarray, share: float
-) -> np.ndarray | None:
+def _halves(
+    gram: np.ndarray, target: np.ndarray, visible: np.ndarray | None, first: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
     """See `System`; `first` and `at` are the first half's part of K, which is used up, and of b."""
     unit = units_of(gram)
     first /= unit
@@ -190,8 +201,8 @@ def _disagreement(
         if info:
             return None
         x = scipy.linalg.cho_solve((factor, True), b, check_finite=False)
-        solutions.append(x if visible is None else visible @ x)
-    return (solutions[0] - solutions[1]) / unit * np.sqrt(share * (1 - share))
+        solutions.append((x if visible is None else visible @ x) / unit)
+    return solutions[0], solutions[1]
 
 
 def _blocks(

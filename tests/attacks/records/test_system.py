@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from answered import design, parts
 
-from bayesrecon.attacks.records.system import _disagreement, _solve, make_system, units_of
+from bayesrecon.attacks.records.system import _halves, _solve, make_system, units_of
 from bayesrecon.kernels.score import feature_gradients
 from bayesrecon.models import load
 from bayesrecon.precision import x64
@@ -80,6 +80,7 @@ def test_the_halves_of_the_draws_tell_the_noise(loose):
             make_system(release, slots, rows.base(), rows.pairs())
             for release in (loose, loose.take(np.arange(30)), loose.take(np.arange(30, 60)))
         )
+    np.testing.assert_allclose(whole.halves, [first.solution, second.solution], rtol=1e-6)
     np.testing.assert_allclose(whole.disagreement, (first.solution - second.solution) / 2, rtol=1e-6)
 
 
@@ -90,8 +91,8 @@ def test_the_halves_where_the_kernel_has_low_rank():
     at, rest = first @ rng.normal(size=40), second @ rng.normal(size=40)
     gram = first + second
     expected = gram @ (_solve(first, at)[0] - _solve(second, rest)[0]) / 2
-    found = _disagreement(gram, at + rest, _solve(gram, at + rest)[1], first.copy(), at, 0.5)
-    np.testing.assert_allclose(gram @ found, expected, atol=1e-8 * np.abs(expected).max())
+    one, two = _halves(gram, at + rest, _solve(gram, at + rest)[1], first.copy(), at)
+    np.testing.assert_allclose(gram @ (one - two) / 2, expected, atol=1e-8 * np.abs(expected).max())
 
 
 def test_a_kernel_of_low_rank_is_solved_on_what_it_determines():
