@@ -20,7 +20,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Records
 
 _MOST = 3000  # parameters whose Hessian is factorised
-_NEWTON = 50
+_NEWTON = 50  # steps after L-BFGS, which bring a dozen digits or nothing
 
 
 @in_float64

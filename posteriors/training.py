@@ -23,7 +23,7 @@ _FULL = 8000  # parameters up to which the whole Hessian is factorised; above, i
 _DOUBLES = 2**26  # of predictors of several deletions at once
 _ROUNDING = 2e-12  # of a gradient's sum over records, relative to the largest record's
 _SEPARATED = 1e-3  # largest slope of a record from which no class is doubted any more
-_LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30
+_LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30  # steps of each at most; what stops short of the optimum says so
 _PATIENCE = 5  # of Newton's steps without a smaller gradient
 
 

@@ -101,6 +101,38 @@ def test_no_global_settings_and_no_pickle(path):
             assert [k.arg for k in call.keywords] == ["allow_pickle"]
 
 
+RESULTS = {"kernels", "estimation", "disclosure", "attacks", "auditing"}
+
+
+def is_number(node):
+    if isinstance(node, ast.Tuple):
+        return all(map(is_number, node.elts))
+    if isinstance(node, ast.UnaryOp | ast.BinOp):
+        return all(is_number(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def unexplained(code):
+    """Numbers of a module with no word of why: beside them, above them and their neighbours, or, as a string, below."""
+    lines, under = ["", *code.splitlines(), ""], set()
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Assign) and is_number(node.value):
+            if lines[node.lineno - 1].startswith("#") or node.lineno - 1 in under:
+                under.add(node.end_lineno)
+            elif "#" not in lines[node.end_lineno] and not lines[node.end_lineno + 1].startswith('"""'):
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", [p for p in PACKAGE if RESULTS & set(p.parts)], ids=named)
+def test_constants_that_decide_results_say_why(path):
+    assert list(unexplained(path.read_text(encoding="utf-8"))) == []
+
+
+def test_a_planted_constant_is_found():
+    code = '# Why.\n_A = 1\n_B = (2, 3.0)\n\n_C = 2**20  # why\n_D = -1e-3\n\n_E = 4\n"""Why."""\n_F = \'text\'\n'
+    assert list(unexplained(code)) == ["_D = -0.001"]
+
+
 # Public names
 
 

@@ -16,7 +16,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.types import Progress, Release
 
-_MOST_FEATURES = 400
+_MOST_FEATURES = 400  # monomials that are tried: of records with many fields the higher degrees are left out
 
 
 @in_float64

@@ -19,7 +19,9 @@ _FALSE_ALARMS = 1e-4  # per release and identity, before a warning is given
 _SMALLEST_SIZE = 0.05  # violations below this are not worth a warning however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
-_R_HAT = 1.01
+_R_HAT = 1.01  # Vehtari et al. (2021); where chains are short its own scatter is allowed for
+# Share of the regulariser's gradient that no data cancel, from which a parameter is not stationary: above what training
+# to the usual tolerances leaves; and the pivot below which a record's gradient is a sum of others.
 _STATIONARY, _RANK = 1e-6, 1e-10
 
 

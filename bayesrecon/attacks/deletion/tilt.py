@@ -30,7 +30,7 @@ from bayesrecon.results.deletion import DeletionInference
 from bayesrecon.types import Deletion, Model, Records
 
 _STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
-_BLOCK = 2**22
+_BLOCK = 2**22  # log likelihoods held at once
 
 
 @in_float64

@@ -16,8 +16,9 @@ from bayesrecon.types import Model, Records, Release, simulated
 _ATOMS = 12  # draws on which amplitudes are computed
 _PRIOR = 64  # draws over which the model's own opinion is averaged
 _WIDE, _WINDOW = 6.0, 400  # standard errors around an estimate that are searched, and the most values a row may have
-_SIMULATED = 256
-_PROBES = 8
+_SIMULATED = 256  # responses drawn for a guess: its own error is a sixteenth of the model's spread
+_PROBES = 8  # values beside the anchors on which reading off is tested: a curve through the anchors shows on them
+# Deviation from a line, in units of the range: above the rounding of the amplitudes, below what bends on any probe.
 _AFFINE = 1e-6
 _IMPOSSIBLE = 100.0  # log likelihood below a row's best from which a value of a complete list is none of the row's
 _BLOCK = 2**18  # records evaluated at once

@@ -25,10 +25,10 @@ from bayesrecon.types import Field, Model, Records, Release
 
 _POOL = 24  # generic values tried in the search for anchors
 _ROWS, _ATOMS = 12, 24  # rows and atoms they are tried on
-_RANK = 1e-7
+_RANK = 1e-7  # of a row's anchors: one that adds less is the sum of others but for rounding of their scores
 _COMBINED = 1e-11  # squared share of a feature that those before it leave: less is rounding
 _VALUES = 2**22  # log likelihoods evaluated at once
-_MOST_CANDIDATES = 256
+_MOST_CANDIDATES = 256  # values of a row that are listed rather than sampled: every row holds them all
 
 
 @dataclass(frozen=True)
