@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -175,6 +176,14 @@ def test_public_names_have_docstrings(module):
         assert (value.__doc__ or "").strip(), value
         # A dataclass without one shows its signature.
         assert not value.__doc__.startswith(f"{getattr(value, '__name__', '')}("), value
+
+
+def test_every_folder_is_installed():
+    """The list of packages is written by hand: folders at the top are mapped into the package."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
+    modules = (layers.module_name(path, ROOT) for path in PACKAGE if path.name == "__init__.py")
+    assert sorted(listed) == sorted(modules)
 
 
 # What importing costs

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-_STEPS, _BURN_IN = 2500, 500  # of hit-and-run, of which a covariance of some dozen totals is known to some per cent
+_STEPS, _BURN_IN = 2500, 500  # of hit-and-run, from which an error is known to about a tenth
 # Newton's steps to a centre, and what is left of a width's excess each time: from one centre to the next is a few
 # damped steps; with a smaller rest the old centre lies against the new walls.
 _NEWTON, _SHRINK = 40, 0.3
