@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
@@ -50,6 +49,8 @@ def train_network(
     >>> train_network(model, {"v": 1.0, "w": 1.0}, {"x": [0.5, 1.0, 2.0], "y": [0.5, 0.9, 1.0]}).gradient < 1e-8
     True
     """
+    import scipy.optimize  # reading draws loads this module, too
+
     began = time.perf_counter()
     table = check_knowledge(model, known=records).known
     missing = [f for f in model.fields if f not in table]

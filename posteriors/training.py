@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
@@ -193,6 +192,7 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
     shape = objective.penalty.shape
     start = np.zeros(shape)
     if objective.linear.loss != "squared":
+        import scipy.optimize  # reading draws loads this module, too
 
         def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
             value, slope = objective.value_and_gradient(v.reshape(shape))
