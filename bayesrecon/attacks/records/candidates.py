@@ -7,10 +7,10 @@ import jax
 import numpy as np
 import scipy.sparse
 
-from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations, log_likelihoods
+from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.score import slopes
+from bayesrecon.kernels.score import log_liks, slopes
 from bayesrecon.types import Model, Records, Release, simulated
 
 _ATOMS = 12  # draws on which amplitudes are computed
@@ -157,7 +157,7 @@ def _mean_log_likelihood(model: Model, theta: np.ndarray, rows: Rows, values: Re
     """`mean_t l(theta_t, z)` of values `{field: (N, C)}`, `(N, C)`; minus infinity where it is no number."""
     shape = next(iter(values.values())).shape
     batch = rows.filled({k: v.ravel() for k, v in values.items()}, shape[1])
-    parts = [log_likelihoods(model, theta, part).mean(axis=0) for part in _pieces(batch, len(theta))]
+    parts = [np.asarray(log_liks(model, theta, part)).mean(axis=0) for part in _pieces(batch, len(theta))]
     found = np.concatenate(parts).reshape(shape)
     return np.where(np.isnan(found), -np.inf, found)
 
