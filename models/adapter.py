@@ -144,20 +144,23 @@ def _adapted(
     def typed(batch: Mapping[str, Any]) -> dict[str, Any]:
         return {k: fields[k].domain.typed(v) if k in fields else v for k, v in batch.items()}
 
-    def log_probs(params: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
+    def log_probs(
+        params: dict[str, Any], batch: dict[str, Any], wanted: Callable[[str], bool] = lambda site: True
+    ) -> dict[str, Any]:
         sites = trace(program, typed(batch), constants, title, params)
-        return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample"}
+        return {n: log_prob(s) for n, s in sites.items() if s["type"] == "sample" and wanted(n)}
 
     def log_lik_at(params: dict[str, Any], one: dict[str, Any]) -> Any:
-        values = log_probs(params, {k: jnp.asarray(v)[None] for k, v in one.items()})
+        # What is not wanted would be compiled away, but traced and differentiated before that.
+        values = log_probs(params, {k: jnp.asarray(v)[None] for k, v in one.items()}, lambda site: site in likelihood)
         return jnp.asarray(sum(jnp.sum(values[n]) for n in likelihood))
 
     blank = {k: v[:1] for k, v in dummy(1).items()}
 
     def log_prior_at(params: dict[str, Any]) -> Any:
         # Observed sites that do not follow the records (a soft constraint, say) belong to the prior.
-        values = log_probs(params, blank)
-        return jnp.asarray(sum((jnp.sum(v) for n, v in values.items() if n not in likelihood), start=jnp.zeros(())))
+        values = log_probs(params, blank, lambda site: site not in likelihood)
+        return jnp.asarray(sum((jnp.sum(v) for v in values.values()), start=jnp.zeros(())))
 
     def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:
         sites = trace(program, typed(batch), constants, title, params)

@@ -78,7 +78,7 @@ def gp_pois_regr(x: Sequence[float] = _PLACES) -> Model:
     )
 
 
-_NUGGET = 1e-10
+_NUGGET = 1e-10  # as the original program adds
 
 
 def gp_regr(x: Sequence[float] = _PLACES) -> Model:
@@ -229,7 +229,7 @@ def sir(t: Sequence[float] = _WEEKS, y0: Sequence[float] = (1e4, 0.0, 0.0, 1e4))
     )
 
 
-_KAPPA = 1e6
+_KAPPA = 1e6  # as in the original program
 
 
 def soil_incubation(ts: Sequence[float] = _DAYS, total: float = 7.7) -> Model:

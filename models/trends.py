@@ -20,7 +20,7 @@ from bayesrecon.models.linear import array, flat
 from bayesrecon.types import Model, Records
 
 _STATE_VARIANCES = 10
-_NUGGET = 1e-6
+_NUGGET = 1e-6  # as the original program adds, half with each length scale
 
 
 def hierarchical_gp(regions: Sequence[int] = (1, 1, 2), years: int = 4, observed: int = 3) -> Model:

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
@@ -20,7 +19,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Records
 
 _MOST = 3000  # parameters whose Hessian is factorised
-_NEWTON = 50
+_NEWTON = 50  # steps after L-BFGS, which bring a dozen digits or nothing
 
 
 @in_float64
@@ -50,6 +49,8 @@ def train_network(
     >>> train_network(model, {"v": 1.0, "w": 1.0}, {"x": [0.5, 1.0, 2.0], "y": [0.5, 0.9, 1.0]}).gradient < 1e-8
     True
     """
+    import scipy.optimize  # reading draws loads this module, too
+
     began = time.perf_counter()
     table = check_knowledge(model, known=records).known
     missing = [f for f in model.fields if f not in table]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
@@ -23,7 +22,7 @@ _FULL = 8000  # parameters up to which the whole Hessian is factorised; above, i
 _DOUBLES = 2**26  # of predictors of several deletions at once
 _ROUNDING = 2e-12  # of a gradient's sum over records, relative to the largest record's
 _SEPARATED = 1e-3  # largest slope of a record from which no class is doubted any more
-_LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30
+_LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30  # steps of each at most; what stops short of the optimum says so
 _PATIENCE = 5  # of Newton's steps without a smaller gradient
 
 
@@ -193,6 +192,7 @@ def train(model: Model, records: Mapping[str, Any], *, tolerance: float = 1e-8, 
     shape = objective.penalty.shape
     start = np.zeros(shape)
     if objective.linear.loss != "squared":
+        import scipy.optimize  # reading draws loads this module, too
 
         def evaluate(v: np.ndarray) -> tuple[float, np.ndarray]:
             value, slope = objective.value_and_gradient(v.reshape(shape))

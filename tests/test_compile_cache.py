@@ -43,6 +43,7 @@ folder = bayesrecon.compile_cache(sys.argv[1])
 import jax
 assert jax.config.jax_compilation_cache_dir == str(folder)
 print(jax.config.jax_persistent_cache_min_compile_time_secs)
+{after}
 """
 
 
@@ -146,20 +147,14 @@ def test_a_folder_that_cannot_be_used_is_refused_when_asked_for(monkeypatch, tmp
     assert dict(os.environ) == before
 
 
-@pytest.mark.parametrize("before, least", [("", "0.0"), ("import jax; jax.numpy.zeros(3) + 1", "1.0")])
-def test_it_can_be_asked_for_before_and_after_jax_is_imported(before, least, tmp_path):
+def test_it_can_be_asked_for_before_jax_is_imported(tmp_path):
     folder = tmp_path / "programs"
-    assert said(python(CALLED.format(before=before), folder))[0] == least
+    assert said(python(CALLED.format(before="", after=""), folder))[0] == "0.0"
     assert folder.is_dir()
 
 
 def test_after_jax_is_imported_it_keeps_what_jax_is_set_to_keep(tmp_path):
-    code = """
-import sys, jax, bayesrecon
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.jit(lambda x: x + 1)(1.0)
-bayesrecon.compile_cache(sys.argv[1])
-jax.jit(lambda x: x + 2)(1.0)
-"""
-    said(python(code, tmp_path))
-    assert list(tmp_path.glob("*-cache"))
+    before = "import jax; jax.jit(lambda x: x + 1)(1.0)"
+    after = 'jax.config.update("jax_persistent_cache_min_compile_time_secs", 0); jax.jit(lambda x: x + 2)(1.0)'
+    assert said(python(CALLED.format(before=before, after=after), tmp_path / "programs"))[0] == "1.0"
+    assert list(tmp_path.glob("programs/*-cache"))

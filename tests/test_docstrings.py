@@ -51,7 +51,7 @@ SOURCES = {module: path.read_text(encoding="utf-8") for module, path in PATHS.it
 
 @cache
 def tree(module):
-    return ast.parse(SOURCES[module])
+    return layers.parsed(SOURCES[module])
 
 
 TESTS = {

@@ -25,6 +25,7 @@ def reconstruct(
     *,
     attack: Attack[R],
     n: None = None,
+    force: bool = False,
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],

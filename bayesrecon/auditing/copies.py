@@ -21,8 +21,8 @@ _ORDINARY = {
     "modeling_interface", "modeling_interface_version", "num_draws", "thinning", "conventions", "_fillvalue",
 }  # fmt: skip
 _SAMPLER = {"seed": "seed", "random_seed": "seed", "stepsize": "step size", "step size": "step size"}
-_LONG = 200
-_SHOW = 5
+_LONG = 200  # characters of an attribute beyond which it is text, not a label
+_SHOW = 5  # paths and numbers that a finding quotes
 
 
 def find_copies(contents: Contents, named: Named = lambda values: None) -> list[Finding]:

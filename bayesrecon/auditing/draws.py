@@ -17,10 +17,10 @@ from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.types import Progress, Release
 
-_THINNINGS = (1000, 300)
-_DIGITS = (3, 2)
-_SUBSETS = 80
-_LISTED = 2
+_THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for
+_DIGITS = (3, 2)  # more are below the errors of the draws, fewer leave no posterior
+_SUBSETS = 80  # from which an error is known to a twelfth
+_LISTED = 2  # statistics that a remedy is reported for
 
 
 def draws_finding(

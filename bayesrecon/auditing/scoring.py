@@ -11,7 +11,7 @@ from bayesrecon.evaluate.rates import clopper_pearson
 from bayesrecon.results.audit import Finding, RecordScore, Remedy
 
 _MOST = 600  # recovered records that are matched
-_NULLS = 10
+_NULLS = 10  # tables by chance, over which the null's share is averaged
 
 
 def match_records(

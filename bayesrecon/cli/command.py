@@ -64,7 +64,9 @@ class Given:
         with console.progress_bar() as progress:
             yield {"key": self.seed, "progress": progress}
 
-    def deliver(self, result: Any, draw: str, show: Callable[[Any], Iterable[Any]], notes: Iterable[str] = ()) -> None:
+    def deliver(
+        self, result: Any, draw: str | None, show: Callable[[Any], Iterable[Any]], notes: Iterable[str] = ()
+    ) -> None:
         """Hand over a result: warnings, files, a plot, then JSON or tables."""
         deliver(result, out=self.out, plot=self.plot, draw=draw, json=self.json, show=show, notes=notes)
 

@@ -15,7 +15,7 @@ def deliver(
     *,
     out: Path | None,
     plot: Path | None,
-    draw: str,
+    draw: str | None,
     json: bool,
     show: Callable[[Any], Iterable[Any]],
     notes: Iterable[str] = (),
@@ -24,7 +24,7 @@ def deliver(
 
     Args:
         out, plot: files to write, their names checked beforehand.
-        draw: name of the function of `bayesrecon.plots` that draws it.
+        draw: name of the function of `bayesrecon.plots` that draws it; by default the result draws itself.
         json: one JSON object on stdout instead of what `show` makes of it, lines of text and tables.
         notes: warnings beside those of the result.
     """
@@ -36,7 +36,7 @@ def deliver(
     if out is not None:
         result.save(out)
     if plot is not None:
-        result.drawn(draw, path=plot)
+        result.plot(path=plot) if draw is None else result.drawn(draw, path=plot)
     if json:
         console.emit_json(result.to_dict())
         return

@@ -27,8 +27,10 @@ from bayesrecon.results.bounds import Bounds, Interval
 from bayesrecon.stated import parse
 from bayesrecon.types import Progress, Records, Release
 
-_CANDIDATES = 4500
-_CENTRES = 9
+_CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
+_CENTRES = 9  # of second moments, of which the variance is the least and whose step is allowed for
+# Least slack, in its own units, that is used where the candidates miss the release, so that more than one measure fits;
+# and, in units of the stated level's, the slack from which they are said to miss it.
 _MARGIN, _FARTHEST = 1.2, 3.0
 
 

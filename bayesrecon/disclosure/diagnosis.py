@@ -16,7 +16,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.types import Progress, Release
 
-_MOST_FEATURES = 400
+_MOST_FEATURES = 400  # monomials that are tried: of records with many fields the higher degrees are left out
 
 
 @in_float64
@@ -39,7 +39,7 @@ def diagnose(
     the kernel operator on those records (Mercer), with the noise of the target beside each eigenvalue.
 
     Args:
-        order: highest degree of the monomials; lowered where there would be more than 400 of them.
+        order: highest degree of the monomials; lowered, with a warning, where there would be more than 400 of them.
         statistics: further functions of a record, `{name: f}`.
         estimator, force, key, progress, knows: as in `recover`.
 
@@ -103,11 +103,19 @@ def diagnose(
         noise=noise / eigenvalues[0],
         features=tuple(features),
         eigenfunctions=_describe(eigenvalues, noise, functions, polynomial, solved),
-        warnings=problem.asked,
+        warnings=(*problem.asked, *_left_out(max(orders.values()), order)),
         failures=problem.failures(totals.scores),
         seconds=time.perf_counter() - start,
     )
     return found.judged(force)
+
+
+def _left_out(highest: int, order: int) -> tuple[str, ...]:
+    """What was asked for and not looked at."""
+    if highest >= order:
+        return ()
+    degrees = f"degree {order}" if highest + 1 == order else f"degrees {highest + 1} to {order}"
+    return (f"monomials of {degrees} were not looked at: there are more than {_MOST_FEATURES} of them",)
 
 
 def monomials(found: Sequence[Component], order: int) -> tuple[Library, dict[str, int]]:

@@ -9,7 +9,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Field, Records
 
-_ROUNDS, _BATCH = 60, 512
+_ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
 from bayesrecon.types import PseudoData, Records
 
-_SMALLEST_POOL, _PROBES = 64, 512
+_SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
+_PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
 _ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged

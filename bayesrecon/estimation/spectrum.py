@@ -11,13 +11,13 @@ from threadpoolctl import threadpool_limits
 # square in the kernel), onto a flat floor of rounding errors. A decaying spectrum keeps falling instead: QR
 # resolves graded columns far below the largest one.
 _GAP = 1e3
-_ROUNDING = 1e-9
-_FLAT = 30.0
+_ROUNDING = 1e-9  # singular values above it are features, whatever falls behind them
+_FLAT = 30.0  # a floor of rounding varies by less from its first value to its middle; a decay falls on
 _NOTHING = 1e-15  # rounding of the largest singular value
-_SMALLEST = 1e-10
+_SMALLEST = 1e-10  # of a decaying spectrum, what is kept: later ones drown in rounding before they do in noise
 # One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
 _TRAINED = 1e-6
-_SMALL = 200
+_SMALL = 200  # records up to which one thread is faster
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,11 @@ _EACH, _SPREAD, _ACROSS, _SQUARES = 8e-4, 1.5e-3, 1e-3, 1e-4
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
-_R_HAT = 1.01
+_R_HAT = 1.01  # Vehtari et al. (2021); where chains are short its own scatter is allowed for
 _CHAINS = 1e-3  # false alarms of the means of chains
 _SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
+# Share of the regulariser's gradient that no data cancel, from which a parameter is not stationary: above what training
+# to the usual tolerances leaves; and the pivot below which a record's gradient is a sum of others.
 _STATIONARY, _RANK = 1e-6, 1e-10
 
 

@@ -27,6 +27,12 @@ def log_lik(model: Model, theta: Any, record: Records) -> Any:
     return model.log_lik(theta, record)
 
 
+@partial(jax.jit, static_argnames="model")
+def log_liks(model: Model, theta: Any, records: Records) -> Any:
+    """`l(theta_t, z_m)`, `(T, M)`."""
+    return jax.vmap(jax.vmap(model.log_lik, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
+
+
 def along(f: Any, theta: Any, v: Any) -> tuple[Any, Any, Any]:
     """Value, first and second derivative of `f` at `theta` along `v`."""
 

@@ -267,7 +267,10 @@ class Audit(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.name}: {'incomplete, ' if self.not_run else ''}{self.severity}"
+        count = {level: sum(f.severity == level for f in self.findings) for level in ("high", "medium", "low")}
+        told = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
+        untried = f"incomplete, {len(self.not_run)} not run; " if self.not_run else ""
+        return f"{self.name} ({self.format}, {self.draws} draws): {untried}{told}"
 
     def _excerpt(self) -> Any:
         return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])

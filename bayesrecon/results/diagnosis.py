@@ -105,4 +105,8 @@ class Diagnosis(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.release}: rank {self.rank}, {self.resolved} resolved by {self.draws} draws"
+        kind = "finite" if self.gap else "decaying spectrum"
+        return (
+            f"{self.release}: rank {self.rank} ({kind}), {self.resolved} resolved by {self.draws} draws, "
+            f"index {self.index:.2f}"
+        )

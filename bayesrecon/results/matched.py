@@ -1,6 +1,7 @@
 """The result of gradient-norm matching."""
 
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,9 @@ class Matched(Result):
         """One row per record: its multiplier, whether it is determined, and its fields."""
         return self.pseudo.to_dataframe(determined=self.determined)
 
-    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None) -> Any:
+    def plot(self, ax: Any = None, shape: tuple[int, int] | None = None, path: str | Path | None = None) -> Any:
         """Records by multiplier, or as images; see `bayesrecon.plots.plot_matched`."""
-        return self.drawn("plot_matched", ax=ax, shape=shape)
+        return self.drawn("plot_matched", ax=ax, shape=shape, path=path)
 
     @property
     def headline(self) -> str:

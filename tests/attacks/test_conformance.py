@@ -184,5 +184,12 @@ def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
         listed = run("reconstruct", "--attack", "mean-record").out
         assert "--digits" in listed
         assert "Digits to round to." in listed
+        values = {"beta": np.random.default_rng(0).normal([26, 0.6], [0.2, 0.01], (2, 200, 2))}
+        np.savez("draws.npz", sigma=np.random.default_rng(1).normal(18, 0.5, (2, 200)), **values)
+        asked = ("reconstruct", "draws.npz", "--model", "kidscore_momiq", "--attack", "mean-record")
+        assert "the mean record" in run(*asked, "--digits", 1).out
+        for option, text in (("--out", "a Guess is written to .csv"), ("--plot", "no drawing of a Guess")):
+            refused = run(*asked, option, {"--out": "a.nc", "--plot": "a.png"}[option])
+            assert (refused.code, text in refused.err) == (2, True)
     finally:
         attacks.cache_clear()

@@ -50,7 +50,7 @@ def one_line(outcome, *words):
 
 
 def test_json_and_files(database, reconstruct, tmp_path):
-    files = {suffix: tmp_path / f"records{suffix}" for suffix in (".nc", ".csv", ".json", ".png")}
+    files = {suffix: tmp_path / f"records{suffix}" for suffix in (".nc", ".csv", ".png")}
     outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", files[".nc"], "--plot", files[".png"])
     found = document(outcome)
     assert outcome[2] == ""
@@ -64,17 +64,14 @@ def test_json_and_files(database, reconstruct, tmp_path):
         assert stored["trace"].sizes["column"] == 9
     assert files[".png"].read_bytes().startswith(PNG)
 
-    document(reconstruct(KIDIQ, *SMALL, "--json", "--out", files[".csv"]))
+    again = document(reconstruct(KIDIQ, *SMALL, "--json", "-o", files[".csv"]))
+    assert {**again, "seconds": 0} == {**found, "seconds": 0}
     records = pd.read_csv(files[".csv"], index_col="record")
     assert list(records.columns) == ["weight", "mom_iq", "kid_score"]
     assert len(records) == 12
     assert np.average(records["mom_iq"], weights=records["weight"]) == pytest.approx(
         found["statistics"]["mean(mom_iq)"], rel=1e-9
     )
-
-    again = document(reconstruct(KIDIQ, *SMALL, "--json", "-o", files[".json"]))
-    assert json.loads(files[".json"].read_text()) == again
-    assert {**again, "seconds": 0} == {**found, "seconds": 0}
 
 
 def test_table_and_checkpoint(database, reconstruct, tmp_path):

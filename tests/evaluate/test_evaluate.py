@@ -149,9 +149,9 @@ def test_true_positive_rate_at_a_fixed_false_positive_rate():
         true_positive_rate([1.0], null, false_positive_rate=0.001)
     # Scores from the null itself exceed the threshold at the rate asked for.
     rates = [
-        true_positive_rate(RNG.random(200), RNG.random(199), false_positive_rate=0.05).estimate for _ in range(400)
+        true_positive_rate(RNG.random(200), RNG.random(199), false_positive_rate=0.05).estimate for _ in range(100)
     ]
-    assert np.mean(rates) == pytest.approx(0.05, abs=0.005)  # five standard errors
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.011)  # five standard errors
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -64,9 +65,21 @@ def package_of(module: str) -> str:
     return parts[1] if len(parts) > 1 and parts[1] in _RANK else "bayesrecon"
 
 
+@cache
+def parsed(code: str) -> ast.Module:
+    """The tree of a source, which several files of tests look at."""
+    return ast.parse(code)
+
+
+@cache
+def nodes_of(code: str) -> tuple[ast.AST, ...]:
+    """All nodes of a source."""
+    return tuple(ast.walk(parsed(code)))
+
+
 def imports_of(name: str, code: str, modules: Iterable[str]) -> Iterator[str]:
     """Every module that is imported anywhere: lazily, for type checkers only, or by its name in a string."""
-    known, nodes, above = set(modules), list(ast.walk(ast.parse(code))), _above(name)
+    known, nodes, above = set(modules), nodes_of(code), _above(name)
     documents = {
         node.body[0].value
         for node in nodes
@@ -132,7 +145,7 @@ def _arrows(graph: dict[str, set[str]]) -> networkx.DiGraph:
 def imports_by_name(code: str) -> bool:
     """Whether a module imports by a name made at run time."""
     named = {"import_module", "__import__", "spec_from_file_location", "exec_module"}
-    nodes = list(ast.walk(ast.parse(code)))
+    nodes = nodes_of(code)
     return bool(
         named & {node.id for node in nodes if isinstance(node, ast.Name)}
         or named & {node.attr for node in nodes if isinstance(node, ast.Attribute)}

@@ -11,7 +11,6 @@ first order in the tilt it is the mean shift, `Sigma^-1 (mean+ - mean-) = grad l
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import jax
@@ -23,14 +22,14 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import design, slopes
 from bayesrecon.kernels.metric import metric_factor
-from bayesrecon.kernels.score import gradients
+from bayesrecon.kernels.score import gradients, log_liks
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletionInference
-from bayesrecon.types import Deletion, Model, Records
+from bayesrecon.types import Deletion, Records
 
 _STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
-_BLOCK = 2**22
+_BLOCK = 2**22  # log likelihoods held at once
 
 
 @in_float64
@@ -97,12 +96,6 @@ def infer_deletion(
         model.name,
         tuple(dict.fromkeys(warnings)),
     )
-
-
-@partial(jax.jit, static_argnames="model")
-def log_liks(model: Model, theta: Any, records: Records) -> Any:
-    """`l(theta_t, z_m)`, `(T, M)`."""
-    return jax.vmap(jax.vmap(model.log_lik, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
 
 
 @jax.jit

@@ -12,10 +12,11 @@ from jax.flatten_util import ravel_pytree
 
 from bayesrecon.attacks.attack import DRAWS_PAIR, Attack, option
 from bayesrecon.attacks.deletion.prepared import notes_of
-from bayesrecon.attacks.deletion.tilt import log_liks, pooled, profile
+from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import solve_release
+from bayesrecon.kernels.score import log_liks
 from bayesrecon.knowledge import Knows
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.types import Deletion, Model, Progress, Records

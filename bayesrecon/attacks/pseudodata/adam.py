@@ -23,8 +23,8 @@ from bayesrecon.kernels.embedding import Basis, OneRelease
 from bayesrecon.kernels.score import along, prior_score, taylor
 from bayesrecon.types import Model, Records
 
-_BLOCK = 1000
-_FEW = 16
+_BLOCK = 1000  # atoms evaluated at once
+_FEW = 16  # numbers of a record up to which forward sweeps cost less than a reverse one over all atoms
 
 Slices = Literal["normal", "rademacher"]
 

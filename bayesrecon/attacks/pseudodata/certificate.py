@@ -20,8 +20,8 @@ from bayesrecon.attacks.pseudodata.support import Support
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.types import Model, PseudoData, Records
 
-_PER_ROW = 64
-_BROAD = 0.3
+_PER_ROW = 64  # values tried on every row of a table: fewer miss the smallest witness, and claim more than is true
+_BROAD = 0.3  # share of the candidates that looks everywhere: the witness is smallest where records are missing
 _WIDE = 10.0  # half-width of the search on an unbounded field, in units of the data's spread
 _MASS = 2.0  # bound on the mass, in units of the measure's own
 

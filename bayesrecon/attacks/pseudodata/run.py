@@ -18,7 +18,9 @@ from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import Progress, PseudoData, Records
 
-_ROUNDS, _POOL, _POLISH = 30, 2048, 60
+_ROUNDS = 30  # of the conditional gradient at most: its gap falls in each, and what is left is stated
+_POOL = 2048  # records that weights are chosen from: their best measure is a start, and new minima join it
+_POLISH = 60  # Newton steps in a round at most: the next one starts where they end
 _NOISE_SHARE = 0.01  # of what the draws can resolve, that a gap may still be
 _STRIDE = 100  # steps of Adam between two rows of the trace
 

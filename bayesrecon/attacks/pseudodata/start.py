@@ -12,7 +12,7 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.metric import constrained_theta
 from bayesrecon.types import Field, PseudoData, Records
 
-_MOST_COMBINATIONS = 1000
+_MOST_COMBINATIONS = 1000  # candidates that every known row may have, or values of a count: all become variables
 
 
 def make_support(problem: Problem, n: int, start: Any, key: Any, published: bool) -> Support:

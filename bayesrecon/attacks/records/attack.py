@@ -26,7 +26,7 @@ from bayesrecon.types import Progress, Release
 
 _SCATTERED = 2048  # records whose errors are the scatter of their own series; more are predicted with their help
 _SERIES = 512  # series whose autocorrelation is looked at
-_AT_ONCE = 1024
+_AT_ONCE = 1024  # functionals whose products with the noise are held at once
 _STANDS_OUT = 4.0  # standard errors from the guess
 _TELLING = 200  # functionals whose mean squared disagreement tells a common factor within a tenth
 

@@ -7,17 +7,18 @@ import jax
 import numpy as np
 import scipy.sparse
 
-from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations, log_likelihoods
+from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.score import slopes
+from bayesrecon.kernels.score import log_liks, slopes
 from bayesrecon.types import Model, Records, Release, simulated
 
 _ATOMS = 12  # draws on which amplitudes are computed
 _PRIOR = 64  # draws over which the model's own opinion is averaged
 _WIDE, _WINDOW = 6.0, 400  # standard errors around an estimate that are searched, and the most values a row may have
-_SIMULATED = 256
-_PROBES = 8
+_SIMULATED = 256  # responses drawn for a guess: its own error is a sixteenth of the model's spread
+_PROBES = 8  # values beside the anchors on which reading off is tested: a curve through the anchors shows on them
+# Deviation from a line, in units of the range: above the rounding of the amplitudes, below what bends on any probe.
 _AFFINE = 1e-6
 _IMPOSSIBLE = 100.0  # log likelihood below a row's best from which a value of a complete list is none of the row's
 _BLOCK = 2**18  # records evaluated at once
@@ -156,7 +157,7 @@ def _mean_log_likelihood(model: Model, theta: np.ndarray, rows: Rows, values: Re
     """`mean_t l(theta_t, z)` of values `{field: (N, C)}`, `(N, C)`; minus infinity where it is no number."""
     shape = next(iter(values.values())).shape
     batch = rows.filled({k: v.ravel() for k, v in values.items()}, shape[1])
-    parts = [log_likelihoods(model, theta, part).mean(axis=0) for part in _pieces(batch, len(theta))]
+    parts = [np.asarray(log_liks(model, theta, part)).mean(axis=0) for part in _pieces(batch, len(theta))]
     found = np.concatenate(parts).reshape(shape)
     return np.where(np.isnan(found), -np.inf, found)
 

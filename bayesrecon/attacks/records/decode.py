@@ -13,12 +13,13 @@ import scipy.linalg
 
 lapack: Any = scipy.linalg.lapack
 
+# Of a full step: larger ones oscillate between coupled rows, and with fifteen steps 96 % of the way is gone.
 _STEPS, _DAMPING = 15, 0.2
 _FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
 _SAME = 1e-6  # of the range of a row's values: closer ones are the same but for rounding
 _CERTAIN = 1e-7  # rows closer to certainty than this are settled
 _SETTLING = 4  # steps between looks for such rows; with more than _LARGE unknowns also after the first
-_LARGE = 3000
+_LARGE = 3000  # from here on a factorisation costs more than looking
 
 
 def decode(precision: np.ndarray, solution: np.ndarray, candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:

@@ -20,15 +20,15 @@ import scipy.linalg
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import Pairs, scores
+from bayesrecon.kernels.score import Pairs, log_liks, scores
 from bayesrecon.types import Field, Model, Records, Release
 
 _POOL = 24  # generic values tried in the search for anchors
 _ROWS, _ATOMS = 12, 24  # rows and atoms they are tried on
-_RANK = 1e-7
+_RANK = 1e-7  # of a row's anchors: one that adds less is the sum of others but for rounding of their scores
 _COMBINED = 1e-11  # squared share of a feature that those before it leave: less is rounding
 _VALUES = 2**22  # log likelihoods evaluated at once
-_MOST_CANDIDATES = 256
+_MOST_CANDIDATES = 256  # values of a row that are listed rather than sampled: every row holds them all
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _distinct(release: Release, rows: Rows) -> np.ndarray:
     step = min(max(1, _VALUES // (n * (p + 1))), len(theta))
     starts = [*range(0, len(theta) - step, step), len(theta) - step]  # one shape to compile; the last two may overlap
     for start in starts:
-        value = log_likelihoods(release.model, theta[start : start + step], batch).reshape(-1, n, p + 1)
+        value = np.asarray(log_liks(release.model, theta[start : start + step], batch)).reshape(-1, n, p + 1)
         value = value[:, :, 1:] - value[:, :, :1]
         shift = value[0] if not start else shift
         value = value - shift
@@ -213,15 +213,3 @@ def amplitudes_of(values: np.ndarray, features: np.ndarray) -> np.ndarray:
     """
     f, g = np.moveaxis(features, 0, 1), np.moveaxis(values, 0, 1)  # (N, E, p), (N, E, C)
     return np.moveaxis(np.linalg.pinv(f, rcond=1e-10) @ g, 1, 2)
-
-
-def log_likelihoods(model: Model, theta: Any, records: Records) -> np.ndarray:
-    """`l(theta_t, z_m)`, `(T, M)`."""
-    return np.asarray(_log_likelihoods(model, theta, records))
-
-
-def _values(model: Model, theta: Any, records: Records) -> Any:
-    return jax.vmap(jax.vmap(model.log_lik, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
-
-
-_log_likelihoods = jax.jit(_values, static_argnames="model")

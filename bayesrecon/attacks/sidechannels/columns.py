@@ -7,7 +7,7 @@ import numpy as np
 from bayesrecon.diagnostics import evenly
 
 _MOST = 2000  # records that are clustered
-_COMPONENTS, _CLUSTERS = 3, 6
+_COMPONENTS, _CLUSTERS = 3, 6  # groups that differ by less than the leading directions, or are more, are not claimed
 _OUTLYING = 5.0  # robust standard deviations
 
 

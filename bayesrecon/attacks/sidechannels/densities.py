@@ -40,15 +40,15 @@ from bayesrecon.results.recovery import Row
 from bayesrecon.types import Model, Progress, Release
 
 _POINTS = 512  # parameter vectors on which the basis is built
-_PROBES = 512
+_PROBES = 512  # fresh records on which statistics are written in the basis, never those it was built from
 _DECAYING = 200  # features of a decaying spectrum to be ready for: exact values show more of them than draws do
 _FEW = 64  # draws below which a decaying spectrum is not attacked
 _TRIALS, _EQUATIONS = 200, 400_000  # of a remedy, predicted and measured: at most, and as the draws allow
-_FEWEST = 80
+_FEWEST = 80  # trials from which an error is known to a twelfth
 _DITHER = 2.0  # how far the totals are moved for a new trial, as seen in the log densities, in steps of the rounding
 _MOST = 20_000  # draws at even distances that are used
-_STORED = 1.0  # the same of the last of them, which storing the value takes
 _ARITHMETIC = 10.0  # rounding errors of a sum of log densities in a binary format, in units of its spacing
+_STORED = 1.0  # of them the last one, which storing the value takes
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ IGNORED = 1e100
 """Noise from which a value counts as absent: shapes stay, and nothing is compiled anew."""
 
 _SEARCH = 96  # draws on which starts compete
-_STEPS, _POLISH = 30, 30
+_STEPS, _POLISH = 30, 30  # of every start on few draws, and of the best two on all; those that settle stop earlier
 _LOST = 4.0  # misfit from which a column is tried again
 _APART = 0.05  # in units of a field's spread: ends of two descents that are not the same
 _SAME = 9.0  # an increase of chi-squared that does not tell two solutions apart

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-_STEPS, _BURN_IN = 2500, 500
+_STEPS, _BURN_IN = 2500, 500  # of hit-and-run, from which an error is known to about a tenth
+# Newton's steps to a centre, and what is left of a width's excess each time: from one centre to the next is a few
+# damped steps; with a smaller rest the old centre lies against the new walls.
 _NEWTON, _SHRINK = 40, 0.3
 _WIDE = 1.3  # from here on many walls share in the centre, and its error is that of a smooth loss
 _TELLING = 20  # residuals beyond the coefficients from which their size is known

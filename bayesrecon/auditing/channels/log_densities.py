@@ -12,6 +12,7 @@ from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
 from bayesrecon.results.recovery import Recovery
 
 _NAME = "log densities"
+# Remedies that are tried: from what hardly helps to what leaves little of the file, each about a third of the last.
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)
 _LISTED = 2  # statistics a remedy is reported for

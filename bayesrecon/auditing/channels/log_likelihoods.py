@@ -23,6 +23,7 @@ from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.audit import Finding, Item, NotRun, Remedy, Severity
 
 _NAME = "log likelihoods"
+# Remedies that are tried; a record is the pre-image of few draws, so that thinning further would leave no file.
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
 _TRIED = 256  # records on which a remedy is measured

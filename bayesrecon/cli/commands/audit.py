@@ -147,17 +147,9 @@ def _show(result: "Audit") -> "list[RenderableType]":
 
 
 def _about(result: "Audit") -> list[Any]:
-    parts: list[Any] = [headline(result), result.advice]
+    parts: list[Any] = [result.headline, result.advice]
     parts += [findings_table(result)] if result.findings else []
     return parts + ([not_run_table(result)] if result.not_run else [])
-
-
-def headline(result: "Audit") -> str:
-    """The verdict in one line."""
-    count = {level: sum(f.severity == level for f in result.findings) for level in ("high", "medium", "low")}
-    told = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
-    untried = f"incomplete, {len(result.not_run)} not run; " if result.not_run else ""
-    return f"{result.name} ({result.format}, {result.draws} draws): {untried}{told}"
 
 
 def findings_table(result: "Audit") -> Any:

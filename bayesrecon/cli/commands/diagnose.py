@@ -49,7 +49,7 @@ def diagnose(
             found = bound(opened, domain=within, estimator=estimator, force=given.force, **how, **knows)
             return given.deliver(found, "plot_bounds", lambda r: [bounds_table(r)])
         result = run(opened, order=order, estimator=estimator, force=given.force, **how, **knows)
-    given.deliver(result, "plot_diagnosis", lambda r: [headline(r), feature_table(r), eigenfunction_table(r)])
+    given.deliver(result, "plot_diagnosis", lambda r: [r.headline, feature_table(r), eigenfunction_table(r)])
 
 
 COMMAND = diagnose
@@ -90,15 +90,6 @@ def bounds_table(result: "Bounds") -> "Table":
         ends = (interval.lower, interval.upper, interval.width)
         table.add_row(escape(interval.name), *(tables.number(v) for v in ends))
     return table
-
-
-def headline(result: "Diagnosis") -> str:
-    """Rank, kind of spectrum, what the draws resolve, and the index, in one line."""
-    kind = "finite" if result.gap else "decaying spectrum"
-    return (
-        f"{result.release}: rank {result.rank} ({kind}), {result.resolved} resolved by {result.draws} draws, "
-        f"index {result.index:.2f}"
-    )
 
 
 def feature_table(result: "Diagnosis") -> "Table":

@@ -1,6 +1,6 @@
 """`bayesrecon reconstruct`: records from a release, by any attack."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -12,6 +12,7 @@ from bayesrecon.errors import BayesreconError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bayesrecon.attacks.attack import Attack
     from bayesrecon.results.reconstruction import Reconstruction
 
 _MOST_ROWS = 60
@@ -46,8 +47,7 @@ def reconstruct(
     check_suffix(chosen.get("checkpoint"), (".npz",), "--checkpoint")
     given.values["release"] = release
     one, n = attack_of(attack, chosen, given)
-    if given.unit and given.out is not None and given.out.suffix == ".nc":
-        raise BayesreconError(f"--out {given.out}: records one by one are written to .csv, .json or .npz")
+    _check_written(one, given)
     opened = inputs.open_given(given)
     knows = inputs.knows_given(given, opened.model)
     with given.working() as how:
@@ -58,8 +58,21 @@ def reconstruct(
 COMMAND = reconstruct
 
 
+def _check_written(one: "Attack[Any] | None", given: Given) -> None:
+    """Refuse files that there are not of what the attack finds, before the work and not after it."""
+    from bayesrecon.results.records import RecordTable
+
+    kind = (RecordTable if given.unit else None) if one is None else get_type_hints(type(one).run)["return"]
+    if kind is None:
+        return
+    if given.out is not None and given.out.suffix == ".nc" and not hasattr(kind, "to_dataset"):
+        raise BayesreconError(f"--out {given.out}: a {kind.__name__} is written to .csv, .json or .npz")
+    if given.plot is not None and not hasattr(kind, "plot"):
+        raise BayesreconError(f"--plot {given.plot}: there is no drawing of a {kind.__name__}")
+
+
 def _deliver(given: Given, result: Any) -> None:
-    from bayesrecon.results.matched import Matched
+    from bayesrecon.results.reconstruction import Reconstruction
     from bayesrecon.results.records import RecordTable
 
     if isinstance(result, RecordTable):
@@ -68,8 +81,8 @@ def _deliver(given: Given, result: Any) -> None:
         return given.deliver(
             result, "plot_records", lambda r: [records_headline(r), records_table(r), exposure_table(r)]
         )
-    if isinstance(result, Matched):
-        return given.deliver(result, "plot_matched", lambda r: [repr(r)])
+    if not isinstance(result, Reconstruction):
+        return given.deliver(result, None, lambda r: [repr(r)])
     interrupted = ["interrupted: these are the best records so far"] if result.stopped == "interrupted" else []
     given.deliver(
         result,

@@ -59,7 +59,7 @@ def test_an_interrupted_descent_keeps_its_best(small, attack):
 def test_a_checkpoint_belongs_to_what_was_stated(small, tmp_path):
     _, release = small
     path = tmp_path / "run.npz"
-    attack = ScoreMatching(n=10, steps=100, checkpoint=path)
+    attack = WeightedRecords(n=10, steps=100, checkpoint=path)
     bayesrecon.reconstruct(release, attack=attack, progress=lambda *_: None)
     assert path.exists()
     with pytest.raises(bayesrecon.BayesreconError, match="different total"):
