@@ -119,8 +119,8 @@ def regression(rng: np.random.Generator, draws: int, records: int = 60) -> Relea
 
 
 def slopes(rng: np.random.Generator, draws: int) -> Release:
-    group, x = rng.integers(1, 5, 80), rng.integers(0, 2, 80)
-    y = np.array([1.0, 2.0, -1.0, 0.0])[group - 1] * x + rng.normal(size=80)
+    group, x = rng.integers(0, 4, 80), rng.integers(0, 2, 80)
+    y = np.array([1.0, 2.0, -1.0, 0.0])[group] * x + rng.normal(size=80)
     return in_chains(from_draws(conjugate.sample_slopes(group, x, y, 4, draws, rng), conjugate.slopes_model(4)))
 
 

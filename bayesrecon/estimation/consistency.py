@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.rounding import felt_rounding
-from bayesrecon.estimation.stein import Draws, check_draws
+from bayesrecon.estimation.stein import Draws, Moved, check_draws
 from bayesrecon.types import Release
 
 _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
@@ -18,7 +18,7 @@ def failures_of(
     names: tuple[str, ...],
     draws: Draws,
     independent: float,
-    moved: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    moved: Moved,
     halves: Callable[[], Sequence[Draws]] = tuple,
 ) -> tuple[str, ...]:
     """One line for each check that failed.

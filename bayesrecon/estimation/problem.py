@@ -13,14 +13,15 @@ from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.solve import Fit, fit
-from bayesrecon.estimation.stein import Draws, check_trained
+from bayesrecon.estimation.spectrum import spanning
+from bayesrecon.estimation.stein import Draws, check_trained, summed
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
-from bayesrecon.kernels.score import prior_score, scores
-from bayesrecon.kernels.view import CHUNK
+from bayesrecon.kernels.score import prior_score
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.types import Progress, Release
 
+_BLOCK = 2**22  # doubles in a block of scores: larger ones are slower, since memory is new each time
 _ROUNDING = 1e-6  # in the sum of weights
 _UNSEEN, _SURE = 0.03, 6.0  # of a count that is seen; standard errors beyond which it is another one
 
@@ -153,22 +154,24 @@ class Problem:
             "what is said of them may be wrong",
         )
 
-    def _moved_by_data(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Series `(T, P)` by which the errors of the fitted data move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`.
-
-        The data enter by the total of `f_p(z) = E[h_p d_j l(theta, z)]`, a statistic like others.
-        """
-        release, probes = self.release, self.solved.probes
-        columns, place = np.unique(j, return_inverse=True)
-        directions, count = np.eye(release.model.dimension)[:, columns], len(next(iter(probes.values())))
-        theta, h = np.asarray(release.theta), h * np.asarray(release.weights)[:, None]
-        values = np.zeros((count, len(j)))
-        for part in np.array_split(np.arange(len(theta)), -(-len(theta) * len(columns) * count // CHUNK)):
-            slopes = scores(release.model, directions, theta[part], probes, release.temperature)
-            slopes = np.asarray(slopes).reshape(len(part), len(columns), count)
-            values += np.einsum("tp,tpm->mp", h[part], slopes[:, place])
-        beta = self.solved.project(values).beta
-        return -self.embedding.influence(self.solved.basis, self.solved.y, beta)[0]
+    def _moved_by_data(self, h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+        """As `stein.Moved`: the data enter by totals of `f_p(z) = E[h_p d_j l(theta, z)]`, like others."""
+        release, solved = self.release, self.solved
+        if (
+            solved.spectrum.gap
+        ):  # of finite rank, a quarter more records than features tell as much, the most unlike ones
+            some = spanning(solved.cross)[: solved.basis.size * 5 // 4 + 16]
+            solved = replace(solved, probes={k: v[some] for k, v in solved.probes.items()}, cross=solved.cross[some])
+        d, count, size = release.model.dimension, len(solved.cross), release.size
+        plain = replace(self.embedding, metric=np.eye(d), folds=None, progress=None)
+        weights, values = np.asarray(release.weights), np.zeros((count, len(j)))
+        for part in np.array_split(np.arange(size), -(-size * d * count // _BLOCK)):
+            scaled = np.sqrt(weights[part] * weights[part].sum())[:, None] * h[part]
+            slopes = plain.scores(solved.probes, part).reshape(len(part), d, count)
+            for one in np.unique(j):
+                values[:, j == one] += slopes[:, one].T @ scaled[:, j == one]
+        beta = solved.project(summed(values, into)).beta
+        return -self.embedding.influence(solved.basis, solved.y, beta)[0]
 
 
 def embedding_of(view: Release, metric: str, progress: Progress | None = None) -> AdaptiveEmbedding:

@@ -32,6 +32,20 @@ _SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
 _STATIONARY, _RANK = 1e-6, 1e-10
 
 
+Moved = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""For functions of the atoms `h (T, P)`, coordinates `j (P,)` and numbers `into (P,)` from zero to K, the series
+`(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same number."""
+
+
+def summed(values: np.ndarray, into: np.ndarray) -> np.ndarray:
+    """Sums `(M, K)` of the columns of `values (M, P)` that go into the same number.
+
+    >>> summed(np.array([[1.0, 2.0, 3.0]]), np.array([0, 1, 0]))
+    array([[4., 2.]])
+    """
+    return np.asarray(values @ (into[:, None] == np.arange(into.max(initial=-1) + 1)))
+
+
 @dataclass(frozen=True)
 class Draws:
     """Draws with the score of the posterior that was fitted to them.
@@ -62,7 +76,7 @@ class Draws:
 def check_draws(
     names: tuple[str, ...],
     draws: Draws,
-    moved: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    moved: Moved,
     halves: Callable[[], Sequence[Draws]] = tuple,
 ) -> tuple[str, ...]:
     """Test the Stein identities; one line for each family of them that fails.
@@ -70,19 +84,18 @@ def check_draws(
     Args:
         names: `(d,)` coordinate names.
         draws: with the score of what was fitted to them.
-        moved: for functions of the atoms `h (T, P)` and coordinates `j (P,)`, the series `(T, P)` by which the errors
-            of the fitted data move `E[h_p score_j]`. With many features they show in the identities, and pass for
-            their failure.
+        moved: by how much errors of the fitted data move an identity. With many features they show in the identities,
+            and pass for their failure.
         halves: the same of every other draw alone, each fitted by itself; asked only where something seems to fail.
     """
     t, s, sd = draws.standardised()
 
-    def corrected(h: np.ndarray, j: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return values + moved(h * sd[j], j)
+    def errors(h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+        return moved(h * sd[j], j, into)
 
     found = [
-        *_identities(t, s, names, draws.weights, draws.chain, corrected),
-        *_together(draws, t, s, corrected, halves),
+        *_identities(t, s, names, draws.weights, draws.chain, errors),
+        *_together(draws, t, s, errors, halves),
     ]
     return (
         *_chains(names, draws.theta, draws.chain),
@@ -94,12 +107,8 @@ def check_draws(
     )
 
 
-_Corrected = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""Series `h_p score_j + d_j h_p (T, P)` with the errors of the fitted data, of `h (T, P)` and `j (P,)`."""
-
-
 def _identities(
-    t: np.ndarray, s: np.ndarray, names: tuple[str, ...], weights: np.ndarray, chain: np.ndarray, corrected: _Corrected
+    t: np.ndarray, s: np.ndarray, names: tuple[str, ...], weights: np.ndarray, chain: np.ndarray, moved: Moved
 ) -> list[tuple[str, str]]:
     """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
     every = np.arange(s.shape[1])
@@ -119,7 +128,7 @@ def _identities(
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
-            series = corrected(h[:, i[broken]], j[broken], values[:, broken])
+            series = values[:, broken] + moved(h[:, i[broken]], j[broken], np.arange(len(broken)))
             z[broken] = _significance(series, size[broken], weights, chain)
             broken = broken[z[broken] > threshold]
         if broken.size:
@@ -134,15 +143,16 @@ def _identities(
 
 
 def _together(
-    draws: Draws, t: np.ndarray, s: np.ndarray, corrected: _Corrected, halves: Callable[[], Sequence[Draws]]
+    draws: Draws, t: np.ndarray, s: np.ndarray, moved: Moved, halves: Callable[[], Sequence[Draws]]
 ) -> list[tuple[str, str]]:
     """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
     j, fields = np.arange(s.shape[1]), _fields(t, s, draws.weights)
+    errors = moved(np.concatenate([f.h for f in fields], axis=1), np.tile(j, len(fields)), np.repeat(range(3), len(j)))
     others: list[float] = []
     found = []
     for k, field in enumerate(fields):
-        values, size = field.h * s + field.divergence, field.size(s, draws.weights)
-        series = corrected(field.h, j, values).sum(axis=1, keepdims=True)
+        size = field.size(s, draws.weights)
+        series = (field.h * s + field.divergence).sum(axis=1, keepdims=True) + errors[:, k, None]
         level = field.levels[int(size < 0)]
         threshold = -NormalDist().inv_cdf(level) if level else np.inf
         (z,) = _significance(series, np.array([size]), draws.weights, draws.chain)

@@ -20,6 +20,7 @@ import scipy.linalg
 
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.errors import BayesreconError, check_memory
+from bayesrecon.estimation.stein import summed
 from bayesrecon.kernels.score import Pairs, base_scores, curvatures
 from bayesrecon.kernels.sparse import scatter
 from bayesrecon.precision import x64
@@ -115,15 +116,15 @@ class System:
         into = [scatter(column, len(self.slots.directions)) for column in self.slots.index.T]
         return np.concatenate([self._total(into, d, u, solution)[:n] for d, _, u, n in self._again("checks", None)])
 
-    def moved(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Series `(T, P)` by which errors of the solution move `E[h_p score_j]`, for `h (T, P)` and `j (P,)`."""
+    def moved(self, h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+        """As `stein.Moved`: by which errors of the solution move identities."""
         values, at = np.zeros((len(self.solution), len(j))), 0
         h = h * np.asarray(self.release.weights)[:, None]
         for d, _, _, n in self._again("checks", None):
             for share, column in zip(d, self.slots.index.T, strict=True):
                 values += (share[:n].T @ h[at : at + n]) * (column[:, None] == j)
             at += n
-        return self.influence(values)
+        return self.influence(summed(values, into))
 
     def _again(self, label: str, progress: Progress | None) -> Any:
         return self.kept or _blocks(self.release, self.slots, self.base, self.pairs, label, progress)
