@@ -86,7 +86,7 @@ def spanning(rows: np.ndarray) -> np.ndarray:
     """Positions of the rows `(Q, r)`, each the one that those before it span least.
 
     >>> spanning(np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])).tolist()
-    [1, 2, 0]
+    [2, 1, 0]
     """
     scaled = rows / np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
     pivoted: Any = scipy.linalg.qr(scaled.T, mode="r", pivoting=True, check_finite=False)
