@@ -20,15 +20,16 @@ def failures_of(
     independent: float,
     moved: Moved,
     halves: Callable[[], Sequence[Draws]] = tuple,
+    finite: bool = True,
 ) -> tuple[str, ...]:
     """One line for each check that failed.
 
     Args:
-        names, draws, moved, halves: as in `check_draws`.
+        names, draws, moved, halves, finite: as in `check_draws`.
         independent: number of independent draws.
     """
     rounded = felt_rounding(release, independent)
-    return (*([rounded] if rounded else []), *check_draws(names, draws, moved, halves))
+    return (*([rounded] if rounded else []), *check_draws(names, draws, moved, halves, finite))
 
 
 def questions(release: Release) -> tuple[str, ...]:

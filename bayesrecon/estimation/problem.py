@@ -102,7 +102,9 @@ class Problem:
             gradients = embedding.scores(probes, np.array([0]))
             return check_trained(gradients, np.asarray(base)[0])
         names, draws, independent = release.model.coordinates, _draws(release, fitted), self.embedding.independent_size
-        return (*self._lost(), *failures_of(release, names, draws, independent, self._moved_by_data, self._halves))
+        finite = bool(self.solved.spectrum.gap)
+        found = failures_of(release, names, draws, independent, self._moved_by_data, self._halves, finite)
+        return (*self._lost(), *found)
 
     @cached_property
     def unfit(self) -> tuple[str, ...]:
