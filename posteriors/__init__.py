@@ -1,5 +1,6 @@
 """Where releases come from: NUTS, posteriordb, ArviZ, CmdStan, archives of draws, trained parameters."""
 
+from bayesrecon.posteriors.approximations import gaussian as gaussian
 from bayesrecon.posteriors.draws import Draws as Draws
 from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
 from bayesrecon.posteriors.estimators import save_trained as save_trained
