@@ -234,8 +234,8 @@ class Model:
 class Noise:
     """What separates a trained parameter as it was released from the exact one, in its own coordinates.
 
-    The exact one is `theta + normal @ xi + bounded @ delta + free @ c`, xi independent standard normal, delta in [-1, 1]
-    and c anything.
+    The exact one is `theta + normal @ xi + bounded @ delta + free @ c`, xi independent standard normal, delta in
+    [-1, 1] and c anything.
 
     Args:
         normal: `(d, g)`, sampling noise.
@@ -264,8 +264,8 @@ class Release:
         temperature: 1 for posterior draws, 0 for a Dirac mass on a trained parameter.
         name: shown in tables.
         notes: what happened while reading (dropped draws and the like).
-        metric: `(d, k)` factor of Sigma, the directions in which a trained parameter is stationary, each in units of its
-            own; all by default.
+        metric: `(d, k)` factor of Sigma, the directions in which a trained parameter is stationary, each in units of
+            its own; all by default.
         noise: of a trained parameter, None where it is exact.
     """
 

@@ -213,8 +213,8 @@ def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: A
     w /= w.sum()
     if not 1 / np.sum(w**2) > _EVEN * len(w):
         raise BayesreconError(
-            "the posterior of the data that fit is too far from a normal law for its mean and covariance to be matched; "
-            "supply the draws themselves"
+            "the posterior of the data that fit is too far from a normal law for its mean and covariance to be "
+            "matched; supply the draws themselves"
         )
     values = np.where(w[:, None] > 0, values, 0.0)
     centre = w @ values
@@ -223,9 +223,7 @@ def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: A
     return np.asarray(given) + normal - pack(model, *has)
 
 
-def _posterior(
-    model: Model, constrained: bool, theta: np.ndarray, pseudo: PseudoData
-) -> tuple[np.ndarray, np.ndarray]:
+def _posterior(model: Model, constrained: bool, theta: np.ndarray, pseudo: PseudoData) -> tuple[np.ndarray, np.ndarray]:
     """Log posterior density `(S,)` of the pseudo-data, and the values whose moments were released `(S, d)`."""
     chunk = max(1, _CHUNK // (len(pseudo.weights) * 16))
     parts = [

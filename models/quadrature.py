@@ -72,7 +72,8 @@ def _drawn(d: int, seed: int) -> Rule:
 
 
 def student(d: int, freedom: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Quasi-random nodes `(count, d)` of a multivariate t law, and its log density there up to a constant `(count,)`."""
+    """Quasi-random nodes `(count, d)` of a multivariate t law, and its log density there, `(count,)`, but for a
+    constant."""
     from scipy.special import gammaincinv, ndtri
     from scipy.stats import qmc
 

@@ -30,11 +30,11 @@ def gaussian(
     """A mean and a covariance as a release: of a mode (a Laplace approximation), or of posterior draws.
 
     A mode m with V, the inverse of minus the Hessian of the log density there, gives `sum_n grad l = -grad p` and
-    `sum_n Hess l = -V^-1 - Hess p` at m, with `p = log pi0 + log det` where the mode is one of the density in unconstrained
-    coordinates (NumPyro's `AutoLaplaceApproximation`, CmdStan's `laplace` and `optimize` with `jacobian=1`) and
-    `p = log pi0` where it is not (maximum likelihood, most optimisers, modes in printed tables). The mean and
-    covariance of draws satisfy the equations of a normal approximation, less a share of about d / N that `recover`
-    takes out by matching, with the sampling noise of Wishart's law.
+    `sum_n Hess l = -V^-1 - Hess p` at m, with `p = log pi0 + log det` where the mode is one of the density in
+    unconstrained coordinates (NumPyro's `AutoLaplaceApproximation`, CmdStan's `laplace`) and `p = log pi0` where it is
+    not (maximum likelihood, most optimisers, modes in printed tables). The mean and covariance of draws satisfy the
+    equations of a normal approximation, less a share of about d / N that `recover` takes out by matching, with the
+    sampling noise of Wishart's law.
 
     Args:
         mean: `(d,)` in the order of `coordinates`, or `{parameter: value}`.
@@ -42,9 +42,9 @@ def gaussian(
         draws: how many independent draws they are of, or their effective number; None for a mode.
         jacobian: of a mode in unconstrained coordinates: whether its density has the Jacobian of the transforms. Has to
             be stated where there is one.
-        coordinates: "unconstrained", in which `model.coordinates` names them, or "constrained", the parameters' own values.
-        digits: significant digits that mean and standard deviations were printed with, and decimals of the correlations;
-            exact by default.
+        coordinates: "unconstrained", in which `model.coordinates` names them, or "constrained", the parameters' own.
+        digits: significant digits that mean and standard deviations were printed with, and decimals of the
+            correlations; exact by default.
 
     Returns:
         A trained parameter, temperature 0, of a derived model (`bayesrecon.models.normal`): every verb takes it.
@@ -129,8 +129,8 @@ def _release(
         ]
     except np.linalg.LinAlgError:
         raise BayesreconError(
-            "the covariance is not positive definite: are standard errors and correlations of one fit, and printed with "
-            "enough digits?"
+            "the covariance is not positive definite: are standard errors and correlations of one fit, and printed "
+            "with enough digits?"
         ) from None
     if not np.isfinite(phi).all():
         raise BayesreconError(f"the mean lies on or outside the support of model {model.name}")
@@ -144,8 +144,9 @@ def _release(
     if draws is None and jacobian is None and not constrained and _has_jacobian(model, None):
         transformed = next(p.name for p in model.parameters if _moves(p))
         raise BayesreconError(
-            f"state jacobian=: True where the mode is that of the density in unconstrained coordinates, with the Jacobian "
-            f"of the transform of {transformed} (NumPyro, Stan's laplace), False where it is not (maximum likelihood)"
+            "state jacobian=: True where the mode is that of the density in unconstrained coordinates, with the "
+            f"Jacobian of the transform of {transformed} (NumPyro, Stan's laplace), False where it is not (maximum "
+            "likelihood)"
         )
     bounded = np.array(columns).T if columns else np.zeros((len(phi), 0))
     noisy = bool(normal.size or bounded.size)

@@ -11,8 +11,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
+from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.locate import locate
-from bayesrecon.estimation.noise import EquationErrors, equation_errors, settled, weighing
+from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.stein import check_trained
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
@@ -206,6 +207,8 @@ def _with_errors(problem: Problem) -> Problem:
     else:
         if release.model.matched is not None:
             contradicted = ("no data could be matched to the mean and covariance; supply the draws themselves",)
+    coarse = too_coarse(release, own)
+    contradicted = contradicted or (() if coarse is None else (coarse,))
     if contradicted:
         normal, bounded, free, rule = equation_errors(release, own, solved.pseudo)
         weights = np.eye(own.shape[1])

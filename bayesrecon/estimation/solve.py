@@ -7,7 +7,7 @@ import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.noise import EquationErrors
+from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
 from bayesrecon.types import PseudoData, Records

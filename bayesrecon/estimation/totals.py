@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
-from bayesrecon.estimation.noise import EquationErrors
+from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
@@ -83,6 +83,9 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     totals = solved.target @ projection.beta
     series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
     spread = series.std(axis=0)[: parts.shape[1]]
+    if solved.errors is not None:
+        own = solved.errors.of(_features(solved) @ projection.beta[:, : parts.shape[1]])
+        spread = np.array([own.sd(one) for one in np.eye(parts.shape[1])])
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
     count = parts.shape[1]
     variance = solved.variance(projection.beta[:, :count])
@@ -184,7 +187,9 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
             se = None
             if totals.errors is not None:
                 low, high = totals.errors.ends(estimate, slope, _moved(statistics[name], library, totals))
-                se = totals.errors.sd(slope) or None
+            if totals.errors is not None and not totals.errors.exact:
+                se = totals.errors.sd(slope)
+                se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
             rows[name] = replace(rows[name], se=se, lower=low - half, upper=high + half)
     else:
         for start in range(0, len(seen), _BLOCK):
