@@ -234,18 +234,15 @@ class Model:
 class Noise:
     """What separates a trained parameter as it was released from the exact one, in its own coordinates.
 
-    The exact one is `theta + normal @ xi + bounded @ delta + free @ c`, xi independent standard normal, delta in
-    [-1, 1] and c anything.
+    The exact one is `theta + normal @ xi + bounded @ delta`, xi independent standard normal and delta in [-1, 1].
 
     Args:
         normal: `(d, g)`, sampling noise.
         bounded: `(d, b)`, rounding: a column for every number that was printed.
-        free: `(d, f)`, directions in which nothing was released.
     """
 
     normal: Any
     bounded: Any
-    free: Any
 
 
 @jax.tree_util.register_dataclass

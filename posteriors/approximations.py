@@ -59,7 +59,7 @@ def gaussian(
     >>> release.temperature, release.model.name
     (0.0, 'kidscore_momiq, mode and covariance')
     """
-    model = _in(model, coordinates, draws)
+    model = in_coordinates_of(model, coordinates, draws)
     mean = _vector(model, mean)
     covariance = _covariance(model, covariance)
     if digits is None:
@@ -90,11 +90,13 @@ def printed(
     jacobian: bool | None,
     coordinates: str,
     name: str | None,
+    silent: int = 0,
 ) -> Release:
     """The release of numbers that were rounded, each with half the unit of its last digit; the correlations below the
-    diagonal row by row. The model is in the coordinates of the numbers."""
+    diagonal row by row. The model is in the coordinates of the numbers; of the last `silent` parameters no error was
+    released, and the other errors are those given them."""
     half = np.concatenate([mean_half, sd_half, correlation_half])
-    return _release(model, mean, sd, correlation, half[None], coordinates, draws, jacobian, name)
+    return _release(model, mean, sd, correlation, half[None], coordinates, draws, jacobian, name, silent)
 
 
 def _release(
@@ -107,6 +109,7 @@ def _release(
     draws: float | None,
     jacobian: bool | None,
     name: str | None,
+    silent: int = 0,
 ) -> Release:
     lower = np.tril_indices(len(mean), -1)
     constrained = coordinates == "constrained"
@@ -135,13 +138,13 @@ def _release(
     if not np.isfinite(phi).all():
         raise BayesreconError(f"the mean lies on or outside the support of model {model.name}")
     if draws is None:
-        derived = laplace(model, bool(jacobian) and _has_jacobian(model, jacobian))
+        derived = laplace(model, bool(jacobian) and _has_jacobian(model))
         normal = np.zeros((len(phi), 0))
     else:
         _check_draws(draws, len(phi))
         derived = moments_of_draws(model, constrained)
         normal = whitening(model, phi) / np.sqrt(draws)
-    if draws is None and jacobian is None and not constrained and _has_jacobian(model, None):
+    if draws is None and jacobian is None and not constrained and _has_jacobian(model):
         transformed = next(p.name for p in model.parameters if _moves(p))
         raise BayesreconError(
             "state jacobian=: True where the mode is that of the density in unconstrained coordinates, with the "
@@ -150,6 +153,11 @@ def _release(
         )
     bounded = np.array(columns).T if columns else np.zeros((len(phi), 0))
     noisy = bool(normal.size or bounded.size)
+    metric = whitening(model, phi)
+    if silent:
+        rows, columns = np.tril_indices(len(mean))
+        told = np.maximum(rows, columns) < len(mean) - silent
+        metric = metric[:, np.concatenate([np.ones(len(mean), bool), told])]
     return Release(
         theta=phi[None],
         weights=np.ones(1),
@@ -158,12 +166,12 @@ def _release(
         model=derived,
         temperature=0.0,
         name=name or derived.name,
-        metric=whitening(model, phi),
-        noise=Noise(normal, bounded, np.zeros((len(phi), 0))) if noisy else None,
+        metric=metric,
+        noise=Noise(normal, bounded) if noisy else None,
     )
 
 
-def _has_jacobian(model: Model, _: bool | None) -> bool:
+def _has_jacobian(model: Model) -> bool:
     return any(_moves(p) for p in model.parameters)
 
 
@@ -185,7 +193,7 @@ def _check_draws(draws: float, entries: int) -> None:
         )
 
 
-def _in(model: Model, coordinates: str, draws: float | None) -> Model:
+def in_coordinates_of(model: Model, coordinates: str, draws: float | None) -> Model:
     """The model in the coordinates of the numbers; draws' means and covariances are translated instead."""
     if coordinates not in ("unconstrained", "constrained"):
         raise BayesreconError(f"coordinates={coordinates!r}: expected 'unconstrained' or 'constrained'")

@@ -17,6 +17,7 @@ from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.types import Progress, Release
 
+DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
 _THINNINGS = (1000, 300)
 _DIGITS = (3, 2)
 _SUBSETS = 80
@@ -51,7 +52,7 @@ def draws_finding(
         summary,
         "the model and its prior" + (f", and each unit's {unit}" if units else ""),
         tuple(Item(r.name, r.estimate, r.se) for r in rows),
-        (*remedies, Remedy("publish summaries (means, intervals) instead of draws")),
+        (*remedies, Remedy(DROP_DRAWS)),
     )
 
 

@@ -1,12 +1,12 @@
 """Errors of a trained parameter, as errors of the equations that it satisfies.
 
 With phi the released parameter and `F(phi) = sum_n grad l(phi, x_n) + grad log pi0(phi)` in whitened directions, the
-exact one `phi + N xi + B delta + C c` (`Noise`) is stationary: to first order
+exact one `phi + N xi + B delta` (`Noise`) is stationary: to first order
 
-    F(phi) + J N xi + J B delta + J C c = 0,     J = dF/dphi, of the fitted data.
+    F(phi) + J N xi + J B delta = 0,     J = dF/dphi, of the fitted data.
 
-Directions in which these errors are large count little (generalised least squares), those in which nothing was released
-not at all, and the interval of a total under rounding is a linear program over delta in [-1, 1].
+Directions in which these errors are large count little (generalised least squares), and the interval of a total under
+rounding is a linear program over delta in [-1, 1].
 """
 
 import numpy as np
@@ -25,11 +25,11 @@ _COARSE = 0.3  # of a posterior standard deviation or variance, from which round
 
 
 def equation_errors(release: Release, metric: np.ndarray, pseudo: PseudoData) -> tuple[np.ndarray, ...]:
-    """Columns of the equations' errors in the directions `metric (d, k)`: normal `(k, g)`, bounded `(k, b)`, free
-    `(k, f)` and those of the expectations' rule `(k, q)`."""
+    """Columns of the equations' errors in the directions `metric (d, k)`: normal `(k, g)`, bounded `(k, b)` and
+    those of the expectations' rule `(k, q)`."""
     noise, model, theta = release.noise, release.model, np.asarray(release.theta)[0]
     found = []
-    for columns in (noise.normal, noise.bounded, noise.free) if noise is not None else ():
+    for columns in (noise.normal, noise.bounded) if noise is not None else ():
         columns = np.asarray(columns)
         size = np.abs(np.linalg.lstsq(metric, columns, rcond=None)[0]).max(axis=0, initial=0.0)
         step = _SHIFT / np.where(size > 0, size, 1.0)
@@ -38,7 +38,7 @@ def equation_errors(release: Release, metric: np.ndarray, pseudo: PseudoData) ->
             for h, c in zip(step, columns.T, strict=True)
         ]
         found.append(metric.T @ np.array(slopes).T if slopes else np.zeros((metric.shape[1], 0)))
-    while len(found) < 3:
+    while len(found) < 2:
         found.append(np.zeros((metric.shape[1], 0)))
     rule = np.zeros((metric.shape[1], 0))
     if model.finer is not None:
@@ -64,20 +64,14 @@ def too_coarse(release: Release, metric: np.ndarray) -> str | None:
     )
 
 
-def weighing(normal: np.ndarray, bounded: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """`W (k, k')` such that the errors along `W` are alike and independent, and those of `free` are none."""
-    k = len(normal)
-    kept = np.eye(k)
-    if free.size:
-        q, r, _ = scipy.linalg.qr(free, pivoting=True)
-        rank = int((np.abs(np.diag(r)) > 1e-9 * np.abs(r[0, 0])).sum())
-        kept = q[:, rank:]
-    covariance = kept.T @ (normal @ normal.T + bounded @ bounded.T / 3) @ kept
+def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
+    """`W (k, k)` such that the errors along `W` are alike and independent."""
+    covariance = normal @ normal.T + bounded @ bounded.T / 3
     values, vectors = np.linalg.eigh(covariance)
     largest = float(values[-1]) if len(values) else 0.0
     if largest <= 0:
-        return kept
-    return kept @ (vectors / np.sqrt(np.maximum(values, _FLOOR**2 * largest)))
+        return np.eye(len(normal))
+    return vectors / np.sqrt(np.maximum(values, _FLOOR**2 * largest))
 
 
 def settled(

@@ -196,8 +196,8 @@ def _with_errors(problem: Problem) -> Problem:
                 contradicted = (str(error),)
                 break
             release = replace(release, theta=theta[None])
-        normal, bounded, free, rule = equation_errors(release, own, solved.pseudo)
-        weights = weighing(normal, bounded, free)
+        normal, bounded, rule = equation_errors(release, own, solved.pseudo)
+        weights = weighing(normal, bounded)
         metric = own @ weights
         embedding = AdaptiveEmbedding(release, metric, problem.embedding.progress)
         solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
@@ -210,7 +210,7 @@ def _with_errors(problem: Problem) -> Problem:
     coarse = too_coarse(release, own)
     contradicted = contradicted or (() if coarse is None else (coarse,))
     if contradicted:
-        normal, bounded, free, rule = equation_errors(release, own, solved.pseudo)
+        normal, bounded, rule = equation_errors(release, own, solved.pseudo)
         weights = np.eye(own.shape[1])
         embedding = replace(problem.embedding, release=release)
         solved = problem.solved
