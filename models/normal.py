@@ -68,7 +68,7 @@ def whitening(model: Model, phi: np.ndarray) -> np.ndarray:
     factor[np.tril_indices(d)] = phi[d:]
     rows, columns = np.tril_indices(d)
     found = np.zeros((len(phi), len(phi)))
-    found[np.ix_(order, range(d))] = factor
+    found[np.ix_(order, np.arange(d))] = factor
     for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
         moved = np.zeros((d, d))
         moved[:, j] = factor[:, i]

@@ -1,5 +1,7 @@
 """Rules for expectations under a standard normal law: nodes and weights, chosen once for a model."""
 
+from typing import Any
+
 import numpy as np
 from scipy.special import roots_hermitenorm
 
@@ -63,9 +65,9 @@ def _tensor(d: int, points: int) -> Rule:
 
 def _drawn(d: int, seed: int) -> Rule:
     from scipy.special import ndtri
-    from scipy.stats import qmc  # a third of a second
 
-    half = ndtri(np.clip(qmc.Sobol(d, seed=seed).random(max(_DRAWN, 1 << d.bit_length() + 2)), 1e-12, 1 - 1e-12))
+    sobol: Any = _sobol(d, seed=seed)
+    half = ndtri(np.clip(sobol.random(max(_DRAWN, 1 << d.bit_length() + 2)), 1e-12, 1 - 1e-12))
     nodes = np.concatenate([half, -half])
     nodes = nodes @ np.linalg.inv(np.linalg.cholesky(nodes.T @ nodes / len(nodes))).T
     return nodes, np.full(len(nodes), 1 / len(nodes))
@@ -75,9 +77,16 @@ def student(d: int, freedom: float, count: int) -> tuple[np.ndarray, np.ndarray]
     """Quasi-random nodes `(count, d)` of a multivariate t law, and its log density there, `(count,)`, but for a
     constant."""
     from scipy.special import gammaincinv, ndtri
-    from scipy.stats import qmc
 
-    points = np.clip(qmc.Sobol(d + 1, seed=7).random(count), 1e-12, 1 - 1e-12)
+    sobol: Any = _sobol(d + 1, seed=7)
+    points = np.clip(sobol.random(count), 1e-12, 1 - 1e-12)
     stretch = np.sqrt(freedom / (2 * gammaincinv(freedom / 2, points[:, :1])))
     nodes = ndtri(points[:, 1:]) * stretch
     return nodes, -0.5 * (freedom + d) * np.log1p((nodes**2).sum(axis=1) / freedom)
+
+
+def _sobol(d: int, seed: int) -> Any:
+    from scipy.stats import qmc  # a third of a second
+
+    make: Any = qmc.Sobol
+    return make(d, seed=seed)

@@ -313,7 +313,7 @@ def _correlations(given: Any, labels: Sequence[str]) -> _Numbers:
     if np.isnan(values).any():
         raise BayesreconError("a correlation is missing")
     if np.abs(values).max() > 1:
-        i, j = np.unravel_index(np.argmax(np.abs(values)), values.shape)
+        i, j = divmod(int(np.argmax(np.abs(values))), size)
         raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, above one")
     if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
         raise BayesreconError("the correlations are not symmetric with ones on the diagonal")

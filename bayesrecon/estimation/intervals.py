@@ -33,8 +33,8 @@ class EquationErrors:
 
     def of(self, directions: np.ndarray) -> "EquationErrors":
         """The errors of totals that are estimated along `directions (k, P)`, in the place of those of equations."""
-        parts = (directions.T @ x for x in (self.normal, self.bounded, self.rule))
-        return EquationErrors(*parts, self.left, self.right, self.believed)
+        normal, bounded, rule = (directions.T @ x for x in (self.normal, self.bounded, self.rule))
+        return EquationErrors(normal, bounded, rule, self.left, self.right, self.believed)
 
     def sd(self, slope: np.ndarray) -> float:
         """Standard deviation along `slope`, rounding errors taken as uniform."""

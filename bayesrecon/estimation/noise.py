@@ -9,6 +9,8 @@ Directions in which these errors are large count little (generalised least squar
 rounding is a linear program over delta in [-1, 1].
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
@@ -40,6 +42,9 @@ def equation_errors(release: Release, metric: np.ndarray, pseudo: PseudoData) ->
         found.append(metric.T @ np.array(slopes).T if slopes else np.zeros((metric.shape[1], 0)))
     while len(found) < 2:
         found.append(np.zeros((metric.shape[1], 0)))
+    if noise is not None and np.size(noise.bounded):
+        # What the first order leaves out: with E the whitened error, (1 + E)^-1 = 1 - E + E^2 - ...
+        found[1] = np.column_stack([found[1], _coarseness(release, metric) ** 2 * np.eye(metric.shape[1])])
     rule = np.zeros((metric.shape[1], 0))
     if model.finer is not None:
         rule = (metric.T @ (_score(model.finer, theta, pseudo) - _score(model, theta, pseudo)))[:, None]
@@ -54,14 +59,19 @@ def too_coarse(release: Release, metric: np.ndarray) -> str | None:
     """What is wrong where numbers were rounded so far that the first order does not tell what that leaves open."""
     if release.noise is None or not np.size(release.noise.bounded):
         return None
-    moved = np.linalg.lstsq(metric, np.asarray(release.noise.bounded), rcond=None)[0]
-    worst = float(np.abs(moved).sum(axis=1).max())
+    worst = _coarseness(release, metric)
     if worst <= _COARSE:
         return None
     return (
         f"the numbers were rounded too far: what that leaves open is up to {worst:.2g} of a standard deviation or of a "
         "variance of some combination of the parameters; more digits are needed, of correlations near one above all"
     )
+
+
+def _coarseness(release: Release, metric: np.ndarray) -> float:
+    """How far rounding can move the parameter in any direction of the metric, all numbers at their worst."""
+    assert release.noise is not None
+    return float(np.abs(np.linalg.lstsq(metric, np.asarray(release.noise.bounded), rcond=None)[0]).sum(axis=1).max())
 
 
 def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:
@@ -90,7 +100,8 @@ def settled(
     from scipy.special import chdtri
 
     base = np.asarray(prior_score(release.model, metric, np.asarray(release.theta), release.temperature))[0]
-    q = scipy.linalg.qr(features, mode="full")[0][:, features.shape[1] :]
+    whole: Any = scipy.linalg.qr(features, mode="full")[0]
+    q = whole[:, features.shape[1] :]
     left, right = q.T @ bounded, -q.T @ base
     errors = EquationErrors(normal, bounded, rule, left, right)
     if not q.shape[1]:
