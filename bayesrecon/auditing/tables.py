@@ -12,7 +12,7 @@ from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Thres
 from bayesrecon.types import Model, Progress
 
 _ATTACK = "table"
-_DROP = "publish the estimates without their correlations, or fewer digits of both; what that leaves has to be measured"
+_DROP = "publish fewer digits, and audit the table again"
 
 
 def audit_table(
