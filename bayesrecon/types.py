@@ -144,6 +144,9 @@ class Model:
         gaussian: what the likelihood is made of when it is a Gaussian linear regression.
         forward: the gradients of NUTS are taken in forward mode, which pays where few parameters go through many steps,
             as in a differential equation.
+        matched: of an approximation whose equations hold only nearly: `(given (d,), theta (d,), PseudoData) -> theta`,
+            the parameter that the equations give the data for which the approximated posterior has the given one.
+        finer: the same model with its expectations taken by another rule, which tells how far they are off.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -161,6 +164,8 @@ class Model:
     linear: LinearPredictor | None = None
     gaussian: GaussianPredictor | None = None
     forward: bool = False
+    matched: Callable[[Any, Any, "PseudoData"], Any] | None = None
+    finer: "Model | None" = None
 
     @functools.cached_property
     def dimension(self) -> int:
@@ -226,6 +231,22 @@ class Model:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
+class Noise:
+    """What separates a trained parameter as it was released from the exact one, in its own coordinates.
+
+    The exact one is `theta + normal @ xi + bounded @ delta`, xi independent standard normal and delta in [-1, 1].
+
+    Args:
+        normal: `(d, g)`, sampling noise.
+        bounded: `(d, b)`, rounding: a column for every number that was printed.
+    """
+
+    normal: Any
+    bounded: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
 class Release:
     """What was released: weighted atoms in unconstrained coordinates, and the model they belong to.
 
@@ -240,6 +261,9 @@ class Release:
         temperature: 1 for posterior draws, 0 for a Dirac mass on a trained parameter.
         name: shown in tables.
         notes: what happened while reading (dropped draws and the like).
+        metric: `(d, k)` factor of Sigma, the directions in which a trained parameter is stationary, each in units of
+            its own; all by default.
+        noise: of a trained parameter, None where it is exact.
     """
 
     theta: Any
@@ -250,6 +274,8 @@ class Release:
     temperature: float = field(default=1.0, metadata={"static": True})
     name: str = field(default="release", metadata={"static": True})
     notes: tuple[str, ...] = field(default=(), metadata={"static": True})
+    metric: Any = None
+    noise: Noise | None = None
 
     @property
     def size(self) -> int:

@@ -1,5 +1,6 @@
 """Where releases come from: NUTS, posteriordb, ArviZ, CmdStan, archives of draws, trained parameters."""
 
+from bayesrecon.posteriors.approximations import gaussian as gaussian
 from bayesrecon.posteriors.draws import Draws as Draws
 from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
 from bayesrecon.posteriors.estimators import save_trained as save_trained
@@ -14,6 +15,8 @@ from bayesrecon.posteriors.sources import from_arviz as from_arviz
 from bayesrecon.posteriors.sources import from_cmdstan as from_cmdstan
 from bayesrecon.posteriors.sources import from_draws as from_draws
 from bayesrecon.posteriors.sources import from_npz as from_npz
+from bayesrecon.posteriors.summaries import from_statsmodels as from_statsmodels
+from bayesrecon.posteriors.summaries import from_table as from_table
 from bayesrecon.posteriors.training import Trained as Trained
 from bayesrecon.posteriors.training import retrain_without as retrain_without
 from bayesrecon.posteriors.training import train as train

@@ -99,7 +99,7 @@ def _default(release: Release | Deletion, n: int | None, knows: Knows) -> Attack
     elif knows.get("unit") is not None:
         name = "single-records"
     elif isinstance(release, Release) and not knows.get("known"):
-        network = not release.temperature and release.model.linear is None
+        network = not release.temperature and release.model.linear is None and release.metric is None
         name = "gradient-matching" if network and release.model.dimension >= _WIDE else name
     if n is not None and "n" not in attacks()[name].options():
         raise BayesreconError(f"n= has no part in {name}, which suits this release and what is known of it")

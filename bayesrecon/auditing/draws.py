@@ -17,6 +17,7 @@ from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.types import Progress, Release
 
+DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
 _THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for
 _DIGITS = (3, 2)  # more are below the errors of the draws, fewer leave no posterior
 _SUBSETS = 80  # from which an error is known to a twelfth
@@ -51,7 +52,7 @@ def draws_finding(
         summary,
         "the model and its prior" + (f", and each unit's {unit}" if units else ""),
         tuple(Item(r.name, r.estimate, r.se) for r in rows),
-        (*remedies, Remedy("publish summaries (means, intervals) instead of draws")),
+        (*remedies, Remedy(DROP_DRAWS)),
     )
 
 

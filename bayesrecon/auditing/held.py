@@ -64,7 +64,7 @@ _KINDS = (
         "predictive draws are in the file",
         "with the model, each column gives the covariates of its record, with errors",
         "the model",
-        "drop {where}: publish summaries of predictive checks",
+        "drop {where}",
     ),
     _Kind(
         "draws",
@@ -74,7 +74,7 @@ _KINDS = (
         "with the model, they give the number of records and their moments with errors; where a parameter belongs to a "
         "person or a group, that unit's own data",
         "the model and its prior",
-        "publish summaries (means, intervals) instead of draws",
+        "publish neither draws nor their mean and covariance, which give away the same statistics",
     ),
     _Kind(
         "derived",

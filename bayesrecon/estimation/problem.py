@@ -11,7 +11,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
+from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.locate import locate
+from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.estimation.stein import Draws, check_trained, summed
@@ -23,6 +25,8 @@ from bayesrecon.types import Progress, Release
 
 _BLOCK = 2**22  # doubles in a block of scores: larger ones are slower, since memory is new each time
 _ROUNDING = 1e-6  # in the sum of weights
+_WEIGHED = 2  # passes over the errors of a parameter, which the fitted data enter
+_MATCHED, _CLOSE = 40, 1e-6  # the same of a mean and covariance to be matched, and the last change in whitened units
 _UNSEEN, _SURE = 0.03, 6.0  # of a count that is seen; standard errors beyond which it is another one
 
 
@@ -32,7 +36,7 @@ class Estimator:
 
     Attributes:
         metric: "covariance" of the draws, the default for them, or "identity", the default for a trained parameter. The
-            first is nearly efficient; the second is the unwhitened divergence.
+            first is nearly efficient; the second is the unwhitened divergence. An approximation comes with its "own".
         coordinates: "unconstrained", the default, or "constrained", where the density vanishes at every boundary.
 
     >>> Estimator(metric="identity").coordinates is None
@@ -43,14 +47,15 @@ class Estimator:
     coordinates: str | None = None
 
     def __post_init__(self) -> None:
-        if self.metric not in (None, "covariance", "identity"):
+        if self.metric not in (None, "covariance", "identity", "own"):
             raise BayesreconError(f"metric={self.metric!r}: expected 'covariance' or 'identity'")
         if self.coordinates not in (None, "unconstrained", "constrained"):
             raise BayesreconError(f"coordinates={self.coordinates!r}: expected 'unconstrained' or 'constrained'")
 
     def settled(self, release: Release) -> "Estimator":
         """The same with the defaults for a release filled in."""
-        metric = self.metric or ("covariance" if release.temperature else "identity")
+        own = "identity" if release.metric is None else "own"
+        metric = self.metric or ("covariance" if release.temperature else own)
         return Estimator(metric, self.coordinates or "unconstrained")
 
 
@@ -67,6 +72,8 @@ class Problem:
         estimator: the metric and coordinates in use.
         rng: for whatever is random later.
         rank: of the kernel, None where it is not finite.
+        errors: of the equations of a trained parameter that was released with errors.
+        contradicted: what is wrong where no data have the released numbers within them.
     """
 
     release: Release
@@ -77,6 +84,8 @@ class Problem:
     estimator: Estimator
     rng: np.random.Generator
     rank: int | None
+    errors: EquationErrors | None = None
+    contradicted: tuple[str, ...] = ()
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -96,6 +105,8 @@ class Problem:
         if not release.temperature:
             if release.size > 1:
                 return ()
+            if self.errors is not None:
+                return self.contradicted
             embedding, some = self.embedding, release.model.dimension * 5 // 4 + 16
             probes = {k: v[:some] for k, v in self.solved.probes.items()}
             base = prior_score(release.model, embedding.metric, np.asarray(release.theta), 0.0)
@@ -206,7 +217,53 @@ def solve_release(
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
-    return Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank)
+    problem = Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank)
+    inexact = release.noise is not None or release.model.matched is not None or release.model.finer is not None
+    return _with_errors(problem) if inexact and not release.temperature else problem
+
+
+def _with_errors(problem: Problem) -> Problem:
+    """The same with the errors of a trained parameter as weights of its equations, and an approximation matched."""
+    release, metric, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
+    embedding, own, given = problem.embedding, metric, np.asarray(release.theta)[0]
+    for _ in range(_MATCHED if release.model.matched is not None else _WEIGHED):
+        before = np.asarray(release.theta)[0]
+        if release.model.matched is not None:
+            try:
+                theta = release.model.matched(given, before, solved.pseudo)
+            except BayesreconError as error:
+                contradicted = (str(error),)
+                break
+            release = replace(release, theta=theta[None])
+        normal, bounded, rule = equation_errors(release, own, solved.pseudo)
+        weights = weighing(normal, bounded)
+        metric = own @ weights
+        embedding = AdaptiveEmbedding(release, metric, problem.embedding.progress)
+        solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
+        moved = np.abs(np.linalg.lstsq(own, np.asarray(release.theta)[0] - before, rcond=None)[0]).max()
+        if release.model.matched is not None and moved < _CLOSE:
+            break
+    else:
+        if release.model.matched is not None:
+            contradicted = ("no data could be matched to the mean and covariance; supply the draws themselves",)
+    coarse = too_coarse(release, own)
+    contradicted = contradicted or (() if coarse is None else (coarse,))
+    if contradicted:
+        normal, bounded, rule = equation_errors(release, own, solved.pseudo)
+        weights = np.eye(own.shape[1])
+        embedding = replace(problem.embedding, release=release)
+        solved = problem.solved
+    parts = [weights.T @ x for x in (normal, bounded, rule)]
+    features = embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
+    errors, wrong = settled(release, embedding.metric, features, *parts)
+    contradicted = contradicted or (() if wrong is None else (wrong,))
+    exact = release.noise is None
+    if exact:
+        return replace(problem, release=release, embedding=embedding, solved=replace(solved, errors=errors))
+    solved = replace(solved, errors=errors)
+    return replace(
+        problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=contradicted
+    )
 
 
 def normalised(release: Release) -> Release:

@@ -7,6 +7,7 @@ import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
 from bayesrecon.types import PseudoData, Records
@@ -100,6 +101,7 @@ class Fit(Span):
         gram, value: `(r, r)` score kernel and value kernel of the basis.
         y: `(r,)` amplitudes of the pseudo-data measure, weights `A y` on the anchors.
         correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
+        errors: of the equations of a trained parameter, where it has some.
     """
 
     embedding: MeanEmbedding
@@ -107,6 +109,7 @@ class Fit(Span):
     value: np.ndarray
     y: np.ndarray
     correction: np.ndarray | None = None
+    errors: EquationErrors | None = None
 
     @property
     def pseudo(self) -> PseudoData:

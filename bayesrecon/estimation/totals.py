@@ -1,11 +1,13 @@
 """Totals of parts with their errors, and the rows of a result made of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
+from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
@@ -55,6 +57,7 @@ class SampledTotals(Totals):
         floor: `(P, P)` covariance at the Cramer-Rao floor.
         scores: `(T, d)` fitted posterior scores.
         chain: `(T,)`.
+        errors: of the totals of a trained parameter that was released with errors.
     """
 
     directions: np.ndarray
@@ -64,6 +67,7 @@ class SampledTotals(Totals):
     floor: np.ndarray
     scores: np.ndarray
     chain: np.ndarray
+    errors: EquationErrors | None = None
 
 
 def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:
@@ -79,6 +83,9 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     totals = solved.target @ projection.beta
     series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
     spread = series.std(axis=0)[: parts.shape[1]]
+    if solved.errors is not None:
+        own = solved.errors.of(_features(solved) @ projection.beta[:, : parts.shape[1]])
+        spread = np.array([own.sd(one) for one in np.eye(parts.shape[1])])
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
     count = parts.shape[1]
     variance = solved.variance(projection.beta[:, :count])
@@ -116,7 +123,13 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         floor=floor,
         scores=scores,
         chain=embedding.chain,
+        errors=None if solved.errors is None else solved.errors.of(_features(solved) @ directions),
     )
+
+
+def _features(solved: Fit) -> np.ndarray:
+    """The basis in the equations of one trained parameter, `(k, r)`."""
+    return solved.embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
 
 
 def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
@@ -165,12 +178,19 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
     rows, slopes = _seen(library, totals)
     seen = list(slopes.items())
     statistics = {statistic.name: statistic for statistic in library.statistics}
-    # One atom: nothing was sampled, so there is no sampling error to state.
+    # One atom: nothing was sampled, so there is no sampling error to state but that of the parameter itself.
     if totals.trained:
         for name, slope in seen:
             estimate, half = rows[name].estimate, float(np.sqrt(np.mean((totals.unseen @ slope) ** 2)))
             assert estimate is not None
-            rows[name] = replace(rows[name], lower=estimate - half, upper=estimate + half)
+            low = high = estimate
+            se = None
+            if totals.errors is not None:
+                low, high = totals.errors.ends(estimate, slope, _moved(statistics[name], library, totals))
+            if totals.errors is not None and not totals.errors.exact:
+                se = totals.errors.sd(slope)
+                se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
+            rows[name] = replace(rows[name], se=se, lower=low - half, upper=high + half)
     else:
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
@@ -185,6 +205,22 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
                 bounds = {"lower": estimate - half, "upper": estimate + half}
                 rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
     return tuple(rows.values())
+
+
+def _moved(
+    statistic: Statistic, library: Library, totals: SampledTotals
+) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """Value and gradient `(P,)` of a statistic where the totals `(P,)` are off by so much."""
+
+    def at(change: np.ndarray) -> tuple[float, np.ndarray]:
+        values = dict(zip(library.parts, totals.totals + change, strict=True))
+        slope = np.zeros(len(library.parts))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gradient = statistic.gradient(values)
+            slope[library.index(list(gradient))] = list(gradient.values())
+            return float(statistic.value(values)), slope
+
+    return at
 
 
 def _bent(statistic: Statistic, library: Library, totals: SampledTotals, weights: np.ndarray, ess: float) -> float:

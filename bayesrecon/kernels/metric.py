@@ -64,11 +64,14 @@ def fold_factors(release: Release, metric: str | None) -> np.ndarray | None:
 def metric_factor(release: Release, metric: str | None) -> np.ndarray:
     """`(d, d)` factor whose product with its transpose is Sigma.
 
-    The default is the weighted covariance of the atoms for draws and the identity for a Dirac release.
+    The default is the weighted covariance of the atoms for draws and the identity for a Dirac release; "own" is the
+    release's `metric`, `(d, k)`.
     """
     name = metric or ("covariance" if release.temperature else "identity")
     theta, weights = np.asarray(release.theta), np.asarray(release.weights)
     count, d = theta.shape
+    if name == "own" and release.metric is not None:
+        return np.asarray(release.metric)
     if name == "identity":
         return np.eye(d)
     if name != "covariance":

@@ -127,3 +127,16 @@ def test_nothing_half_written(run, tmp_path):
     assert outcome.code == 2
     assert not (tmp_path / "safe.nc").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["clean.npz"]
+
+
+def test_a_table_of_estimates(run, tmp_path):
+    (tmp_path / "table.csv").write_text("name,coef,se\nconst,25.80,5.917\nmom_iq,0.6100,0.05852\nsigma,18.27,\n")
+    outcome = run("audit", "table.csv")
+    assert outcome.code == 2
+    assert "name its model" in outcome.err
+    outcome = run("audit", "table.csv", "--model", "ols")
+    assert outcome.code == 3
+    assert "correlations" in outcome.out + outcome.err
+    outcome = run("audit", "table.csv", "--model", "ols", "--fix", "clean.nc")
+    assert outcome.code == 2
+    assert "--fix has no part" in outcome.err

@@ -95,7 +95,7 @@ def _predictive_finding(opened: Opened, variable: Variable, field: str, found: P
         "and the design's moments",
         "the model",
         tuple(items),
-        (Remedy(f"drop {variable.where}: publish summaries of predictive checks"),),
+        (Remedy(f"drop {variable.where}"),),
         found.records,
         found.se,
         drop=(variable.where,),

@@ -43,6 +43,9 @@ def audit(
     ] = None,
     keep_draws: Annotated[int | None, typer.Option(help="--fix: keep so many draws.")] = None,
     digits: Annotated[int | None, typer.Option(help="--fix: round the draws to so many digits.")] = None,
+    correlations: Annotated[
+        str | None, typer.Option(help="Of the estimates of a table (.csv), a square with their names.")
+    ] = None,
     remedies: Annotated[
         bool, typer.Option("--remedies/--no-remedies", help="Try what thinning and rounding would leave.")
     ] = True,
@@ -52,6 +55,7 @@ def audit(
     Exit codes: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete: an attack was not run (no --model,
     for one), so that nothing is cleared.
 
+    A .csv table of estimates with standard errors is audited by --model ols, logit, poisson or a model of its own.
     CmdStan .csv files together are the chains of one fit; other files are audited one by one.
     """
     check_suffix(html, (".html", ".htm"), "--html")
@@ -67,6 +71,14 @@ def audit(
     from bayesrecon.cli import inputs
     from bayesrecon.posteriors.formats import read_contents
 
+    if len(files) == 1 and _is_table(files[0]):
+        for option, value in (("--fix", fix), ("--data", data), ("--unit", given.unit), ("--known", given.known)):
+            if value is not None:
+                raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
+        _finish(given, _table(given, files[0], correlations), html, fail_on)
+        return
+    if correlations is not None:
+        raise BayesreconError("--correlations belong to one table of estimates with standard errors")
     settings = inputs.parse_settings(given.settings)
     if settings and given.model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
@@ -89,7 +101,39 @@ def audit(
                 write_clean(kept, fix)
                 result = result.with_fixed(run(fix, chosen or result.used, **options))
             results.append(result)
-    found = merge(results)
+    _finish(given, merge(results), html, fail_on)
+
+
+COMMAND = audit
+
+
+def _is_table(file: str) -> bool:
+    from bayesrecon.posteriors.summaries import as_table
+
+    return as_table(file)
+
+
+def _table(given: Given, file: str, correlations: str | None) -> "Audit":
+    """The audit of a printed table."""
+    from bayesrecon.auditing.tables import audit_table
+    from bayesrecon.cli import inputs
+    from bayesrecon.models.estimators import ESTIMATORS
+
+    if given.model is None:
+        raise BayesreconError(f"{file} is a table of estimates: name its model, --model {' or '.join(ESTIMATORS)}")
+    settings = inputs.parse_settings(given.settings)
+    if given.model in ESTIMATORS:
+        if set(settings) - {"response"}:
+            raise BayesreconError("the lines of the table are the covariates; --settings has 'response' only")
+        model: Any = given.model
+    else:
+        model, settings = inputs.load_model(given.model, settings), {}
+    with given.working() as how:
+        return audit_table(file, model, correlations=correlations, key=how["key"], progress=how["progress"], **settings)
+
+
+def _finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None) -> None:
+    """Write and show it, and leave with the exit code."""
     if html is not None:
         found.save_report(html)
     given.deliver(found, "plot_audit", _show)
@@ -98,9 +142,6 @@ def audit(
         raise typer.Exit(1)
     if judged.verdict == "incomplete":
         raise typer.Exit(_INCOMPLETE)
-
-
-COMMAND = audit
 
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:

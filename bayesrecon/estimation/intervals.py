@@ -1,0 +1,86 @@
+"""How far totals, and statistics made of them, can lie from their estimates: rounding is bounded, sampling is not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+_PASSES = 4  # linear programs in a row towards the end of a statistic that is no linear one
+_SAME = 1e-9  # change of a bound, in its own scale, that ends the successive programs: far below a printed digit
+
+
+@dataclass(frozen=True, eq=False)
+class EquationErrors:
+    """Errors of the k equations: `normal (k, g)`, `bounded (k, b)` and `rule (k, q)`, a quadrature's.
+
+    Attributes:
+        left, right: `(c, b)` and `(c,)`: what is known of delta, `left @ delta = right`, because data exist.
+        believed: half units within which delta can lie, None where no data exist within the widest.
+    """
+
+    normal: np.ndarray
+    bounded: np.ndarray
+    rule: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    believed: float | None = 1.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the parameter itself has no errors."""
+        return not self.normal.size and not self.bounded.size
+
+    def of(self, directions: np.ndarray) -> "EquationErrors":
+        """The errors of totals that are estimated along `directions (k, P)`, in the place of those of equations."""
+        normal, bounded, rule = (directions.T @ x for x in (self.normal, self.bounded, self.rule))
+        return EquationErrors(normal, bounded, rule, self.left, self.right, self.believed)
+
+    def sd(self, slope: np.ndarray) -> float:
+        """Standard deviation along `slope`, rounding errors taken as uniform."""
+        parts = (float(np.sum((slope @ self.normal) ** 2)), float(np.sum((slope @ self.bounded) ** 2)) / 3)
+        return float(np.sqrt(sum(parts)))
+
+    def ends(
+        self, estimate: float, slope: np.ndarray, moved: Callable[[np.ndarray], tuple[float, np.ndarray]]
+    ) -> tuple[float, float]:
+        """The least and the largest value of a statistic that rounding allows, and 95 % of the sampling noise.
+
+        Args:
+            slope: `(P,)` gradient of the statistic in the totals.
+            moved: its value and gradient where the totals are off by so much, `(P,)`.
+        """
+        normal = NormalDist().inv_cdf(0.975) * float(np.linalg.norm(slope @ self.normal))
+        normal += float(np.abs(slope @ self.rule).sum())
+        if not self.bounded.size:
+            return estimate - normal, estimate + normal
+        if self.normal.size or self.believed is None:  # the sum of a bounded error and a normal one, at its worst
+            half = normal + float(np.abs(slope @ self.bounded).sum())
+            return estimate - half, estimate + half
+        found = [estimate]
+        for sign in (1.0, -1.0):
+            here, last = slope, None
+            for _ in range(_PASSES):
+                delta = self._farthest(sign * (here @ self.bounded))
+                if delta is None or (last is not None and np.abs(delta - last).max() < _SAME):
+                    break
+                last = delta
+                value, here = moved(-self.bounded @ delta)
+                if not (np.isfinite(value) and np.isfinite(here).all()):
+                    return -np.inf, np.inf
+                found.append(value)
+        return min(found) - normal, max(found) + normal
+
+    def _farthest(self, cost: np.ndarray) -> np.ndarray | None:
+        assert self.believed is not None
+        return farthest(cost, self.left, self.right, self.believed)
+
+
+def farthest(cost: np.ndarray, left: np.ndarray, right: np.ndarray, width: float) -> np.ndarray | None:
+    """Minimise `cost @ delta` over `left @ delta = right`, `|delta| <= width`; None where there is none."""
+    from scipy.optimize import linprog  # costs a third of a second
+
+    size = float(np.abs(cost).max(initial=0.0)) or 1.0
+    equal = {"A_eq": left, "b_eq": right} if len(left) else {}
+    found = linprog(cost / size, bounds=(-width, width), method="highs", **equal)
+    return np.asarray(found.x) if found.status == 0 else None

@@ -1,0 +1,356 @@
+"""Printed tables of estimates with standard errors, and results of statsmodels, as releases."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
+from bayesrecon.posteriors.draws import MAX_NAMES
+from bayesrecon.precision import in_float64
+from bayesrecon.types import Model, Release
+
+_ESTIMATE = ("estimate", "mean", "coef", "coefficient", "value", "mode", "map")
+_ERROR = ("std. error", "std error", "std err", "std_error", "se", "sd", "stderr", "bse", "standard error")
+_INTERCEPT = ("intercept", "(intercept)", "const", "_cons")
+_SIGMA = ("sigma", "residual standard error", "rse", "root mse")
+_EXACT = 15  # significant digits from which a number was not rounded
+_MOST_BYTES = 2**24
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers with half the unit of the last digit that each was printed with; NaN where the cell is empty."""
+
+    values: np.ndarray
+    half: np.ndarray
+
+
+@in_float64
+def from_table(
+    table: Any,
+    model: Model | str,
+    *,
+    correlations: Any,
+    draws: float | None = None,
+    jacobian: bool | None = None,
+    coordinates: str = "constrained",
+    response: str = "y",
+    name: str | None = None,
+) -> Release:
+    """A printed table of estimates with standard errors as a release.
+
+    The numbers are exact up to half a unit of their last digit: CSV files and columns of text keep trailing zeros, of
+    numbers the shortest decimal counts, and one with 15 digits or more was not rounded. What rounding leaves open is in
+    the interval of every statistic. See `posteriors.gaussian` for the equations.
+
+    Args:
+        table: path of a CSV file or a DataFrame with one line for each parameter: its name first (or as index), a
+            column `estimate` (mean, coef, mode) and a column `std. error` (se, sd, std err).
+        model: the model, or "ols", "logit" or "poisson" for a regression whose covariates are the names of the
+            lines (`Intercept`, `const` is none); "ols" has a line `sigma`, the residual standard error, without an
+            error of its own.
+        correlations: of the estimates, `(d, d)`: CSV, DataFrame or array in the order of the table's lines. A table
+            without them is not read: what it determines has not been tried.
+        draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
+        jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
+        response: name of the regression's response.
+
+    Raises:
+        BayesreconError: a file that cannot be read, columns or lines that are missing or of another model, cells that
+            are not numbers, and what `posteriors.gaussian` refuses.
+
+    >>> import pandas as pd
+    >>> lines = {"estimate": ["25.800", "0.6100", "18.27"], "std. error": ["5.917", "0.05852", ""]}
+    >>> table = pd.DataFrame(lines, index=["const", "mom_iq", "sigma"])
+    >>> release = from_table(table, "ols", correlations=[["1", "-0.98892"], ["-0.98892", "1"]])
+    >>> release.model.name
+    'ols, mode and covariance'
+    """
+    frame, title = _frame(table, "the table"), name or (Path(table).name if isinstance(table, (str, Path)) else None)
+    labels = [str(x).strip() for x in frame.index]
+    estimates, errors = _numbers(_column(frame, _ESTIMATE)), _numbers(_column(frame, _ERROR))
+    if isinstance(model, str):
+        model, order = _estimator(model, labels, response)
+        if draws is not None:
+            raise BayesreconError("draws= is for means of posterior draws; an estimator's table has none")
+        coordinates = "constrained"
+    else:
+        order = _order(model, labels, coordinates)
+    boxes = in_coordinates_of(model, coordinates, draws)
+    count = boxes.dimension if draws is None else len(order)
+    given = [i for i in order if np.isfinite(errors.values[i])]
+    silent = [i for i in order if i not in given]
+    for i in order:
+        if np.isnan(estimates.values[i]):
+            raise BayesreconError(f"the estimate of {labels[i]} is missing")
+        if errors.values[i] <= 0:
+            raise BayesreconError(f"the standard error of {labels[i]} is not positive")
+    if silent and not (model.name in ESTIMATORS and len(given) == count - 1):
+        raise BayesreconError(f"the standard error of {labels[silent[0]]} is missing")
+    if correlations is None:
+        raise BayesreconError("a table without the correlations of its estimates is not read; supply correlations=")
+    related = _correlations(correlations, [labels[i] for i in sorted(given)])
+    place = {i: k for k, i in enumerate(sorted(given))}
+    at = [place[i] for i in given]
+    correlation, half = np.eye(count), np.zeros((count, count))
+    block = np.ix_(range(len(given)), range(len(given)))
+    correlation[block], half[block] = related.values[np.ix_(at, at)], related.half[np.ix_(at, at)]
+    sd, sd_half = errors.values[order].copy(), np.nan_to_num(errors.half[order])
+    sd[np.isnan(sd)] = 0.1 * np.abs(estimates.values[silent])  # a unit of length, nothing that was released
+    return printed(
+        boxes,
+        estimates.values[order],
+        sd,
+        correlation,
+        estimates.half[order],
+        sd_half,
+        half[np.tril_indices(count, -1)],
+        draws=draws,
+        jacobian=jacobian,
+        coordinates=coordinates,
+        name=title,
+        silent=len(silent),
+    )
+
+
+@in_float64
+def from_statsmodels(result: Any, *, response: str | None = None, name: str | None = None) -> Release:
+    """A fitted statsmodels result as a release.
+
+    | model | what its covariance is | the model here |
+    |---|---|---|
+    | `OLS`, `GLM` (Gaussian) | `scale (X'X)^-1`, `scale = RSS / (n - p)` | "ols" |
+    | `Logit`, `GLM` (Binomial, logit link) | inverse of minus the Hessian | "logit" |
+    | `Poisson`, `GLM` (Poisson, log link) | inverse of minus the Hessian | "poisson" |
+
+    Records are the rows of the design, a column of ones left out.
+
+    Args:
+        response: default the name that the result has.
+
+    Raises:
+        BayesreconError: another model or link, a covariance that is no inverse Hessian (`cov_type` robust, clustered,
+            HAC), weights, offsets, or a regularised fit.
+
+    >>> import statsmodels.api as sm
+    >>> from_statsmodels(sm.OLS([1.0, 2.0, 2.5, 4.0], sm.add_constant([0.0, 1.0, 2.0, 3.0])).fit()).temperature
+    0.0
+    """
+    fitted = getattr(result, "model", None)
+    kind = type(fitted).__name__
+    if fitted is None or not hasattr(result, "cov_params"):
+        raise BayesreconError(f"expected the result of a statsmodels fit, got a {type(result).__name__}")
+    estimator = _estimator_of(kind, fitted)
+    if getattr(result, "cov_type", "nonrobust") != "nonrobust":
+        raise BayesreconError(
+            f"cov_type={result.cov_type!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'"
+        )
+    if getattr(result, "regularized", False) or "Regularized" in type(result).__name__:
+        raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
+    for attribute in ("offset", "exposure", "freq_weights", "var_weights"):
+        values = getattr(fitted, attribute, None)
+        if values is not None and np.size(values) and not _plain(attribute, np.asarray(values, float)):
+            raise BayesreconError(f"{attribute} is not read; fit without it")
+    names = [str(n) for n in fitted.exog_names]
+    design = np.asarray(fitted.exog, float)
+    labels = ["const" if np.all(design[:, i] == 1) else _field(n) for i, n in enumerate(names)]
+    values, covariance = np.asarray(result.params, float), np.asarray(result.cov_params(), float)
+    response = response or _field(str(fitted.endog_names))
+    return _of_estimator(estimator, labels, response, values, covariance, getattr(result, "scale", 1.0), name or kind)
+
+
+def _of_estimator(
+    kind: str,
+    labels: Sequence[str],
+    response: str,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    scale: float,
+    name: str,
+) -> Release:
+    """An exact table."""
+    rows = [*labels, *(["sigma"] if kind == "ols" else [])]
+    model, order = _estimator(kind, rows, response)
+    at = order[: len(labels)]
+    mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
+    correlation = np.eye(len(order))
+    correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
+    if kind == "ols":
+        mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
+    zero, pairs = np.zeros(len(mean)), np.zeros(len(mean) * (len(mean) - 1) // 2)
+    return printed(
+        model.in_constrained_coordinates,
+        mean,
+        sd,
+        correlation,
+        zero,
+        zero,
+        pairs,
+        draws=None,
+        jacobian=None,
+        coordinates="constrained",
+        name=name,
+        silent=int(kind == "ols"),
+    )
+
+
+def _estimator_of(kind: str, fitted: Any) -> str:
+    if kind in ("OLS", "Logit", "Poisson"):
+        return kind.lower()
+    if kind == "GLM":
+        family, link = type(fitted.family).__name__, type(fitted.family.link).__name__
+        found = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
+        if (family, link) in found:
+            if family == "Binomial" and np.any(np.asarray(fitted.n_trials) != 1):
+                raise BayesreconError("a Binomial GLM of more than one trial a row is not read; give one row a trial")
+            return found[family, link]
+        raise BayesreconError(
+            f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
+        )
+    if kind == "MixedLM":
+        raise BayesreconError("MixedLM is not read: by REML its likelihood does not factorise over groups")
+    raise BayesreconError(
+        f"{kind} is not read; expected OLS, Logit, Poisson or GLM, or posteriors.gaussian with a model"
+    )
+
+
+def _plain(attribute: str, values: np.ndarray) -> bool:
+    return bool(np.all(values == (1.0 if attribute.endswith("weights") else 0.0)))
+
+
+def _field(name: str) -> str:
+    """A name as a field of a record can have it."""
+    return re.sub(r"\W", "_", name) or "x"
+
+
+def _estimator(kind: str, labels: Sequence[str], response: str) -> tuple[Model, list[int]]:
+    """The model of a regression table, and the positions of its lines in the order of the model's parameters."""
+    if kind not in ESTIMATORS:
+        raise BayesreconError(f"no regression {kind!r}{near(kind, ESTIMATORS)} (expected {', '.join(ESTIMATORS)})")
+    constant = [i for i, x in enumerate(labels) if x.lower() in _INTERCEPT]
+    sigma = [i for i, x in enumerate(labels) if x.lower() in _SIGMA] if kind == "ols" else []
+    slopes = [i for i in range(len(labels)) if i not in constant and i not in sigma]
+    if kind == "ols" and len(sigma) != 1:
+        raise BayesreconError("a table of least squares needs one line 'sigma', the residual standard error")
+    if len(constant) > 1:
+        raise BayesreconError("the table has two intercepts")
+    covariates = [_field(labels[i]) for i in slopes]
+    model = ESTIMATORS[kind](covariates, response, bool(constant))
+    return model, [*constant, *slopes, *sigma]
+
+
+def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
+    expected = names_of(model, coordinates == "constrained")
+    found = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}
+    for one in expected:
+        if one not in found:
+            raise BayesreconError(f"the table lacks {one} of model {model.name}{near(one, found)}")
+    for one in found:
+        if one not in expected:
+            raise BayesreconError(f"the table holds {one}, which model {model.name} does not have{near(one, expected)}")
+    return [found[one] for one in expected]
+
+
+def _frame(table: Any, what: str) -> Any:
+    import pandas as pd
+
+    if isinstance(table, (str, Path)):
+        path = Path(table)
+        if not path.is_file():
+            raise BayesreconError(f"there is no file {path}")
+        if path.stat().st_size > _MOST_BYTES:
+            raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB are no table of estimates")
+        try:
+            table = pd.read_csv(path, dtype=str, index_col=0, keep_default_na=False, skipinitialspace=True)
+        except (ValueError, OSError, IndexError) as error:
+            raise BayesreconError(f"{path} cannot be read as CSV: {str(error).splitlines()[0]}") from None
+    if not isinstance(table, pd.DataFrame):
+        raise BayesreconError(f"{what}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}")
+    if not len(table) or len(table) > MAX_NAMES:
+        raise BayesreconError(f"{what} has {len(table)} lines")
+    if table.index.duplicated().any():
+        raise BayesreconError(f"{what} has two lines {table.index[table.index.duplicated()][0]}")
+    return table
+
+
+def _column(frame: Any, names: Sequence[str]) -> list[Any]:
+    wanted = {n.replace("_", " ") for n in names}
+    found = [c for c in frame.columns if str(c).strip().lower().replace("_", " ") in wanted]
+    if len(found) != 1:
+        raise BayesreconError(
+            f"the table has {'no' if not found else 'more than one'} column {names[0]} ({', '.join(names[1:4])}); its "
+            f"columns: {', '.join(str(c) for c in frame.columns[:8])}"
+        )
+    return list(frame[found[0]])
+
+
+def _correlations(given: Any, labels: Sequence[str]) -> _Numbers:
+    """Of the lines with a standard error, in the table's order."""
+    import pandas as pd
+
+    if isinstance(given, (str, Path, pd.DataFrame)):
+        frame = _frame(given, "the correlations")
+        rows, columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
+        for one in labels:
+            if one not in rows or one not in columns:
+                raise BayesreconError(f"the correlations lack {one}{near(one, rows)}")
+        given = [[frame.iloc[rows.index(a), columns.index(b)] for b in labels] for a in labels]
+    size = len(labels)
+    rows = [list(row) for row in np.asarray(given, object)] if np.ndim(given) == 2 else []
+    if len(rows) != size or any(len(row) != size for row in rows):
+        raise BayesreconError(f"correlations of {size} estimates are expected, ({size}, {size})")
+    found = _numbers([x for row in rows for x in row])
+    values, half = found.values.reshape(size, size), found.half.reshape(size, size)
+    upper = np.isnan(values) & ~np.isnan(values.T)  # triangles are printed
+    values, half = np.where(upper, values.T, values), np.where(upper, half.T, half)
+    if np.isnan(values).any():
+        raise BayesreconError("a correlation is missing")
+    if np.abs(values).max() > 1:
+        i, j = divmod(int(np.argmax(np.abs(values))), size)
+        raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, above one")
+    if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
+        raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
+    return _Numbers(0.5 * (values + values.T), half)
+
+
+def _numbers(cells: Sequence[Any]) -> _Numbers:
+    """Cells of a column: text as it was printed, numbers by their shortest decimals; empty ones are NaN."""
+    values, half = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        text = cell.strip() if isinstance(cell, str) else "" if cell is None or cell != cell else repr(float(cell))
+        if not text:
+            continue
+        if not isinstance(cell, str) and text.endswith(".0"):
+            text = text[:-2]
+        try:
+            number = Decimal(text.replace("\u2212", "-"))
+        except InvalidOperation:
+            raise BayesreconError(f"the cell {text[:40]!r} is not a number") from None
+        if not number.is_finite():
+            raise BayesreconError(f"the cell {text[:40]!r} is not a finite number")
+        digits, exponent = number.as_tuple().digits, int(number.as_tuple().exponent)
+        values[i] = float(number)
+        half[i] = 0.0 if len(digits) >= _EXACT else 0.5 * 10.0**exponent
+    return _Numbers(values, half)
+
+
+def as_table(path: str | Path) -> bool:
+    """Whether a CSV file is a table of estimates: it has a column of estimates and one of standard errors.
+
+    >>> _ = Path("fit.csv").write_text("name,estimate,std. error\\nsigma,1.2,0.1\\n")
+    >>> as_table("fit.csv")
+    True
+    """
+    if Path(path).suffix.lower() != ".csv" or not Path(path).is_file():
+        return False
+    with Path(path).open(encoding="utf-8", errors="replace") as lines:
+        header = [c.strip().strip('"').lower().replace("_", " ") for c in lines.readline(2**16).split(",")]
+    wanted = ({n.replace("_", " ") for n in names} for names in (_ESTIMATE, _ERROR))
+    return all(any(c in names for c in header) for names in wanted)
