@@ -8,6 +8,7 @@ stationary only if its regulariser's gradient lies in the span of the records' g
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 from typing import Any
 
@@ -96,9 +97,10 @@ def check_draws(
     def errors(h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
         return moved(h * sd[j], j, into)
 
+    once = cache(halves)
     found = [
-        *_identities(t, s, names, draws.weights, draws.chain, errors),
-        *_together(draws, t, s, errors, halves, finite),
+        *_identities(names, draws, t, s, errors, once),
+        *_together(draws, t, s, errors, once, finite),
     ]
     return (
         *_chains(names, draws.theta, draws.chain),
@@ -111,28 +113,29 @@ def check_draws(
 
 
 def _identities(
-    t: np.ndarray, s: np.ndarray, names: tuple[str, ...], weights: np.ndarray, chain: np.ndarray, moved: Moved
+    names: tuple[str, ...],
+    draws: Draws,
+    t: np.ndarray,
+    s: np.ndarray,
+    moved: Moved,
+    halves: Callable[[], Sequence[Draws]],
 ) -> list[tuple[str, str]]:
     """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
-    every = np.arange(s.shape[1])
-    rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
-    # The mean is estimated too: its sampling error enters linearly and is carried by -t.
-    identities: dict[str, tuple[np.ndarray, Any, np.ndarray, np.ndarray]] = {
-        "E[score]": (np.ones_like(t), 0.0, every, every),
-        "E[(theta - mean) score] + 1": (t, rows == columns, rows, columns),
-        "E[(theta - mean)^2 score]": (t**2, 2 * t[:, every], every, every),
-    }
     found = []
-    for label, (h, rest, i, j) in identities.items():
+    for label, (h, rest, i, j) in _powers(t, s).items():
         values = h[:, i] * s[:, j] + rest
-        size = weights @ values
-        z = _significance(values, size, weights, chain)
+        size = draws.weights @ values
+        z = _significance(values, size, draws.weights, draws.chain)
         threshold = -NormalDist().inv_cdf(_EACH / len(z) / 2)
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
             series = values[:, broken] + moved(h[:, i[broken]], j[broken], np.arange(len(broken)))
-            z[broken] = _significance(series, size[broken], weights, chain)
+            z[broken] = _significance(series, size[broken], draws.weights, draws.chain)
+            broken = broken[z[broken] > threshold]
+        if broken.size and (parts := halves()):
+            others = np.mean([_sizes_of_powers(half, label)[broken] for half in parts], axis=0)
+            z[broken] = _confirmed(size[broken], z[broken], others)
             broken = broken[z[broken] > threshold]
         if broken.size:
             order = broken[np.argsort(-z[broken])][:3]
@@ -145,6 +148,33 @@ def _identities(
     return found
 
 
+def _powers(t: np.ndarray, s: np.ndarray) -> dict[str, tuple[np.ndarray, Any, np.ndarray, np.ndarray]]:
+    """By identity, the functions `h (T, d)`, what is added to `h_i score_j`, and the pairs i and j."""
+    every = np.arange(s.shape[1])
+    rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
+    # The mean is estimated too: its sampling error enters linearly and is carried by -t.
+    return {
+        "E[score]": (np.ones_like(t), 0.0, every, every),
+        "E[(theta - mean) score] + 1": (t, rows == columns, rows, columns),
+        "E[(theta - mean)^2 score]": (t**2, 2 * t[:, every], every, every),
+    }
+
+
+def _sizes_of_powers(draws: Draws, label: str) -> np.ndarray:
+    t, s, _ = draws.standardised()
+    h, rest, i, j = _powers(t, s)[label]
+    return np.asarray(draws.weights @ (h[:, i] * s[:, j] + rest))
+
+
+def _confirmed(size: Any, z: Any, half: Any) -> Any:
+    """Standard errors of a violation whose size on half of the draws is known.
+
+    The fitted data are fitted to these draws: what is of second order in their errors, or was left out where they are
+    shrunk, is no disagreement. It is not in `moved`, and on half as many draws it is about twice as large.
+    """
+    return np.abs(size) / np.hypot(size / z, size - half)
+
+
 def _together(
     draws: Draws,
     t: np.ndarray,
@@ -155,7 +185,9 @@ def _together(
 ) -> list[tuple[str, str]]:
     """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
     j, fields = np.arange(s.shape[1]), _fields(t, s, draws.weights)
-    errors = moved(np.concatenate([f.h for f in fields], axis=1), np.tile(j, len(fields)), np.repeat(range(3), len(j)))
+    errors = moved(
+        np.concatenate([f.h for f in fields], axis=1), np.tile(j, len(fields)), np.repeat(range(len(fields)), len(j))
+    )
     others: list[float] = []
     found = []
     for k, field in enumerate(fields):
@@ -170,12 +202,9 @@ def _together(
         )
         if z <= threshold:
             continue
-        if not others:
-            parts = [_sizes(half) for half in halves()] or [[f.size(s, draws.weights) for f in fields]]
-            others = np.mean(parts, axis=0).tolist()
-        # The fitted data are fitted to these draws, and what is of second order in their errors is not in `moved`: on
-        # half as many draws it is twice as large.
-        z = abs(size) / np.hypot(size / z, size - others[k])
+        if parts := halves():
+            others = others or np.mean([_sizes(half) for half in parts], axis=0).tolist()
+            z = _confirmed(size, z, others[k])
         if z > threshold:
             found.append((f"E[<h, score> + div h], h {field.label},", f"all coordinates together (z {z:.1f})"))
     return found

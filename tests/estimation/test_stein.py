@@ -6,7 +6,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from conjugate import effects_model, regression_model, sample_effects, sample_regression
+from conjugate import PRIOR_SCALE, RATE, SHAPE, effects_model, regression_model, sample_effects, sample_regression
 
 import bayesrecon
 from bayesrecon.models import from_numpyro
@@ -95,6 +95,43 @@ def test_draws_of_another_prior_are_noticed():
     )
     failures = bayesrecon.recover(other).failures
     assert any("draws and model disagree" in f and "variance" in f for f in failures)
+
+
+def heavy_tailed(rng, freedom, records, draws):
+    """Draws of a regression with a t likelihood, by Gibbs sampling of a scale mixture, every third state."""
+    x = rng.normal(size=records)
+    design, y = np.column_stack([np.ones(records), x]), 1 + 0.6 * x + rng.normal(size=records)
+    variance, beta, found = 1.0, np.zeros(2), []
+    for _ in range(3 * draws):
+        residual = y - design @ beta
+        w = rng.gamma((freedom + 1) / 2, 2 / (freedom + residual**2 / variance))
+        precision = (design.T * w) @ design + np.eye(2) / PRIOR_SCALE**2
+        mean = np.linalg.solve(precision, design.T @ (w * y))
+        rate = RATE + 0.5 * (np.sum(w * y**2) - mean @ precision @ mean)
+        variance = rate / rng.gamma(SHAPE + records / 2)
+        beta = mean + np.sqrt(variance) * np.linalg.solve(np.linalg.cholesky(precision).T, rng.normal(size=2))
+        found.append((variance, *beta))
+    found = np.array(found[::3])
+    return {"variance": found[None, :, 0], "beta": found[None, :, 1:]}
+
+
+def test_another_likelihood_is_noticed():
+    """A t with three degrees of freedom: no single identity is off by much, their sum is."""
+    draws = heavy_tailed(np.random.default_rng(5), 3, 100, 4000)
+    failures = bayesrecon.recover(from_draws(draws, regression_model())).failures
+    assert any("h the distance from the mean" in f for f in failures)
+
+
+def test_a_shifted_chain_is_noticed(regression):
+    """By less than R-hat feels, and of one coordinate by less still."""
+    _, release = regression
+    chain = np.repeat(np.arange(4), release.size // 4)
+    apart = np.outer(chain == 2, release.theta.std(axis=0))
+    for shift in (0.25 * apart, 0.15 * apart * (np.arange(apart.shape[1]) == 1)):
+        moved = dataclasses.replace(release, theta=release.theta + shift, chain=chain)
+        found = bayesrecon.recover(moved).failures
+        assert any("chains are not of one law" in f for f in found), shift[chain == 2][0]
+    assert bayesrecon.recover(dataclasses.replace(release, chain=chain)).consistent
 
 
 @pytest.mark.slow
