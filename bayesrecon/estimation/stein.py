@@ -22,6 +22,7 @@ from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 _EACH = 2e-4
 # Of fields, above zero and below: what other likelihoods and approximations do is above, and heavy tails get least.
 _SPREAD, _ACROSS, _SQUARES = (3e-3, 3e-4), (5e-4, 0.0), (1e-4, 0.0)
+_FEWEST = 500  # draws, from which fields are tested: with a hundred, three good releases in a hundred fail
 _CHAINS = 5e-4  # of the means of chains
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
@@ -184,6 +185,8 @@ def _together(
     finite: bool,
 ) -> list[tuple[str, str]]:
     """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
+    if np.sum(draws.weights**2) * _FEWEST > 1:
+        return []
     j, fields = np.arange(s.shape[1]), _fields(t, s, draws.weights)
     errors = moved(
         np.concatenate([f.h for f in fields], axis=1), np.tile(j, len(fields)), np.repeat(range(len(fields)), len(j))
