@@ -6,6 +6,7 @@ and started again for the next one. It is this package run by `python -m`: forki
 """
 
 import atexit
+import contextlib
 import os
 import subprocess
 import sys
@@ -118,7 +119,8 @@ class Process:
                 self._running.kill()
                 self._running.wait()
                 for pipe in (self._running.stdin, self._running.stdout):
-                    pipe.close()  # type: ignore[union-attr]
+                    with contextlib.suppress(OSError):  # what was not yet sent has no reader
+                        pipe.close()  # type: ignore[union-attr]
                 atexit.unregister(self.stop)
             self._running, self._open = None, ""
 

@@ -109,7 +109,7 @@ def test_hdf5_without_netcdf_dimensions(tmp_path):
         read_contents(tmp_path / "plain.h5")
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [300, pytest.param(1000, marks=pytest.mark.slow)])
 def test_very_many_netcdf_variables(tmp_path, count):
     with h5py.File(tmp_path / "many.nc", "w") as file:
         posterior = file.create_group("posterior")

@@ -181,3 +181,13 @@ def test_scripts_are_not_run_again(tmp_path):
     )
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (ended.stdout, ended.returncode) == ("started\n['posterior']\n['posterior']\n", 0), ended.stderr
+
+
+def test_a_dead_process_is_let_go_whatever_was_not_sent():
+    one = process.Process()
+    one._start()
+    one._running.kill()
+    one._running.wait()
+    one._running.stdin.write(b"a request")
+    one.stop()
+    assert one._running is None
