@@ -14,8 +14,11 @@ import jax
 import numpy as np
 import pandas as pd
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+
+from summaries import cut
+
 import bayesrecon
-from bayesrecon.attacks.sidechannels.resolution import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find
@@ -64,14 +67,6 @@ def mode(model, records, start):
         if np.abs(step / np.sqrt(np.diag(np.linalg.inv(-hessian)))).max() < 1e-11:
             break
     return at, np.linalg.inv(-np.asarray(derivatives(at)[1]))
-
-
-def cut(mean, covariance, digits):
-    sd = np.sqrt(np.diag(covariance))
-    correlation = np.round(covariance / np.outer(sd, sd), digits)
-    np.fill_diagonal(correlation, 1.0)
-    sd = round_to(sd, digits)
-    return round_to(mean, digits), correlation * np.outer(sd, sd)
 
 
 def one(name: str) -> dict[str, str]:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError
 from bayesrecon.models.normal import laplace, moments_of_draws, pack, unconstrained_moments, whitening
+from bayesrecon.posteriors.sources import check_parameters
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Noise, Release, entry
 
@@ -211,14 +212,8 @@ def names_of(model: Model, constrained: bool) -> tuple[str, ...]:
 
 def _vector(model: Model, mean: Any) -> np.ndarray:
     if isinstance(mean, Mapping):
-        expected = [p.name for p in model.parameters]
-        for k in expected:
-            if k not in mean:
-                raise BayesreconError(f"parameter {k} of model {model.name} is missing{near(k, mean)}")
-        for k in mean:
-            if k not in expected:
-                raise BayesreconError(f"model {model.name} has no parameter {k}{near(str(k), expected)}")
-        mean = np.concatenate([np.ravel(np.asarray(mean[k], float)) for k in expected])
+        check_parameters(model, mean)
+        mean = np.concatenate([np.ravel(np.asarray(mean[p.name], float)) for p in model.parameters])
     mean = _numbers(mean, "the mean")
     if mean.shape != (model.dimension,):
         raise BayesreconError(

@@ -171,6 +171,21 @@ def stored_model(draws: Draws) -> Model:
     return load(name, **settings)
 
 
+def check_parameters(model: Model, given: Mapping[str, Any]) -> None:
+    """Refuse what does not have exactly the model's parameters.
+
+    Raises:
+        BayesreconError: one is missing or unknown.
+    """
+    expected = [p.name for p in model.parameters]
+    for k in expected:
+        if k not in given:
+            raise BayesreconError(f"parameter {k} of model {model.name} is missing{near(k, given)}")
+    for k in given:
+        if k not in expected:
+            raise BayesreconError(f"model {model.name} has no parameter {k}{near(str(k), expected)}")
+
+
 @in_float64
 def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Release:
     """A trained parameter: one atom at temperature 0.
@@ -188,12 +203,7 @@ def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Rele
     expected = {p.name: p for p in model.parameters}
     if set(params) != set(expected):
         params = named_leaves(params)
-    for k in expected:
-        if k not in params:
-            raise BayesreconError(f"parameter {k} of model {model.name} is missing{near(k, params)}")
-    for k in params:
-        if k not in expected:
-            raise BayesreconError(f"model {model.name} has no parameter {k}{near(k, expected)}")
+    check_parameters(model, params)
     values = {k: _column(p, np.asarray(params[k])[None, None])[0, 0] for k, p in expected.items()}
     theta = np.array(model.unconstrain(values), float)[None]
     if not np.isfinite(theta).all():

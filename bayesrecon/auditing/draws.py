@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.attacks.sidechannels.resolution import round_to
+from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.disclosure.planner import plan
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.draws import Draws
@@ -17,7 +18,6 @@ from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.types import Progress, Release
 
-DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
 _THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for
 _DIGITS = (3, 2)  # more are below the errors of the draws, fewer leave no posterior
 _SUBSETS = 80  # from which an error is known to a twelfth

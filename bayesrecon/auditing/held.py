@@ -7,6 +7,8 @@ from bayesrecon.posteriors.contents import GROUPS, Contents, Variable
 from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
 from bayesrecon.types import Model
 
+DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
+
 LOG_DENSITIES = ("lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp")
 POTENTIAL = "potential_energy"
 ENERGIES = ("energy", "energy__")
@@ -74,7 +76,7 @@ _KINDS = (
         "with the model, they give the number of records and their moments with errors; where a parameter belongs to a "
         "person or a group, that unit's own data",
         "the model and its prior",
-        "publish neither draws nor their mean and covariance, which give away the same statistics",
+        DROP_DRAWS,
     ),
     _Kind(
         "derived",
