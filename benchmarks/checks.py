@@ -45,9 +45,10 @@ INTRODUCTION = f"""# Checks of draws and model: false alarms and power
 
 Made by `python benchmarks/checks.py`. *Good*: exact draws of the model at hand, or blocks of posteriordb's reference
 draws; *failed* is the share of releases in which any check failed, nominally {LEVEL:.1%}. *Bad*: draws spoilt by a
-stated size, 4 chains; *best z* is what a test that knows what is wrong and by how much would see on average, *best* its
-power at {LEVEL:.1%} false alarms, *caught* the share of releases in which a check failed. A best z near zero means that
-other data of the same model have (almost) these draws: no test can tell. Ranges are 95 % Clopper-Pearson intervals.
+stated size, 4 chains; *best z* is what a test that knows what is wrong, where and by how much would see on average,
+*best* its power at {LEVEL:.1%} false alarms, and behind a slash, where one of many places is wrong, that of a test that
+does not know which; *caught* is the share of releases in which a check failed. A best z near zero means that other data
+of the same model have (almost) these draws: no test can tell. Ranges are 95 % Clopper-Pearson intervals.
 """
 
 COLUMNS = {"good": ("releases", "draws", "releases tried", "failed", "95 %")}
@@ -186,6 +187,14 @@ def heavy(records: int, freedom: float, draws: int) -> np.ndarray:
     return found
 
 
+def power(z: float | None, places: int = 1) -> str:
+    """Of the best test, and of one that has to look at every place with either sign."""
+    if z is None:
+        return ""
+    known, not_known = (NormalDist().cdf(z + NormalDist().inv_cdf(LEVEL / k)) for k in (1, 2 * places))
+    return f"{known:.0%}" if places == 1 else f"{known:.0%} / {not_known:.0%}"
+
+
 def best_z(theta: np.ndarray, delta: np.ndarray) -> float:
     """Of a test that knows `delta (T,)`, for one draw."""
     v, beta = np.exp(theta[:, 0]), theta[:, 1:]
@@ -217,11 +226,10 @@ def regression_release(theta: np.ndarray) -> Release:
 def bad(repetitions: int) -> Iterator[Row]:
     rng = np.random.default_rng(5)
 
-    def row(what: str, size: str, draws: int, best: float | None, releases: Iterator[Release]) -> Row:
+    def row(what: str, size: str, draws: int, best: float | None, releases: Iterator[Release], places: int = 1) -> Row:
         hits = [failed(release, key) for key, release in enumerate(releases)]
         z = "" if best is None else f"{best:.1f}"
-        power = "" if best is None else f"{NormalDist().cdf(best + NormalDist().inv_cdf(LEVEL)):.0%}"
-        return dict(zip(COLUMNS["bad"], (what, size, f"{draws}", z, power, *share(hits)), strict=True))
+        return dict(zip(COLUMNS["bad"], (what, size, f"{draws}", z, power(best, places), *share(hits)), strict=True))
 
     most = repetitions * max(DRAWS)
     for freedom in (3.0, 4.0, 8.0, 16.0):
@@ -252,15 +260,17 @@ def bad(repetitions: int) -> Iterator[Row]:
                 dataclasses.replace(r, theta=np.asarray(r.theta) + np.outer(np.asarray(r.chain) == 1, shift))
                 for r in blocks(theta, draws, repetitions)
             )
-            yield row("one chain of four shifted", f"{size:g} sd", draws, best, moved)
+            yield row("one chain of four shifted", f"{size:g} sd", draws, best, moved, CHAINS * theta.shape[1])
     for digits in (2, 3, 4, 5):
         for draws in DRAWS:
             cut = (rounded(r, digits) for r in blocks(theta, draws, repetitions // 2))
             yield row("digits cut", f"{digits}", draws, None, cut)
-    for what, spoil in SPOILT.items():
+    for what, (spoil, delta_of) in SPOILT.items():
+        moved = spoil(theta, rng)
+        size = best_z(moved, delta_of(moved, theta)) if delta_of else None
         for draws in DRAWS:
-            spoilt = (dataclasses.replace(r, theta=spoil(r, rng)) for r in blocks(theta, draws, repetitions // 2))
-            yield row(what, "", draws, None, spoilt)
+            best = None if size is None else size * np.sqrt(draws)
+            yield row(what, "", draws, best, blocks(moved, draws, repetitions // 2))
 
 
 def rounded(release: Release, digits: int) -> Release:
@@ -271,12 +281,30 @@ def rounded(release: Release, digits: int) -> Release:
     return dataclasses.replace(release, theta=np.column_stack([np.log(values[:, 0]), values[:, 1:]]))
 
 
-SPOILT: dict[str, Callable[[Release, np.random.Generator], np.ndarray]] = {
-    "log variance passed as variance": lambda r, rng: np.column_stack(
-        [np.log(np.asarray(r.theta)[:, 0] + 1), np.asarray(r.theta)[:, 1:]]
-    ),
-    "columns shuffled independently": lambda r, rng: rng.permuted(np.asarray(r.theta), axis=0),
-    "two coefficients swapped": lambda r, rng: np.asarray(r.theta)[:, [0, 2, 1]],
+def twice_logged(moved: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """log q - log p of draws whose log variance v became log(v + 1): q is the posterior of exp(v') - 1."""
+    before = np.column_stack([np.exp(moved[:, 0]) - 1, moved[:, 1:]])
+    return log_density(before, 434) + moved[:, 0] - log_density(moved, 434)
+
+
+def independent(moved: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """log q - log p of shuffled columns: q is the product of the marginals, inverse gamma and t."""
+    x, y = people(434)
+    design = np.column_stack([np.ones(len(y)), x])
+    precision = design.T @ design + np.eye(2) / conjugate.PRIOR_SCALE**2
+    mean = np.linalg.solve(precision, design.T @ y)
+    shape = conjugate.SHAPE + len(y) / 2
+    rate = conjugate.RATE + 0.5 * (y @ y - mean @ precision @ mean)
+    scale = np.sqrt(rate / shape * np.diag(np.linalg.inv(precision)))
+    alone = -shape * moved[:, 0] - rate * np.exp(-moved[:, 0])
+    return alone + stats.t(2 * shape, mean, scale).logpdf(moved[:, 1:]).sum(axis=1) - log_density(moved, 434)
+
+
+Spoil = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+SPOILT: dict[str, tuple[Spoil, Callable[[np.ndarray, np.ndarray], np.ndarray] | None]] = {
+    "log variance passed as variance": (lambda t, rng: np.column_stack([np.log(t[:, 0] + 1), t[:, 1:]]), twice_logged),
+    "columns shuffled independently": (lambda t, rng: rng.permuted(t, axis=0), independent),
+    "two coefficients swapped": (lambda t, rng: t[:, [0, 2, 1]], None),
 }
 
 
@@ -329,8 +357,7 @@ def records(repetitions: int) -> Iterator[Row]:
                 hits.append(found(make(mean, rng.normal(size=(draws, units + 1))), key))
             # Only the score of mu tells, of which the records say nothing: a shift against its own spread given them.
             z = float(size.split()[0]) / np.sqrt(precision[0, 0]) * np.sqrt(draws) if size else None
-            power = "" if z is None else f"{NormalDist().cdf(z + NormalDist().inv_cdf(LEVEL)):.0%}"
-            cells = (what, size, f"{draws}", "" if z is None else f"{z:.1f}", power, *share(hits))
+            cells = (what, size, f"{draws}", "" if z is None else f"{z:.1f}", power(z, units + 1), *share(hits))
             yield dict(zip(COLUMNS["records"], cells, strict=True))
 
 

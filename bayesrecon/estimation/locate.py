@@ -248,22 +248,25 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
     rows, count = matrix.shape
     # From thrice what even weights would be, fourfold a step: finer steps stop nearer the noise and cost a solve each,
     # and after eight of them the ridge is gone.
-    scale, best, weights = 3 / information.sum(), np.inf, np.zeros(count)
+    scale, tried = 3 / information.sum(), []
+    # Two sigma of a chi-squared: less would fit noise, by uneven weights.
+    noise = 2 * np.sqrt(2 * rows)
     for _ in range(8):
         stacked = np.concatenate([matrix, np.eye(count) / scale])
         wanted = np.concatenate([target, np.zeros(count)])
         length = np.linalg.norm(stacked, axis=0)
         try:
-            found = scipy.optimize.nnls(stacked / length, wanted, maxiter=20 * count)[0] / length
+            weights = scipy.optimize.nnls(stacked / length, wanted, maxiter=20 * count)[0] / length
         except RuntimeError:  # no convergence: a smoother problem has been solved before, or will do
             break
-        misfit = float(np.sum((matrix @ found - target) ** 2))
-        if misfit < best:
-            best, weights = misfit, found
-        if misfit < rows + 2 * np.sqrt(2 * rows):  # two sigma of a chi-squared: less would fit noise, by uneven weights
-            break
+        misfit = float(np.sum((matrix @ weights - target) ** 2))
+        if misfit < rows + noise:
+            return weights
+        tried.append((misfit, weights))
         scale *= 4
-    return weights
+    # What no weights explain is noise too: of those nearly as good as the best, the most even.
+    best = min((misfit for misfit, _ in tried), default=0.0)
+    return next((weights for misfit, weights in tried if misfit <= best + noise), np.zeros(count))
 
 
 def _weighted_moments(

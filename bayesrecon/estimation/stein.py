@@ -19,11 +19,11 @@ import scipy.special
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 
 # False alarms per release, half a percent in all. Of single identities, by their family:
-_EACH = 2e-4
+_SCORE, _MOMENTS = 6e-4, 1e-4
 # Of fields, above zero and below: what other likelihoods and approximations do is above, and heavy tails get least.
-_SPREAD, _ACROSS, _SQUARES = (3e-3, 3e-4), (5e-4, 0.0), (1e-4, 0.0)
+_SPREAD, _ACROSS, _SQUARES = (2.5e-3, 2e-4), (4e-4, 0.0), (1e-4, 0.0)
 _FEWEST = 500  # draws, from which fields are tested: with a hundred, three good releases in a hundred fail
-_CHAINS = 5e-4  # of the means of chains
+_CHAINS = 1e-3  # of the means of chains
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
@@ -123,11 +123,11 @@ def _identities(
 ) -> list[tuple[str, str]]:
     """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
     found = []
-    for label, (h, rest, i, j) in _powers(t, s).items():
+    for label, (level, h, rest, i, j) in _powers(t, s).items():
         values = h[:, i] * s[:, j] + rest
         size = draws.weights @ values
         z = _significance(values, size, draws.weights, draws.chain)
-        threshold = -NormalDist().inv_cdf(_EACH / len(z) / 2)
+        threshold = -NormalDist().inv_cdf(level / len(z) / 2)
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
@@ -149,21 +149,21 @@ def _identities(
     return found
 
 
-def _powers(t: np.ndarray, s: np.ndarray) -> dict[str, tuple[np.ndarray, Any, np.ndarray, np.ndarray]]:
-    """By identity, the functions `h (T, d)`, what is added to `h_i score_j`, and the pairs i and j."""
+def _powers(t: np.ndarray, s: np.ndarray) -> dict[str, tuple[float, np.ndarray, Any, np.ndarray, np.ndarray]]:
+    """By identity, its false alarms, the functions `h (T, d)`, what is added to `h_i score_j`, and the pairs i, j."""
     every = np.arange(s.shape[1])
     rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
     # The mean is estimated too: its sampling error enters linearly and is carried by -t.
     return {
-        "E[score]": (np.ones_like(t), 0.0, every, every),
-        "E[(theta - mean) score] + 1": (t, rows == columns, rows, columns),
-        "E[(theta - mean)^2 score]": (t**2, 2 * t[:, every], every, every),
+        "E[score]": (_SCORE, np.ones_like(t), 0.0, every, every),
+        "E[(theta - mean) score] + 1": (_MOMENTS, t, rows == columns, rows, columns),
+        "E[(theta - mean)^2 score]": (_MOMENTS, t**2, 2 * t[:, every], every, every),
     }
 
 
 def _sizes_of_powers(draws: Draws, label: str) -> np.ndarray:
     t, s, _ = draws.standardised()
-    h, rest, i, j = _powers(t, s)[label]
+    _, h, rest, i, j = _powers(t, s)[label]
     return np.asarray(draws.weights @ (h[:, i] * s[:, j] + rest))
 
 
@@ -316,31 +316,33 @@ def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> lis
     # One coordinate that is moved by itself stands out most in what all others leave of it.
     covariance = np.cov(theta.T).reshape(theta.shape[1], -1)
     given = np.linalg.lstsq(covariance, (theta - theta.mean(axis=0)).T, rcond=_RANK)[0].T
-    apart, chance = _apart(np.concatenate([theta, given], axis=1), chain)
+    apart, chance, which = _apart(np.concatenate([theta, given], axis=1), chain)
     worst = int(chance.argmin())
     if chance[worst] < _CHAINS / len(chance):
         rest = ", given all others," if worst >= len(names) else ""
         found.append(
-            f"the chains are not of one law: their means of {names[worst % len(names)]}{rest} are up to "
-            f"{apart[worst]:.2g} standard deviations apart (probability {chance[worst]:.1g}); are they all of the same "
-            "posterior, and converged?"
+            f"the chains are not of one law: in chain {which[worst]} the mean of {names[worst % len(names)]}{rest} is "
+            f"{apart[worst]:+.2g} standard deviations off that of the others (probability {chance[worst]:.1g}); are "
+            "they all of the same posterior, and converged?"
         )
     return found
 
 
-def _apart(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Largest distance between means of chains in standard deviations, and the probability of as much, `(d,)` each.
-
-    The F test of equal means (Fisher 1925) with a chain's effective sample size, from that chain alone, for its size.
+def _apart(theta: np.ndarray, chain: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How far the mean of the chain that stands out most is from that of all others, in standard deviations, the
+    probability of as much and the chain, `(d,)` each: t tests, of which each chain has one (Bonferroni), with a chain's
+    effective sample size, from that chain alone, for its size.
     """
     numbers = np.unique(chain)
     parts = [theta[chain == c] for c in numbers]
     if len(parts) < 2 or min(map(len, parts)) < _SHORTEST:
-        return np.zeros(theta.shape[1]), np.ones(theta.shape[1])
+        return np.zeros(theta.shape[1]), np.ones(theta.shape[1]), np.zeros(theta.shape[1], int)
     size = np.array([np.minimum(effective_sample_size(p, np.zeros(len(p), int)), len(p)) for p in parts])
     mean, variance = (np.array([f(p, axis=0) for p in parts]) for f in (np.mean, np.var))
     within = np.maximum((size * variance).sum(axis=0) / size.sum(axis=0), 1e-300)
-    centre = (size * mean).sum(axis=0) / size.sum(axis=0)
-    ratio = (size * (mean - centre) ** 2).sum(axis=0) / within / (len(parts) - 1)
-    chance = scipy.special.fdtrc(len(parts) - 1, size.sum(axis=0) - len(parts), ratio)
-    return np.ptp(mean, axis=0) / np.sqrt(within), chance
+    others = size.sum(axis=0) - size
+    off = mean - ((size * mean).sum(axis=0) - size * mean) / others
+    t = off / np.sqrt(within * (1 / size + 1 / others))
+    worst, every = np.abs(t).argmax(axis=0), np.arange(theta.shape[1])
+    chance = 2 * len(parts) * scipy.special.stdtr(size.sum(axis=0) - len(parts), -np.abs(t[worst, every]))
+    return off[worst, every] / np.sqrt(within), np.minimum(chance, 1.0), numbers[worst]
