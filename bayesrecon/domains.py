@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+_ENDS = 1 / 16  # share of the values of a closed interval on its ends: few enough to leave the rest what they are
+
 Kind = Literal["real", "interval", "integer", "levels"]
 
 
@@ -14,13 +16,17 @@ class Domain:
     """The set of legal values of one field.
 
     `kind` is "real" (the line), "interval" (`low` to `high`, one end may be infinite), "integer"
-    (whole numbers from `low` to `high`) or "levels" (the finite set `levels`).
+    (whole numbers from `low` to `high`) or "levels" (the finite set `levels`). The entries of a field of whole numbers
+    may have a `total`, counts of so many things by kind. An interval is `closed` where values may lie on a finite end,
+    as censored ones do.
     """
 
     kind: Kind = "real"
     low: float = -math.inf
     high: float = math.inf
     levels: tuple[float, ...] = ()
+    total: int | None = None
+    closed: bool = False
 
     @property
     def discrete(self) -> bool:
@@ -65,6 +71,8 @@ class Domain:
             rounds = -(-size // len(levels))
             drawn = [rng.permutation(levels) for _ in range(rounds)] or [levels[:0]]
             return rng.permutation(np.concatenate(drawn)[:size]).reshape(shape)
+        if self.total is not None:
+            return self._counts(rng, shape)
         if self.low == self.high:
             return np.full(shape, self.low, self.dtype)
         centre, scale = np.asarray(centre, float), np.asarray(scale, float)
@@ -72,12 +80,14 @@ class Domain:
             # At least one neighbour on each side, or a narrow field would collapse to one value.
             values = np.round(self._continuous(rng, shape, centre, np.maximum(scale, 1.0)))
             return np.clip(values, self.low, self.high).astype(np.int64)
-        return self._continuous(rng, shape, centre, scale)
+        return self._with_ends(rng, self._continuous(rng, shape, centre, scale))
 
     def draw_broad(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Values over many orders of magnitude, for a field whose location and scale are unknown."""
         if self.kind == "levels":
             return self.draw(rng, shape, 0.0, 1.0)
+        if self.total is not None:
+            return self._counts(rng, shape)
         low, high = self.low, self.high
         if math.isfinite(low) and math.isfinite(high):
             # Half of them evenly, half over the orders of magnitude next to either end.
@@ -95,7 +105,21 @@ class Domain:
                 values = size * rng.choice([-1.0, 1.0], size=shape)
             else:
                 values = low + size if math.isfinite(low) else high - size
-        return np.round(values).astype(np.int64) if self.kind == "integer" else values
+        return np.round(values).astype(np.int64) if self.kind == "integer" else self._with_ends(rng, values)
+
+    def _with_ends(self, rng: np.random.Generator, values: np.ndarray) -> np.ndarray:
+        """Values of a closed interval, some of them on its finite ends."""
+        ends = [end for end in (self.low, self.high) if math.isfinite(end)]
+        if not (self.closed and ends):
+            return values
+        return np.where(rng.random(values.shape) < _ENDS, rng.choice(ends, size=values.shape), values)
+
+    def _counts(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Counts along the last axis, all their combinations equally likely."""
+        if not shape or shape[-1] < 2:
+            return np.full(shape, self.total, np.int64)
+        shares = rng.dirichlet(np.ones(shape[-1]), size=shape[:-1])
+        return rng.multinomial(np.full(shape[:-1], self.total), shares).astype(np.int64)
 
     def _continuous(
         self, rng: np.random.Generator, shape: tuple[int, ...], centre: np.ndarray, scale: np.ndarray

@@ -52,7 +52,7 @@ def parse(spec: "Domain | str | Sequence[float]", field: str) -> Domain:
     if isinstance(spec, tuple):
         if len(values) != 2 or not values[0] < values[1]:
             raise BayesreconError(f"domain of field {field!r}: an interval is (low, high) with low < high, got {spec}")
-        return Domain("interval", *values)
+        return Domain("interval", *values, closed=True)
     if not np.isfinite(values).all():
         raise BayesreconError(f"domain of field {field!r}: the values must be finite numbers, got {spec!r}")
     if not values:

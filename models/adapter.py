@@ -118,9 +118,7 @@ def _adapted(
 
     def dummy(count: int, seed: int = 0) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(seed)
-        return {
-            k: given.get(k, observed.get(k, REAL)).draw(rng, (count, *shape), 1.0, 0.5) for k, shape in record.items()
-        }
+        return {k: _plain(given.get(k, observed.get(k, REAL)), rng, (count, *shape)) for k, shape in record.items()}
 
     observed: dict[str, Domain] = {}
     # Neutral values first, to learn the observed sites' supports; then again inside the right domains.
@@ -190,6 +188,13 @@ def _adapted(
         _check_factorises(model, log_probs, dummy(3, seed=1), likelihood, dummy(3, seed=2))
 
     return model, check
+
+
+def _plain(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Values near one, or inside an interval: at its ends densities may vanish."""
+    if np.isfinite(domain.width) and not domain.discrete:
+        return domain.draw(rng, shape, (domain.low + domain.high) / 2, domain.width / 8)
+    return domain.draw(rng, shape, 1.0, 0.5)
 
 
 def _gaussian(

@@ -179,6 +179,9 @@ def domain_of(support: Any) -> Domain:
     if base in (constraints.positive, constraints.nonnegative):
         return POSITIVE
     low, high = _bound(base, "lower_bound"), _bound(base, "upper_bound")
+    if isinstance(base, type(constraints.multinomial(1))):
+        counted = math.isfinite(high) and high == int(high)
+        return Domain("integer", 0.0, high, total=int(high)) if counted else COUNT
     if base.is_discrete:
         few = math.isfinite(low) and math.isfinite(high) and high - low < 32
         return Domain("levels", levels=tuple(np.arange(low, high + 1))) if few else Domain("integer", low, high)

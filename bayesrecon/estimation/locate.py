@@ -223,7 +223,7 @@ def _plausible(judge: OneRelease, least: float) -> Callable[[Records], np.ndarra
 
     def accept(records: Records) -> np.ndarray:
         information = judge.information(records)
-        return (information < _MOST) & (information > least)
+        return (information < _MOST) & (information > least) & judge.tame(records)
 
     return accept
 

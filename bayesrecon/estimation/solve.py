@@ -205,6 +205,9 @@ def fit(
         correction = target - moments.target
     # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
     cross = embedding.cross(basis, sample, few) @ gram if spectrum.gap else embedding.cross(basis, sample, atoms)
+    told = np.isfinite(cross).all(axis=1)
+    if not told.all():  # far from the data scores overflow at some atoms
+        sample, cross = {k: v[told] for k, v in sample.items()}, cross[told]
     plain = Fit(
         embedding=embedding,
         spectrum=spectrum,

@@ -104,7 +104,15 @@ def _normal_noise(
     _, phi, lap = taylor(model, metric, theta, anchors, temperature)
     score = -(theta - centre) @ precision @ metric
     residual = (jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap) @ coefficients
+    # Atoms of the normal law that lie beyond all of the release's: there scores may overflow.
+    residual = jnp.where(jnp.isfinite(residual).all(axis=1, keepdims=True), residual, 0.0)
     return weights @ residual, (residual * weights[:, None]).T @ residual
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _tame(model: Model, temperature: float, metric: Any, theta: Any, records: Records) -> Any:
+    _, phi, lap = taylor(model, metric, theta, records, temperature)
+    return jnp.isfinite(phi).all(axis=(0, 1)) & jnp.isfinite(lap).all(axis=0)
 
 
 def _in_parts(records: Records) -> Iterator[tuple[Records, int]]:
@@ -142,6 +150,12 @@ class DenseEmbedding(View):
             for metric, t, weights, n, _ in self._atoms(self._chunk(records), None, atoms)
         ]
         return np.concatenate(blocks)
+
+    def tame(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        """Records `(M,)` whose scores and Laplacians are finite at some atoms."""
+        theta = np.asarray(self.release.theta)[np.resize(atoms, power_of_two(len(atoms)))]
+        parts = [np.asarray(_tame(*self._static, self.metric, theta, part))[:size] for part, size in _in_parts(records)]
+        return np.concatenate(parts)
 
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1

@@ -159,3 +159,8 @@ class OneRelease(MeanEmbedding, Protocol):
         In the metric of the posterior covariance the private records' values add up to about one.
         """
         ...
+
+    def tame(self, records: Records) -> np.ndarray:
+        """Records `(M,)` whose scores and Laplacians are finite at the atoms farthest out, where they overflow first;
+        not looked at where sums are taken in closed form or sparse."""
+        ...
