@@ -98,7 +98,7 @@ class _Program:
         solved, embedding = problem.solved, problem.embedding
         self.records = _candidates(problem)
         cross = embedding.cross(solved.basis, self.records)
-        noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        noise = solved.noise()
         values, vectors = np.linalg.eigh(noise)
         # Directions far below the largest noise are rounding; the rest are measured in standard errors.
         kept = values > 1e-13 * values[-1]

@@ -65,7 +65,7 @@ def witness(
     if points < 2:
         raise BayesreconError("the witness needs at least two points per field")
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
-    solved, embedding = problem.solved, problem.embedding
+    solved = problem.solved
     grids = tuple(_grid(problem, name, points) for name in names)
     bumps = np.ones((len(solved.cross), 1))
     for name, grid in zip(names, grids, strict=True):
@@ -81,7 +81,7 @@ def witness(
         )
     noise = np.zeros((solved.basis.size,) * 2)
     if release.temperature:
-        noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        noise = solved.noise()
     density = np.array(totals) / count
     slopes = (projection.beta[:, 1:] - density * projection.beta[:, :1]) / count  # of the ratio
     se = np.sqrt(np.maximum(np.einsum("rq,rs,sq->q", slopes, noise, slopes, optimize=True), 0.0))

@@ -102,6 +102,8 @@ class Fit(Span):
         y: `(r,)` amplitudes of the pseudo-data measure, weights `A y` on the anchors.
         correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
         errors: of the equations of a trained parameter, where it has some.
+        feedback: `(r, r)` by which directions in the basis grow where the measure has a part in the draws it is fitted
+            to (`estimation.imputation`), None elsewhere.
     """
 
     embedding: MeanEmbedding
@@ -110,6 +112,25 @@ class Fit(Span):
     y: np.ndarray
     correction: np.ndarray | None = None
     errors: EquationErrors | None = None
+    feedback: np.ndarray | None = None
+
+    @property
+    def response(self) -> np.ndarray:
+        """`(r, r)` amplitudes for targets."""
+        eye = np.eye(len(self.gram))
+        if self.ridge is None:
+            return _solve(self.gram, eye)
+        return _solve(self.gram, _kept(self.size**2 * (self.cross.T @ self.cross / len(self.cross)), self.ridge, eye))
+
+    def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Per-atom influence `(T, P)` on totals of `beta (r, P)`, and the fitted posterior scores `(T, d)`."""
+        grown = beta if self.feedback is None else self.feedback @ beta
+        return self.embedding.influence(self.basis, self.y, grown)
+
+    def noise(self) -> np.ndarray:
+        """Covariance of the target, `(r, r)`."""
+        found = self.embedding.noise(self.basis, self.y) / self.embedding.effective_size
+        return found if self.feedback is None else self.feedback.T @ found @ self.feedback
 
     @property
     def pseudo(self) -> PseudoData:
@@ -231,8 +252,12 @@ def _shrunk(plain: Fit) -> Fit:
         ones = replace(plain, ridge=ridge, size=size).project(np.ones((len(cross), 1)))
         size = max(1.0, float(abs(target @ ones.beta[:, 0])))
     signal = size**2 * spread
-    kept = signal @ np.linalg.lstsq(signal + ridge, target, rcond=1e-14)[0]
-    return replace(plain, y=_solve(plain.gram, kept), ridge=ridge, size=size)
+    return replace(plain, y=_solve(plain.gram, _kept(signal, ridge, target)), ridge=ridge, size=size)
+
+
+def _kept(signal: np.ndarray, ridge: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Of a target, what noise leaves standing."""
+    return np.asarray(signal @ np.linalg.lstsq(signal + ridge, target, rcond=1e-14)[0])
 
 
 def _stretches(embedding: MeanEmbedding, basis: Basis) -> int:
