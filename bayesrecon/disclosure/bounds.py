@@ -88,7 +88,8 @@ def bound(
         if variances:
             intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
     shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.knowledge.fields.items())}
-    return Bounds(release.name, level, shown, tuple(intervals), problem.unfit).judged(force)
+    found = Bounds(release.name, level, shown, tuple(intervals), problem.unfit, release.model.name, release.size)
+    return found.judged(force)
 
 
 class _Program:

@@ -79,7 +79,7 @@ def plan(
         )
         for i, name in enumerate(names)
     )
-    return Plan(release.name, problem.release.size, outlooks, problem.failures(totals.scores))
+    return Plan(release.name, problem.release.size, outlooks, problem.failures(totals.scores), release.model.name)
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:

@@ -88,7 +88,8 @@ def witness(
     size = ((values[:, 1:] - values[:, 1:].mean(axis=0)) ** 2).sum(axis=0)
     seen = np.clip(1 - lost[1:] / np.maximum(size, 1e-300), 0, 1)
     shape = tuple(len(g) for g in grids)
-    return Witness(release.name, names, grids, density.reshape(shape), se.reshape(shape), seen.reshape(shape))
+    values_, errors, shown = (x.reshape(shape) for x in (density, se, seen))
+    return Witness(release.name, names, grids, values_, errors, shown, release.model.name, release.size)
 
 
 def _bumps(problem: Problem, name: str, grid: np.ndarray) -> np.ndarray:

@@ -37,6 +37,7 @@ class Plan(Result):
     draws: int
     outlooks: tuple[Outlook, ...]
     failures: tuple[str, ...] = ()
+    model: str = ""
 
     def __getitem__(self, name: str) -> Outlook:
         for outlook in self.outlooks:

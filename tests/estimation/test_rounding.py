@@ -91,7 +91,7 @@ def test_parameters_that_vary_together_feel_finer_steps(exact):
     by_itself = 2.0**2 / 12 / beta[:, 0].var()
     assert found.share > 20 * by_itself
     assert found.summary.startswith("beta[1] is rounded to steps of ")
-    assert found.constrained == (False, False)  # which is unconstrained as it is
+    assert found.constrained == (False, True)
     np.testing.assert_allclose((found.high - found.low)[:, 1:], [[2.0, 1e-3]] * 2000)
 
 
@@ -155,8 +155,12 @@ def _mixture(y):
         numpyro.sample("y", dist.MixtureSameFamily(dist.Categorical(share), dist.Normal(jnp.arange(3.0), 1.0)), obs=y)
 
 
-def test_known_designs_are_not_mended(exact):
+def test_known_designs_are_not_mended(logistic_case):
     """Single records share the check, and are not treated."""
-    release = regression({k: round_to(v, 2) for k, v in exact[1].items()})
-    found = bayesrecon.reconstruct(release, known={"x": exact[0]["x"][:, None]}, unit="x", force=True)
+    true, release, _ = logistic_case
+    theta = np.asarray(release.theta)
+    step = [0.1, 0.001]
+    release = replace(release, theta=np.round(theta / step) * step)
+    found = bayesrecon.reconstruct(release, known={"dist": true["dist"]}, unit="dist", force=True)
     assert any("is rounded to steps" in failure for failure in found.failures)
+    assert rounding_of(release, 4000).mended  # where nothing is known
