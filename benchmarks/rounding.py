@@ -25,9 +25,10 @@ import bayesrecon  # noqa: E402
 from bayesrecon.attacks.sidechannels.resolution import round_to  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.estimation.rounding import rounding_of  # noqa: E402
-from bayesrecon.evaluate import clopper_pearson, truth_of  # noqa: E402
-from bayesrecon.models import load  # noqa: E402
+from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
+from bayesrecon.models import find, load  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
+from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
 from bayesrecon.types import Release  # noqa: E402
 
@@ -36,10 +37,10 @@ DIGITS, DRAWS, RECORDS = (0, 2, 3, 4, 5), (1000, 4000, 10000), 434
 
 INTRODUCTION = """# Draws whose digits were cut
 
-Made by `python benchmarks/rounding.py`. *Share* is the most of any posterior variance that rounding adds, by which totals
-would be off. *Failed* is the share of releases in which a check failed. Of those that passed: errors of n in standard
-errors, their mean and standard deviation, the relative standard error of n, and how many of all statistics' 95 %
-intervals hold the truth, with a Clopper-Pearson interval as of independent ones, which those of one release are not.
+Made by `python benchmarks/rounding.py`. *Share* is the most of any posterior variance that rounding adds, by which
+totals would be off. *Failed* is the share of releases in which a check failed. Of those that passed: errors of n in
+standard errors, their mean and standard deviation, the relative standard error of n, and how many of all statistics'
+95 % intervals hold the truth, with a Clopper-Pearson interval as of independent ones, which those of a release are not.
 Seeds are those of the draws; every release is drawn afresh, and blocks of reference draws are disjoint.
 
 | posterior | digits | draws | share | releases | failed | mean z | sd z | se of n | covered | 95 % |
@@ -53,7 +54,7 @@ def simulated(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
     rng = np.random.default_rng(draws)
     x = rng.normal(100, 15, (RECORDS, 1))
     y = 26 + 0.6 * x[:, 0] + 18 * rng.normal(size=RECORDS)
-    truth = moments(x[:, 0], y, "x[1]", "y")
+    truth = true_statistics(conjugate.regression_model(), {"x": x, "y": y})
     for _ in range(repetitions):
         values = conjugate.sample_regression(x, y, draws, rng)
         yield truth, from_draws(printed(values, digits), conjugate.regression_model())
@@ -61,7 +62,7 @@ def simulated(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
 
 def reference(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
     release = from_posteriordb("kidiq-kidscore_momiq")
-    truth = truth_of("kidiq-kidscore_momiq")
+    truth = true_statistics(release.model, find("kidscore_momiq").records(read_data(open_database(), "kidiq")))
     with x64():
         values = {k: np.asarray(v) for k, v in jax.vmap(release.model.constrain)(np.asarray(release.theta)).items()}
     for at in range(min(repetitions, release.size // draws)):
@@ -71,18 +72,6 @@ def reference(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
 
 def printed(values: dict[str, np.ndarray], digits: int) -> dict[str, np.ndarray]:
     return {k: round_to(v, digits) for k, v in values.items()} if digits else values
-
-
-def moments(x: np.ndarray, y: np.ndarray, a: str, b: str) -> dict[str, float]:
-    covariance = np.cov(x, y, ddof=0)
-    return {
-        "n": float(len(y)),
-        f"mean({a})": x.mean(),
-        f"mean({b})": y.mean(),
-        f"var({a})": covariance[0, 0],
-        f"var({b})": covariance[1, 1],
-        f"cov({a},{b})": covariance[0, 1],
-    }
 
 
 def row(name: str, digits: int, draws: int, cases: Iterator[Case]) -> str:
