@@ -1,13 +1,14 @@
 """What draws whose digits were cut tell, as the page benchmarks/ROUNDING.md.
 
-python benchmarks/rounding.py [--repetitions 30]
+python benchmarks/rounding.py [simulated] [kidiq-kidscore_momiq] [--digits 2 3] [--draws 1000] [--repetitions 30]
 
 To be run when the treatment of rounding changes. Releases are exact draws of a regression on 434 records that resembles
 `kidiq-kidscore_momiq`, whose intercept and slope vary together, and blocks of posteriordb's reference draws of that
-posterior itself; their values are printed with so many significant digits.
+posterior itself; their values are printed with so many significant digits. Rows are kept in benchmarks/rounding.json.
 """
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ from bayesrecon.posteriors.database import open_database, read_data  # noqa: E40
 from bayesrecon.precision import x64  # noqa: E402
 from bayesrecon.types import Release  # noqa: E402
 
-PAGE = HERE / "ROUNDING.md"
+ROWS, PAGE = HERE / "rounding.json", HERE / "ROUNDING.md"
 DIGITS, DRAWS, RECORDS = (0, 2, 3, 4, 5), (1000, 4000, 10000), 434
 
 INTRODUCTION = """# Draws whose digits were cut
@@ -95,19 +96,32 @@ def row(name: str, digits: int, draws: int, cases: Iterator[Case]) -> str:
     return " | ".join((*cells, f"{np.mean(failed):.0%}", *told, held))
 
 
+def keep(name: str, digits: int, draws: int, line: str) -> None:
+    held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
+    held[f"{name} {digits} {draws}"] = line
+    ROWS.write_text(json.dumps(held, indent=1) + "\n")
+    order = [f"{n} {k} {t}" for n in POSTERIORS for k in DIGITS for t in DRAWS]
+    PAGE.write_text(INTRODUCTION + "".join(f"| {held[one]} |\n" for one in order if one in held))
+
+
+POSTERIORS = {"simulated": simulated, "kidiq-kidscore_momiq": reference}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("posteriors", nargs="*", default=list(POSTERIORS), help=", ".join(POSTERIORS))
+    parser.add_argument("--digits", type=int, nargs="*", default=DIGITS, help="0: all")
+    parser.add_argument("--draws", type=int, nargs="*", default=DRAWS)
     parser.add_argument("--repetitions", type=int, default=30, help="releases a row")
     given = parser.parse_args()
     if "POSTERIOR_DB_PATH" not in os.environ:
         raise BayesreconError("POSTERIOR_DB_PATH is not set: some releases are blocks of posteriordb's draws")
-    lines = []
-    for name, make in (("simulated", simulated), ("kidiq-kidscore_momiq", reference)):
-        for digits in DIGITS:
-            for draws in DRAWS:
-                lines.append(f"| {row(name, digits, draws, make(draws, digits, given.repetitions))} |\n")
-                print(lines[-1], end="", flush=True)
-    PAGE.write_text(INTRODUCTION + "".join(lines))
+    for name in given.posteriors:
+        for digits in given.digits:
+            for draws in given.draws:
+                line = row(name, digits, draws, POSTERIORS[name](draws, digits, given.repetitions))
+                print(line, flush=True)
+                keep(name, digits, draws, line)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 Thinning: the error of a statistic with T' of the draws follows from its influence series, thinned alike, so
 that autocorrelation is accounted for. Rounding: with the measure solved on the full draws, the residuals
-at the rounded draws no longer average to zero, and their average along a statistic is how far it would move. Digits that
-`recover` puts back are no remedy: nothing moves then.
+at the rounded draws no longer average to zero, and their average along a statistic is how far it would move. Digits
+that `recover` puts back are no remedy: nothing moves then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -104,7 +104,7 @@ def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
     embedding, release = problem.embedding, problem.release
     rounded = replace(embedding.release, theta=_rounded(release.model, np.asarray(release.theta), digits))
     found = rounding_of(rounded, embedding.independent_size)
-    if found is not None and found.mended:
+    if found is not None and found.mended and problem.solved.spectrum.gap:
         return np.zeros(directions.shape[1])
     moved = replace(embedding, release=rounded, progress=None)
     residual, _ = moved.influence(problem.solved.basis, problem.solved.y, directions)

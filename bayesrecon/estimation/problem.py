@@ -221,7 +221,8 @@ def solve_release(
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
     problem = Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank)
     rounding = rounding_of(view, embedding.independent_size)
-    if rounding is not None and rounding.mended:
+    # Fitted data that are shrunk tell too little of the density in the cells.
+    if rounding is not None and rounding.mended and solved.spectrum.gap:
         return _unrounded(problem, rounding)
     inexact = release.noise is not None or release.model.matched is not None or release.model.finer is not None
     return _with_errors(problem) if inexact and not release.temperature else problem

@@ -116,11 +116,9 @@ class Fit(Span):
 
     @property
     def response(self) -> np.ndarray:
-        """`(r, r)` amplitudes for targets."""
-        eye = np.eye(len(self.gram))
-        if self.ridge is None:
-            return _solve(self.gram, eye)
-        return _solve(self.gram, _kept(self.size**2 * (self.cross.T @ self.cross / len(self.cross)), self.ridge, eye))
+        """`(r, r)` amplitudes for targets, where the spectrum ends in a gap."""
+        values, vectors = np.linalg.eigh(self.gram)
+        return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
 
     def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom influence `(T, P)` on totals of `beta (r, P)`, and the fitted posterior scores `(T, d)`."""
@@ -252,12 +250,8 @@ def _shrunk(plain: Fit) -> Fit:
         ones = replace(plain, ridge=ridge, size=size).project(np.ones((len(cross), 1)))
         size = max(1.0, float(abs(target @ ones.beta[:, 0])))
     signal = size**2 * spread
-    return replace(plain, y=_solve(plain.gram, _kept(signal, ridge, target)), ridge=ridge, size=size)
-
-
-def _kept(signal: np.ndarray, ridge: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Of a target, what noise leaves standing."""
-    return np.asarray(signal @ np.linalg.lstsq(signal + ridge, target, rcond=1e-14)[0])
+    kept = signal @ np.linalg.lstsq(signal + ridge, target, rcond=1e-14)[0]
+    return replace(plain, y=_solve(plain.gram, kept), ridge=ridge, size=size)
 
 
 def _stretches(embedding: MeanEmbedding, basis: Basis) -> int:

@@ -163,4 +163,3 @@ def test_known_designs_are_not_mended(logistic_case):
     release = replace(release, theta=np.round(theta / step) * step)
     found = bayesrecon.reconstruct(release, known={"dist": true["dist"]}, unit="dist", force=True)
     assert any("is rounded to steps" in failure for failure in found.failures)
-    assert rounding_of(release, 4000).mended  # where nothing is known
