@@ -62,12 +62,12 @@ def cells(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     step grows with the value. The coarser of the two is what was done: either looks like a finer one of the other.
 
     >>> import numpy as np
-    >>> low, high = cells(np.array([0.25, 9.0, 10.5, 123.0, 0.0]))
+    >>> low, high = cells(np.array([0.25, 9.0, 10.5, 123.25, 0.0]))
     >>> (high - low).tolist()
     [0.25, 0.25, 0.25, 0.25, 0.25]
-    >>> low, high = cells(np.array([0.98, 1.2, 35.0, 10.0]))
+    >>> low, high = cells(np.array([0.97, 1.2, 35.0, 10.0]))
     >>> np.round(low, 3).tolist(), np.round(high, 3).tolist()
-    ([0.975, 1.15, 34.5, 9.95], [0.985, 1.25, 35.5, 10.5])
+    ([0.965, 1.15, 34.5, 9.95], [0.975, 1.25, 35.5, 10.5])
     """
     size = np.abs(values)
     fixed = _step(values)
