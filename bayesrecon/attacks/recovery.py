@@ -171,9 +171,11 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: di
     # Which checks that they do not contradict each other.
     pooled = pool([_warned(recovery, warnings) for _, recovery, warnings in alone])
     groups: dict[Any, list[_Solved]] = {}
-    for one in alone:
+    for number, one in enumerate(alone):
         problem, recovery, _ = one
-        groups.setdefault((recovery.temperature, *sorted(problem.knowledge.fields.items())), []).append(one)
+        # Errors of draws that were put back into their cells are those of their own solve.
+        own = number if problem.solved.feedback is not None else None
+        groups.setdefault((recovery.temperature, own, *sorted(problem.knowledge.fields.items())), []).append(one)
     if len(groups) == len(alone):
         return pooled
     joint = [

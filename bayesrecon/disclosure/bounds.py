@@ -88,7 +88,8 @@ def bound(
         if variances:
             intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
     shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.knowledge.fields.items())}
-    return Bounds(release.name, level, shown, tuple(intervals), problem.unfit).judged(force)
+    found = Bounds(release.name, level, shown, tuple(intervals), problem.unfit, release.model.name, release.size)
+    return found.judged(force)
 
 
 class _Program:
@@ -98,7 +99,7 @@ class _Program:
         solved, embedding = problem.solved, problem.embedding
         self.records = _candidates(problem)
         cross = embedding.cross(solved.basis, self.records)
-        noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        noise = solved.noise()
         values, vectors = np.linalg.eigh(noise)
         # Directions far below the largest noise are rounding; the rest are measured in standard errors.
         kept = values > 1e-13 * values[-1]

@@ -175,7 +175,7 @@ def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     eigenvalues = np.maximum(singular**2, 1e-300)
     covariance = np.zeros_like(gram)
     if embedding.temperature:
-        covariance = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        covariance = solved.noise()
     noise = np.einsum("rk,rs,sk->k", directions, covariance, directions, optimize=True) / count**2
     return eigenvalues, noise, cross @ directions / np.sqrt(eigenvalues)
 

@@ -2,7 +2,8 @@
 
 Thinning: the error of a statistic with T' of the draws follows from its influence series, thinned alike, so
 that autocorrelation is accounted for. Rounding: with the measure solved on the full draws, the residuals
-at the rounded draws no longer average to zero, and their average along a statistic is how far it would move.
+at the rounded draws no longer average to zero, and their average along a statistic is how far it would move. Digits
+that `recover` puts back are no remedy: nothing moves then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.estimation.statistics import library_of
 from bayesrecon.estimation.totals import part_totals, slopes_of
 from bayesrecon.knowledge import Knows, check_keywords
@@ -79,7 +81,7 @@ def plan(
         )
         for i, name in enumerate(names)
     )
-    return Plan(release.name, problem.release.size, outlooks, problem.failures(totals.scores))
+    return Plan(release.name, problem.release.size, outlooks, problem.failures(totals.scores), release.model.name)
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:
@@ -101,6 +103,9 @@ def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
     """Change of totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
     embedding, release = problem.embedding, problem.release
     rounded = replace(embedding.release, theta=_rounded(release.model, np.asarray(release.theta), digits))
+    found = rounding_of(rounded, embedding.independent_size)
+    if found is not None and found.mended and problem.solved.spectrum.gap:
+        return np.zeros(directions.shape[1])
     moved = replace(embedding, release=rounded, progress=None)
     residual, _ = moved.influence(problem.solved.basis, problem.solved.y, directions)
     return -(np.asarray(release.weights) @ residual)

@@ -65,7 +65,7 @@ def witness(
     if points < 2:
         raise BayesreconError("the witness needs at least two points per field")
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
-    solved, embedding = problem.solved, problem.embedding
+    solved = problem.solved
     grids = tuple(_grid(problem, name, points) for name in names)
     bumps = np.ones((len(solved.cross), 1))
     for name, grid in zip(names, grids, strict=True):
@@ -81,14 +81,15 @@ def witness(
         )
     noise = np.zeros((solved.basis.size,) * 2)
     if release.temperature:
-        noise = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        noise = solved.noise()
     density = np.array(totals) / count
     slopes = (projection.beta[:, 1:] - density * projection.beta[:, :1]) / count  # of the ratio
     se = np.sqrt(np.maximum(np.einsum("rq,rs,sq->q", slopes, noise, slopes, optimize=True), 0.0))
     size = ((values[:, 1:] - values[:, 1:].mean(axis=0)) ** 2).sum(axis=0)
     seen = np.clip(1 - lost[1:] / np.maximum(size, 1e-300), 0, 1)
     shape = tuple(len(g) for g in grids)
-    return Witness(release.name, names, grids, density.reshape(shape), se.reshape(shape), seen.reshape(shape))
+    values_, errors, shown = (x.reshape(shape) for x in (density, se, seen))
+    return Witness(release.name, names, grids, values_, errors, shown, release.model.name, release.size)
 
 
 def _bumps(problem: Problem, name: str, grid: np.ndarray) -> np.ndarray:

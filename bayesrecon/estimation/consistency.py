@@ -10,6 +10,12 @@ from bayesrecon.estimation.rounding import felt_rounding
 from bayesrecon.estimation.stein import Draws, Moved, check_draws
 from bayesrecon.types import Release
 
+_FEWEST, _EACH = 100, 20  # draws, in all and for every parameter, from which they show whether they are normal
+_LIKELY = 0.05  # chance of as much skewness or kurtosis, above which a normal law is taken for theirs
+_READ = (
+    "The draws are as normal as those of a variational fit or a Laplace approximation: if they are, read their mean "
+    "and covariance as one, with `bayesrecon.posteriors.gaussian`"
+)
 _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
 
 
@@ -29,7 +35,25 @@ def failures_of(
         independent: number of independent draws.
     """
     rounded = felt_rounding(release, independent)
-    return (*([rounded] if rounded else []), *check_draws(names, draws, moved, halves, finite))
+    found = check_draws(names, draws, moved, halves, finite)
+    if found and "disagree" in found[-1] and _normal(release):
+        found = (*found[:-1], f"{found[-1]} {_READ}")
+    return (*([rounded] if rounded else []), *found)
+
+
+def _normal(release: Release) -> bool:
+    """Whether draws are normal to what they show, by skewness and kurtosis of every principal component.
+
+    D'Agostino and Pearson (1973), as of independent draws, which those of an approximation are.
+    """
+    theta, weights = np.asarray(release.theta), np.asarray(release.weights)
+    if len(theta) < _FEWEST or theta.shape[1] > len(theta) // _EACH or np.ptp(weights) > 0:
+        return False
+    from scipy import stats
+
+    t = (theta - theta.mean(axis=0)) / theta.std(axis=0)
+    components = t @ np.linalg.eigh(t.T @ t)[1]
+    return bool(stats.normaltest(components).pvalue.min() * theta.shape[1] > _LIKELY)
 
 
 def questions(release: Release) -> tuple[str, ...]:
@@ -46,5 +70,5 @@ def questions(release: Release) -> tuple[str, ...]:
         return ()
     return (
         "no two parameters are correlated: is this a variational fit that takes them as independent? Its draws are no "
-        "posterior draws, and no check can always tell",
+        "posterior draws, and no check can always tell; `bayesrecon.posteriors.gaussian` reads a mean and a covariance",
     )

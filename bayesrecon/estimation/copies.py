@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.types import Release
 
 _FEWEST = 3  # copies, fewer of which are let pass
-# Copies per pair of draws that agree by chance, where values lie on a grid: parameters that vary together agree more
-# often than independent ones, and copied chains many times as often as that.
+# Copies per pair of draws that agree by chance, where values lie on a grid: those of other laws agree more often, and
+# copied chains many times as often as that.
 _CHANCE = 50
-_FINE = 0.05  # least distance of two values, in units of an even grid's, below which they lie on no grid
+_TELLING = 10  # different states of a chain, from which another one has the same by copying
 _SHORT = 0.5  # share of the longest chain, below which what is left of a chain counts with the chain before it
 
 
@@ -40,8 +41,10 @@ def counted_once(release: Release) -> Release:
     visit = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(theta)]))
     _, first, which = np.unique(state[starts], return_index=True, return_inverse=True)
     copies = len(starts) - len(first)
-    if copies < _FEWEST or copies < _CHANCE * _by_chance(theta[starts[first]], len(starts)):
+    if copies < _FEWEST:
         return release
+    if copies < _CHANCE * _by_chance(release.take(starts[first]), len(starts)):
+        return _without_copied_chains(release, state, chain)
     kept_visit = first[which]  # of every visit, the first one to its state
     kept = np.flatnonzero(kept_visit[visit] == visit)
     lost = np.setdiff1d(chain, chain[kept])
@@ -61,22 +64,46 @@ def counted_once(release: Release) -> Release:
     )
 
 
+def _without_copied_chains(release: Release, state: np.ndarray, chain: np.ndarray) -> Release:
+    """Where single states agree by chance, chains that have the same ones as often as an earlier chain, in any order,
+    do not."""
+    earlier: set[bytes] = set()
+    lost = []
+    for number in np.unique(chain):
+        held = np.sort(state[chain == number])
+        if len(np.unique(held)) < _TELLING:
+            continue
+        if held.tobytes() in earlier:
+            lost.append(number)
+        earlier.add(held.tobytes())
+    if not lost:
+        return release
+    kept = release.take(np.flatnonzero(~np.isin(chain, lost)))
+    note = (
+        f"{release.size - kept.size} of {release.size} draws are copies of others (all of chain "
+        f"{', '.join(map(str, lost))}): each counts once"
+    )
+    return replace(kept, notes=(*release.notes, note))
+
+
 def _states(theta: np.ndarray) -> np.ndarray:
     """Numbers `(T,)` that are equal where all coordinates are."""
     rows = (theta + 0.0).view(np.dtype((np.void, theta.dtype.itemsize * theta.shape[1]))).ravel()
     return np.unique(rows, return_inverse=True)[1].ravel()
 
 
-def _by_chance(states: np.ndarray, visits: int) -> float:
-    """Expected pairs of equal ones of so many visits if coordinates were independent and distributed as those of the
-    distinct states: many where all values were rounded, none where some were not."""
-    shares = []
-    for column in states.T:
-        values, counts = np.unique(column, return_counts=True)
-        if np.diff(values).min(initial=np.inf) < _FINE * np.ptp(values) / len(values):
-            return 0.0
-        shares.append(np.sum((counts / len(states)) ** 2))
-    return float(0.5 * visits**2 * np.prod(shares))
+def _by_chance(release: Release, visits: int) -> float:
+    """Expected pairs of equal ones of so many visits, many where all values were rounded, none where some were not: if
+    coordinates were independent and distributed as those of these states, or normal and varied together as those do,
+    whichever gives more."""
+    rounding = rounding_of(release)
+    if rounding is None or not (rounding.high > rounding.low).any(axis=0).all():
+        return 0.0
+    states = (rounding.low + rounding.high) / 2
+    shares = [np.sum((np.unique(x, return_counts=True)[1] / len(x)) ** 2) for x in states.T]
+    density = 1 / np.sqrt(np.maximum(np.linalg.det(4 * np.pi * np.atleast_2d(np.corrcoef(states.T))), 1e-300))
+    steps = ((rounding.high - rounding.low) / states.std(axis=0)).prod(axis=1).mean()
+    return float(0.5 * visits**2 * max(np.prod(shares), min(1.0, steps * density)))
 
 
 def _renumbered(chain: np.ndarray) -> np.ndarray:

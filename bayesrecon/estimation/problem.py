@@ -11,9 +11,11 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
+from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
+from bayesrecon.estimation.rounding import Rounding, rounding_of
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.estimation.stein import Draws, check_trained, summed
@@ -121,7 +123,7 @@ class Problem:
     def unfit(self) -> tuple[str, ...]:
         """The failures, for verbs that have no fitted scores of their own."""
         solved = self.solved
-        return self.failures(self.embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1])
+        return self.failures(solved.influence(np.zeros((solved.basis.size, 0)))[1])
 
     def _halves(self) -> list[Draws]:
         """Every other draw with the score of what it alone determines; none where that is too little."""
@@ -156,7 +158,7 @@ class Problem:
         unseen = float(np.sqrt(np.mean((ones - projection.fitted) ** 2)))
         if unseen > _UNSEEN:
             return ()
-        series, weights = self.embedding.influence(solved.basis, solved.y, projection.beta)[0], self.embedding.weights
+        series, weights = solved.influence(projection.beta)[0], self.embedding.weights
         (size,) = effective_sample_size(series, np.asarray(self.release.chain))
         error = float(np.sqrt(weights @ (series[:, 0] - weights @ series[:, 0]) ** 2 / size))
         shown = float((solved.target @ projection.beta)[0])
@@ -184,7 +186,7 @@ class Problem:
             for one in np.unique(j):
                 values[:, j == one] += slopes[:, one].T @ scaled[:, j == one]
         beta = solved.project(summed(values, into)).beta
-        return -self.embedding.influence(solved.basis, solved.y, beta)[0]
+        return -solved.influence(beta)[0]
 
 
 def embedding_of(view: Release, metric: str, progress: Progress | None = None) -> AdaptiveEmbedding:
@@ -218,8 +220,32 @@ def solve_release(
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
     problem = Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank)
+    rounding = rounding_of(view, embedding.independent_size)
+    # Fitted data that are shrunk tell too little of the density in the cells.
+    if rounding is not None and rounding.mended and solved.spectrum.gap:
+        return _unrounded(problem, rounding)
     inexact = release.noise is not None or release.model.matched is not None or release.model.finer is not None
     return _with_errors(problem) if inexact and not release.temperature else problem
+
+
+def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
+    """The same with draws put back into the cells that they were rounded from, where that can be done."""
+    metric = str(problem.estimator.metric)
+
+    def fitted(view: Release) -> Fit:
+        embedding, rank = embedding_of(view, metric, problem.embedding.progress), problem.rank
+        return fit(embedding, problem.reference, problem.rng, finite=rank is not None, expected=rank or 0)
+
+    found = imputed(problem.release, rounding, fitted, problem.rng)
+    if found is None:
+        return problem
+    release, solved = found
+    note = (
+        f"{rounding.summary}: digits that were cut, to the nearest step, are taken for noise, which errors contain; as "
+        f"they are, these draws would move totals by about {rounding.share:.1%}"
+    )
+    release = replace(release, notes=(*release.notes, note))
+    return replace(problem, release=release, embedding=embedding_of(release, metric), solved=solved)
 
 
 def _with_errors(problem: Problem) -> Problem:

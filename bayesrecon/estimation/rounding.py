@@ -1,37 +1,150 @@
-"""Digits that were cut: how far rounding moves what a release determines.
+"""Digits that were cut: in which cells the draws lay before, and how far that moves what a release determines.
 
-A parameter that is rounded to a multiple of a step carries noise of variance `step^2 / 12`. Where that is the share rho
-of its posterior's variance, the kernel and its target are those of the draws with noise, and totals are off by about
-rho: by more than their errors where rho exceeds the least relative error of any total, `sqrt(2 / (d T))`.
+Values that were rounded to the nearest multiple of a step carry noise of variance `step^2 / 12`. With D of these in
+the diagonal and Sigma the covariance of the draws, the share of a posterior variance that is noise is, at most, the
+largest eigenvalue rho of `Sigma^-1 D`: parameters that vary together feel steps that are far below the standard
+deviation of each. Totals are off by about rho.
 """
 
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.kernels.metric import constrained_theta
-from bayesrecon.types import Release, entry
+from bayesrecon.types import Model, Release, entry
 
-_DIGITS = 7  # at which single precision passes for a number that was rounded
-_MATCH = 2e-7  # relative: single precision beside the decimal it stands for
-_FELT = 0.5  # of the least relative error, from which rounding is felt
+_DIGITS = 6  # significant, at most: with one more single precision passes for a number that was rounded
+_SINGLE, _DOUBLE = 2e-7, 1e-13  # relative: either precision beside the decimal it stands for
+_CLEAR = 10.0  # of what is taken for arithmetic, from which a step stands out of it
+_FINEST = 1e-8  # of a standard deviation: finer steps are of no account
+_FELT = 0.5  # of the least relative error of any total, `sqrt(2 / (d T))`, from which rounding fails a check
+_MENDED = 0.05  # the same, from which it is taken for noise
+_MOST = 0.25  # share of a posterior variance, above which the draws are too few numbers to be mended
 _REPEATED = 0.98  # distinct values per draw, from which nothing was rounded
+_LOST = 0.002  # share of draws next to a bound, from which those that were rounded onto it are missed
 
 
-def rounding_steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Significant digits `(S,)` that all values of a column `(T, S)` have, 0 where that is not few, and the step.
+@dataclass(frozen=True)
+class Rounding:
+    """Cells in which draws lay before they were rounded.
+
+    Attributes:
+        low, high: `(T, d)` their ends, equal where a coordinate was not rounded.
+        constrained: of each parameter, whether its constrained values were rounded, and the cells are theirs.
+        share: rho, the largest share of a variance that is noise.
+        felt: the same in least relative errors of any total.
+        summary: the coordinate that feels it most, and the size of its steps.
+        unmended: why these draws cannot be mended, None where they can.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    constrained: tuple[bool, ...]
+    share: float
+    felt: float
+    summary: str
+    unmended: str | None
+
+    @property
+    def mended(self) -> bool:
+        """Whether the digits are to be taken for noise."""
+        return self.felt > _MENDED and self.unmended is None
+
+
+def cells(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the cells in which values `(T,)` lay, the values themselves where no step is seen.
+
+    Values were rounded to so many decimals, or multiples of any such step, or to so many significant digits, whose
+    step grows with the value. The coarser of the two is what was done: either looks like a finer one of the other.
 
     >>> import numpy as np
-    >>> digits, step = rounding_steps(np.array([[1.25, 0.5], [2.5, 1 / 3], [3.75, 0.1]]))
-    >>> digits.tolist(), float(step[0])
-    ([3, 0], 0.01)
+    >>> low, high = cells(np.array([0.25, 9.0, 10.5, 123.25, 0.0]))
+    >>> (high - low).tolist()
+    [0.25, 0.25, 0.25, 0.25, 0.25]
+    >>> low, high = cells(np.array([0.97, 1.2, 35.0, 10.0]))
+    >>> np.round(low, 3).tolist(), np.round(high, 3).tolist()
+    ([0.965, 1.15, 34.5, 9.95], [0.975, 1.25, 35.5, 10.5])
     """
-    size = np.maximum(np.abs(values), 1e-300)
-    power = np.floor(np.log10(size))
-    digits, step = np.zeros(values.shape[1], int), np.zeros(values.shape[1])
-    for count in range(_DIGITS - 1, 0, -1):
-        unit = 10.0 ** (power - count + 1)
-        whole = np.all(np.abs(np.round(values / unit) * unit - values) <= _MATCH * size, axis=0)
-        digits[whole], step[whole] = count, np.median(unit, axis=0)[whole]
-    return digits, step
+    size = np.abs(values)
+    fixed = _step(values)
+    power = np.floor(np.log10(np.where(size > 0, size, 1.0)) + 1e-12)
+    units = np.zeros_like(values)
+    for digits in range(1, _DIGITS + 1):
+        unit = 10.0 ** (power - digits + 1)
+        if (np.abs(np.round(values / unit) * unit - values) <= _SINGLE * size).all():
+            units = np.where(size > 0, unit, 0.0)
+            break
+    outward = np.maximum(fixed, units)
+    # The cell of a power of ten reaches as far down as those of the decade below.
+    first = np.abs(size - 10.0**power) <= _SINGLE * size
+    inward = np.maximum(fixed, np.where(first, units / 10, units))
+    above, below = np.where(values >= 0, (outward, inward), (inward, outward))
+    return values - below / 2, values + above / 2
+
+
+def _step(values: np.ndarray) -> float:
+    """The largest step that all values are multiples of, and a decimal number; 0 where there is none."""
+    largest, finest = float(np.abs(values).max()), _FINEST * float(values.std())
+    if not (largest > 0 and finest > 0):
+        return 0.0
+    for exponent in range(math.ceil(math.log10(largest)), math.floor(math.log10(finest)), -1):
+        unit = 10.0**exponent
+        match = _SINGLE if unit > _CLEAR * _SINGLE * largest else _DOUBLE
+        if unit < _CLEAR * match * largest:
+            break
+        whole = np.round(values / unit)
+        if (np.abs(whole * unit - values) <= match * np.abs(values)).all():
+            return unit * float(np.gcd.reduce(whole.astype(np.int64)))
+    return 0.0
+
+
+def rounding_of(release: Release, independent: float = 1.0) -> Rounding | None:
+    """What rounding did to draws; None where they were not rounded.
+
+    Args:
+        independent: number of independent draws.
+    """
+    theta = np.asarray(release.theta)
+    if not release.temperature or min(len(np.unique(column)) for column in theta.T) > _REPEATED * len(theta):
+        return None
+    model, values = release.model, jax.vmap(release.model.constrain)(theta)
+    ends, start = [], 0
+    constrained: list[bool] = []
+    reasons = ["the model's coordinates are made of published ones"] if model.prepare is not None else []
+    coarsest = 0.0  # share of a variance by itself, of values whose cells are not those of a coordinate
+    for p in model.parameters:
+        own, free = np.asarray(values[p.name]).reshape(len(theta), -1), theta[:, start : start + p.size]
+        start += p.size
+        low, high = _cells_of(own)
+        rounded = bool((high > low).any())
+        if rounded and p.bounds is None:
+            reasons.append(f"the entries of {p.name} are not free of each other")
+            coarsest = max(coarsest, float((_noise(low, high) / np.maximum(own.var(axis=0), 1e-300)).max()))
+        if not rounded or p.bounds is None:
+            low, high = _cells_of(free)
+        elif _emptied(low, high, *p.bounds):
+            reasons.append(f"draws of {p.name} may have been rounded onto its bound and left out")
+        constrained.append(rounded and p.bounds is not None)
+        ends.append((low, high))
+    low, high = (np.concatenate(sides, axis=1) for sides in zip(*ends, strict=True))
+    if not (coarsest or (high > low).any()):
+        return None
+    noise = _noise(*(np.asarray(atoms(model, tuple(constrained), x)) for x in (low, high)))
+    shares, share = _shares(theta, noise, np.asarray(release.weights))
+    names = [entry(p.name, index) for p in model.parameters for index in np.ndindex(*p.free_shape)]
+    worst = int(shares.argmax())
+    summary = f"{names[worst]} is rounded to steps of {math.sqrt(12 * shares[worst]):.2g} of its standard deviation"
+    if theta.shape[1] > 1:
+        summary += " given all others"
+    share = max(share, coarsest)
+    if not share <= _MOST:
+        reasons.append("too much of them is gone")
+    least = math.sqrt(2 / (theta.shape[1] * independent))
+    return Rounding(low, high, tuple(constrained), share, share / least, summary, reasons[0] if reasons else None)
 
 
 def felt_rounding(release: Release, independent: float) -> str | None:
@@ -40,19 +153,53 @@ def felt_rounding(release: Release, independent: float) -> str | None:
     Args:
         independent: number of independent draws.
     """
-    theta = np.asarray(release.theta)
-    distinct = np.array([len(np.unique(column)) for column in theta.T])
-    if not release.temperature or distinct.min() > _REPEATED * len(theta):
+    found = rounding_of(release, independent)
+    if found is None or found.felt <= _FELT:
         return None
-    values = constrained_theta(release.model, theta)
-    names = [entry(p.name, index) for p in release.model.parameters for index in np.ndindex(*p.shape)]
-    digits, step = rounding_steps(values)
-    share = (step / np.maximum(values.std(axis=0), 1e-300)) ** 2 / 12
-    worst = int(share.argmax())
-    if share[worst] <= _FELT * np.sqrt(2 / (theta.shape[1] * independent)):
-        return None
+    why = f" and cannot be mended, since {found.unmended}" if found.unmended else ""
     return (
-        f"{names[worst]} is rounded to {digits[worst]} digits, steps of {np.sqrt(12 * share[worst]):.2g} of its "
-        f"standard deviation: totals are off by about {share[worst]:.1%}, which their errors do not tell; supply "
+        f"{found.summary}{why}: totals are off by about {found.share:.1%}, which their errors do not tell; supply "
         f"draws with more digits"
     )
+
+
+@partial(jax.jit, static_argnames=("model", "constrained"))
+def atoms(model: Model, constrained: tuple[bool, ...], x: Any) -> Any:
+    """Unconstrained values `(T, d)` of values in the coordinates in which they were rounded."""
+    parts, start = [], 0
+    for p, own in zip(model.parameters, constrained, strict=True):
+        part = x[:, start : start + p.size]
+        start += p.size
+        parts.append(p.transform._inverse(part) if own else part)
+    return jnp.concatenate(parts, axis=1)
+
+
+def _cells_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    low, high = zip(*map(cells, values.T), strict=True)
+    return np.stack(low, axis=1), np.stack(high, axis=1)
+
+
+def _noise(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Mean variance of a uniform law in the cells, `(d,)`."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(((high - low) ** 2).mean(axis=0) / 12)
+
+
+def _emptied(low: np.ndarray, high: np.ndarray, least: float, most: float) -> bool:
+    """Whether cells next to a bound, whose neighbour was lost there, hold some of the draws."""
+    width = high - low
+    near = (width > 0) & ((low < least + 0.6 * width) | (high > most - 0.6 * width))
+    return bool((near.mean(axis=0) > _LOST).any())
+
+
+def _shares(x: np.ndarray, noise: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Of each coordinate's variance given all others what noise is, `(d,)`, and the most of any direction's."""
+    centred = (x - weights @ x) * np.sqrt(weights)[:, None]
+    sd = np.maximum(np.sqrt((centred**2).sum(axis=0)), 1e-300)
+    correlation = (centred / sd).T @ (centred / sd)
+    own, vectors = np.linalg.eigh(correlation)
+    inverse = (vectors / np.maximum(own, 1e-14 * own[-1])) @ vectors.T
+    root = np.sqrt(noise) / sd
+    if not np.isfinite(root).all():
+        return np.where(np.isfinite(root), 0.0, np.inf), np.inf
+    return np.diag(inverse) * root**2, float(np.linalg.eigvalsh(root[:, None] * inverse * root)[-1])

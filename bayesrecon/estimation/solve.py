@@ -102,6 +102,8 @@ class Fit(Span):
         y: `(r,)` amplitudes of the pseudo-data measure, weights `A y` on the anchors.
         correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
         errors: of the equations of a trained parameter, where it has some.
+        feedback: `(r, r)` by which directions in the basis grow where the measure has a part in the draws it is fitted
+            to (`estimation.imputation`), None elsewhere.
     """
 
     embedding: MeanEmbedding
@@ -110,6 +112,23 @@ class Fit(Span):
     y: np.ndarray
     correction: np.ndarray | None = None
     errors: EquationErrors | None = None
+    feedback: np.ndarray | None = None
+
+    @property
+    def response(self) -> np.ndarray:
+        """`(r, r)` amplitudes for targets, where the spectrum ends in a gap."""
+        values, vectors = np.linalg.eigh(self.gram)
+        return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
+
+    def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Per-atom influence `(T, P)` on totals of `beta (r, P)`, and the fitted posterior scores `(T, d)`."""
+        grown = beta if self.feedback is None else self.feedback @ beta
+        return self.embedding.influence(self.basis, self.y, grown)
+
+    def noise(self) -> np.ndarray:
+        """Covariance of the target, `(r, r)`."""
+        found = self.embedding.noise(self.basis, self.y) / self.embedding.effective_size
+        return found if self.feedback is None else self.feedback.T @ found @ self.feedback
 
     @property
     def pseudo(self) -> PseudoData:

@@ -81,7 +81,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     projection = solved.project(values)
     directions = projection.beta
     totals = solved.target @ projection.beta
-    series, scores = embedding.influence(solved.basis, solved.y, projection.beta)
+    series, scores = solved.influence(projection.beta)
     spread = series.std(axis=0)[: parts.shape[1]]
     if solved.errors is not None:
         own = solved.errors.of(_features(solved) @ projection.beta[:, : parts.shape[1]])

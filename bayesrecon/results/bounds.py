@@ -31,6 +31,8 @@ class Bounds(Result):
     domain: dict[str, Any]
     intervals: tuple[Interval, ...]
     failures: tuple[str, ...] = ()
+    model: str = ""
+    draws: int = 0
 
     def _lowered(self, force: bool) -> Self:
         return self if force else replace(self, intervals=tuple(Interval(i.name, None, None) for i in self.intervals))

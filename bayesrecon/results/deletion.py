@@ -9,6 +9,10 @@ from bayesrecon.results.base import Result
 from bayesrecon.types import entry
 
 
+def _condition(model: str) -> str:
+    return f"if these are exact draws of {model}, with and without the record"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class DeletedRecord(Result):
     """A reconstruction of the deleted record.
@@ -57,6 +61,10 @@ class DeletedRecord(Result):
     def headline(self) -> str:
         return f"{self.before} and {self.after}: the deleted record ({self.method})"
 
+    @property
+    def condition(self) -> str:
+        return _condition(self.model) if self.method == "tilt" else ""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DeletionInference(Result):
@@ -98,6 +106,10 @@ class DeletionInference(Result):
     @property
     def headline(self) -> str:
         return f"{self.before} and {self.after}: which of {len(self.probability)} records was deleted"
+
+    @property
+    def condition(self) -> str:
+        return "" if self.method == "gradient" else _condition(self.model)
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,7 +16,8 @@ class Outlook:
     Attributes:
         estimate: from all draws.
         se: `{number of draws: predicted standard error}`.
-        shift: `{significant digits: predicted change of the estimate}` when all draws are rounded.
+        shift: `{significant digits: predicted change of the estimate}` when all draws are rounded; zero where `recover`
+            makes good for it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Plan(Result):
     draws: int
     outlooks: tuple[Outlook, ...]
     failures: tuple[str, ...] = ()
+    model: str = ""
 
     def __getitem__(self, name: str) -> Outlook:
         for outlook in self.outlooks:

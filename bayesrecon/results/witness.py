@@ -26,6 +26,8 @@ class Witness(Result):
     values: np.ndarray
     se: np.ndarray
     visibility: np.ndarray
+    model: str = ""
+    draws: int = 0
 
     def to_dataframe(self) -> Any:
         """One row per grid point."""

@@ -51,9 +51,14 @@ def test_planned_error_of_ten_thousand_exact_draws():
     assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
 
 
-def test_planned_effect_of_rounding(database):
-    """Three digits move the estimates as predicted from the full draws alone."""
+def test_planned_effect_of_rounding(database, monkeypatch):
+    """Rounding moves the estimates as predicted from the full draws alone, unless it is made good for."""
     release = from_posteriordb("kidiq-kidscore_momiq")
+    honest = bayesrecon.plan(release, draws=(1000,), digits=(1, 3, 6))
+    for outlook in honest.outlooks:
+        assert outlook.shift[3] == 0
+        assert outlook.shift[1] != 0  # too much of them is gone
+    monkeypatch.setattr("bayesrecon.estimation.rounding.Rounding.mended", False)
     plan = bayesrecon.plan(release, draws=(1000,), digits=(3, 6))
     beta, sigma = np.asarray(release.theta)[:, :2], np.exp(np.asarray(release.theta)[:, 2])
     cut = np.vectorize(lambda v: float(f"{v:.3g}"))

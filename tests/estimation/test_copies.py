@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import conjugate
 import numpy as np
 import pytest
 
 import bayesrecon
 from bayesrecon.estimation.copies import counted_once
+from bayesrecon.precision import x64
 
 
 def of(release, theta, chain, weights=None):
@@ -61,3 +63,38 @@ def test_values_that_agree_because_they_were_rounded_are_no_copies(draws):
     rounded = of(draws, np.round(draws.theta, 1), draws.chain)
     assert len(np.unique(rounded.theta, axis=0)) < 300
     assert counted_once(rounded) is rounded
+
+
+@pytest.fixture
+def printed(draws):
+    """Values that vary together, to two digits."""
+
+    def of_chains(count, rng):
+        one = rng.normal(26, 6, 1000 * count)
+        values = np.stack([rng.normal(18, 0.6, one.size), one, one / 10 + rng.normal(0, 0.05, one.size)], axis=1)
+        values = np.vectorize(lambda v: float(f"{v:.2g}"))(values)
+        theta = np.column_stack([np.log(values[:, 0]), values[:, 1:]])
+        chain = np.repeat(range(count), 1000)
+        return replace(draws, model=conjugate.regression_model(), **fields(theta, chain))
+
+    def fields(theta, chain):
+        return {"theta": theta, "chain": chain, "weights": np.full(len(theta), 1 / len(theta))}
+
+    return of_chains
+
+
+def test_values_that_vary_together_agree_more_often(printed):
+    with x64():
+        rounded = printed(4, np.random.default_rng(1))
+        assert len(np.unique(rounded.theta, axis=0)) < 2500
+        assert counted_once(rounded) is rounded
+
+
+def test_a_chain_of_rounded_draws_that_was_copied_is_left_out(printed):
+    rng = np.random.default_rng(1)
+    with x64():
+        whole = printed(4, rng)
+        copied = of(whole, np.concatenate([whole.theta, whole.theta[rng.permutation(1000)]]), np.repeat(range(5), 1000))
+        found = counted_once(copied)
+    assert np.array_equal(found.theta, whole.theta)
+    assert found.notes[-1] == "1000 of 5000 draws are copies of others (all of chain 4): each counts once"

@@ -1,0 +1,147 @@
+"""Draws whose digits were cut, put back into their cells by the posterior that is fitted to them.
+
+A draw that was rounded tells its cell. With the data measure w its posterior density is known up to a constant, and the
+draw is distributed in its cell with that density. So draws are imputed in their cells, the measure is fitted to them,
+and both in turn, until the equations `E[g(theta; w)] = 0` of the fit hold for draws that w itself has imputed:
+a stochastic EM algorithm (Celeux and Diebolt 1985) for estimating equations (Elashoff and Ryan 2004). It is exact
+however coarse the cells are.
+
+What w moves in the cells moves w again. With K the kernel, and in the basis, the equations have the derivative
+
+    d E[g_j] / d w_k = K_jk + E[Cov(g_j, l_k | cell)] = ((1 + C K^-1) K)_jk,
+
+and errors are those of draws that were not rounded, times `(1 + C K^-1)^-1`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.estimation.rounding import Rounding, atoms
+from bayesrecon.estimation.solve import Fit
+from bayesrecon.kernels.dense import log_likelihoods
+from bayesrecon.types import Model, Release
+
+_PROPOSALS = 8  # for every draw between two fits: most of them are accepted
+_AT_FIRST = 32  # the same before the first fit
+_PASSES = (2, 6)  # fits, at least and at most
+_CONVERGED = 0.01  # of what the first fit has wrong, that may be left
+_LEAST = 0.3  # eigenvalue of 1 + C K^-1, below which too little is known to go on
+
+Fitted = Callable[[Release], Fit]
+
+
+def imputed(
+    release: Release, rounding: Rounding, fitted: Fitted, rng: np.random.Generator
+) -> tuple[Release, Fit] | None:
+    """The release with draws in their cells and what is fitted to them; None where the cells leave too much open.
+
+    Args:
+        fitted: the fit to a release.
+    """
+    filled = _Filled(release, rounding)
+    # Where a normal law with the draws' moments, less the noise of the cells, puts them; two of each, independently.
+    density = filled.normal()
+    states = [filled.moved(filled.uniform(rng), density, rng, _AT_FIRST) for _ in range(2)]
+    # What is wrong falls by the share of a square's variance that is noise, in every pass.
+    falls = np.log(min(0.9, 2 * rounding.share / (1 - rounding.share)))
+    for _ in range(int(np.clip(np.ceil(np.log(_CONVERGED) / falls), *_PASSES))):
+        solved = fitted(filled.release(states[0]))
+        last = states
+        density = filled.posterior(solved)
+        states = [filled.moved(x, density, rng, _PROPOSALS) for x in states]
+    first, second = (filled.release(x) for x in last)
+    feedback = _feedback(solved, first, second)
+    return None if feedback is None else (first, replace(solved, feedback=feedback))
+
+
+def _feedback(solved: Fit, first: Release, second: Release) -> np.ndarray | None:
+    """The transpose of `(1 + C K^-1)^-1`, `(r, r)`, from two draws in every cell."""
+    basis, eye = solved.basis, np.eye(solved.basis.size)
+    embedding: Any = solved.embedding
+    g, value = [], []
+    for one in (first, second):
+        g.append(replace(embedding, release=one).influence(basis, solved.y, eye)[0])
+        value.append(log_likelihoods(one.model, np.asarray(one.theta), basis))
+    weights = np.asarray(first.weights)
+    within = ((g[0] - g[1]) * weights[:, None]).T @ (value[0] - value[1]) / 2
+    derivative = np.eye(basis.size) + within @ solved.response
+    if np.linalg.eigvals(derivative).real.min() < _LEAST:
+        return None
+    return np.asarray(np.linalg.inv(derivative).T)
+
+
+class _Filled:
+    """Draws anywhere in their cells: `x (T, d)` in the coordinates in which they were rounded."""
+
+    def __init__(self, release: Release, rounding: Rounding):
+        self.rounded = release
+        self.low, self.width = rounding.low, rounding.high - rounding.low
+        self.constrained = rounding.constrained
+        # So few coordinates are moved at once that most proposals are accepted.
+        x, noise = rounding.low + self.width / 2, (self.width**2).mean(axis=0) / 12
+        weights = np.asarray(release.weights)
+        self.mean = weights @ x
+        self.sd = np.sqrt(weights @ (x - self.mean) ** 2)
+        t = (x - self.mean) / self.sd
+        correlation = (t * weights[:, None]).T @ t - np.diag(noise / self.sd**2)
+        self.precision = np.linalg.inv(correlation)
+        self.share = float(min(1.0, 1 / max(1e-300, (np.diag(self.precision) * noise / self.sd**2).sum())))
+
+    def uniform(self, rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(self.low + self.width * rng.random(self.low.shape))
+
+    def release(self, x: np.ndarray) -> Release:
+        return replace(self.rounded, theta=np.asarray(atoms(self.rounded.model, self.constrained, x)))
+
+    def normal(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Log density of the normal law with the moments of the draws less the noise."""
+
+        def density(x: np.ndarray) -> np.ndarray:
+            t = (x - self.mean) / self.sd
+            return -0.5 * np.einsum("ti,ij,tj->t", t, self.precision, t, optimize=True)
+
+        return density
+
+    def posterior(self, solved: Fit) -> Callable[[np.ndarray], np.ndarray]:
+        """Log density of the fitted posterior."""
+        model = self.rounded.model
+
+        def density(x: np.ndarray) -> np.ndarray:
+            theta = np.asarray(atoms(model, self.constrained, x))
+            return log_likelihoods(model, theta, solved.basis) @ solved.y + np.asarray(
+                _log_base(model, self.constrained, theta)
+            )
+
+        return density
+
+    def moved(
+        self, x: np.ndarray, density: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator, proposals: int
+    ) -> np.ndarray:
+        """Metropolis steps in the cells, each a fresh place for some of the coordinates."""
+        here = density(x)
+        for _ in range(int(np.ceil(proposals / self.share))):
+            there = np.where(rng.random(x.shape) < self.share, self.uniform(rng), x)
+            log = density(there)
+            accepted = np.log(rng.random(len(x))) < log - here
+            x, here = np.where(accepted[:, None], there, x), np.where(accepted, log, here)
+        return x
+
+
+@partial(jax.jit, static_argnames=("model", "constrained"))
+def _log_base(model: Model, constrained: tuple[bool, ...], theta: Any) -> Any:
+    """Log density of the prior, `(T,)`, in the coordinates in which draws were rounded."""
+
+    def one(t: Any) -> Any:
+        free, total = model.split(t), model.log_prior(t)
+        for p, own in zip(model.parameters, constrained, strict=True):
+            if not own:
+                total += jnp.sum(p.transform.log_abs_det_jacobian(free[p.name], p.transform(free[p.name])))
+        return total
+
+    return jax.vmap(one)(theta)
