@@ -19,7 +19,7 @@ def whole_numbers(low: float, high: float, field: str) -> Domain:
 _NAMED = {
     "real": REAL,
     "positive": POSITIVE,
-    "unit": Domain("interval", 0.0, 1.0),
+    "unit": Domain("interval", 0.0, 1.0, closed=True),
     "binary": BINARY,
     "count": COUNT,
     "integer": Domain("integer"),

@@ -54,13 +54,37 @@ def test_draws_are_of_the_same_seed_alike(domain):
 
 
 def test_draws_have_the_moments_asked_for():
-    """Within 5 standard errors of 20,000 draws: the real line, a half-line and an interval."""
-    for domain, centre, scale in ((REAL, -4.0, 2.0), (POSITIVE, 3.0, 0.5), (parse((0, 10), "f"), 4.0, 1.0)):
+    """Within 5 standard errors of 20,000 draws: the real line, a half-line and an open interval."""
+    for domain, centre, scale in ((REAL, -4.0, 2.0), (POSITIVE, 3.0, 0.5), (Domain("interval", 0.0, 10.0), 4.0, 1.0)):
         values = domain.draw(np.random.default_rng(1), (20_000,), centre, scale)
         deviations = values - values.mean()
         assert abs(values.mean() - centre) < 5 * scale / math.sqrt(20_000)
         kurtosis = (deviations**4).mean() / values.var() ** 2
         assert abs(values.var() / scale**2 - 1) < 5 * math.sqrt((kurtosis - 1) / 20_000)
+
+
+def test_values_of_a_closed_interval_lie_on_its_ends_too():
+    """Censored values do; a sixteenth of generic ones, within 5 standard errors, and on either end."""
+    rng = np.random.default_rng(2)
+    for domain in (parse((0, 10), "f"), parse((-math.inf, 2.0), "f")):
+        for values in (domain.draw(rng, (8000, 2), 1.0, 0.5), domain.draw_broad(rng, (8000, 2))):
+            ends = [end for end in (domain.low, domain.high) if math.isfinite(end)]
+            for end in ends:
+                share = 1 / 16 / len(ends)
+                assert abs((values == end).mean() - share) < 5 * math.sqrt(share / 16_000)
+
+
+def test_counts_with_a_total():
+    """Every combination of three counts that sum to four is drawn."""
+    domain = Domain("integer", 0.0, 4.0, total=4)
+    for values in (
+        domain.draw(np.random.default_rng(0), (900, 3), 1.0, 1.0),
+        domain.draw_broad(np.random.default_rng(0), (900, 3)),
+    ):
+        assert values.dtype == np.int64
+        assert domain.contains(values).all()
+        assert (values.sum(axis=1) == 4).all()
+        assert len(np.unique(values, axis=0)) == math.comb(6, 2)
 
 
 @pytest.mark.parametrize(

@@ -75,3 +75,14 @@ def test_data_are_found_without_a_domain(seed):
     n = bayesrecon.recover(release)["n"]
     assert abs(n.estimate - 600) < 4 * n.se
     assert n.se < 20
+
+
+@pytest.mark.slow
+def test_noise_that_no_weights_explain_does_not_narrow_the_search():
+    """Draws whose noise is more than the stated one: even weights are taken, not those on a few records."""
+    rng = np.random.default_rng(3)
+    _, release, domain = [poisson(rng) for _ in range(8)][7]
+    for key in range(3):
+        recovery = bayesrecon.recover(release, key=key, domain=domain)
+        assert recovery.consistent
+        assert abs(recovery["n"].estimate - 300) < 4 * recovery["n"].se

@@ -1,12 +1,14 @@
 """The embedding of a release in the features of pseudo-records: Stein's identity, and copies of records."""
 
 import numpy as np
+from families import model_of
 
 import bayesrecon
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.precision import x64
+from bayesrecon.types import Release
 
 
 def test_the_embedding_of_the_data_is_the_target(regression):
@@ -41,3 +43,18 @@ def test_splitting_a_record_changes_nothing(regression):
         one = embedding.influence(once, weights, np.eye(len(weights)))[1]
         two = embedding.influence(twice, np.tile(weights / 2, 2), np.eye(2 * len(weights)))[1]
     np.testing.assert_allclose(one, two, atol=1e-8 * np.abs(one).max())
+
+
+def test_records_whose_scores_overflow_are_told():
+    """Where one draw in hundreds puts a record where its density, or a derivative of it, is no number."""
+    for name, wild in (("beta", 40.0), ("truncated normal", -60.0)):
+        model = model_of(name)
+        theta = np.zeros((200, model.dimension))
+        theta[:, 0] = np.linspace(-0.1, 0.1, 200)
+        theta[:, 1] = 0.5 + np.linspace(0.1, -0.1, 200) ** 3
+        theta[77, 1] = 2.0
+        release = Release(theta, np.full(200, 1 / 200), np.zeros(200, int), None, model)
+        with x64():
+            embedding = AdaptiveEmbedding(release, np.eye(model.dimension))
+            tame = embedding.tame({"x": np.array([0.0, wild, 1.0]), "y": np.array([0.5, 0.5, 0.2])})
+        assert tame.tolist() == [True, False, True], name

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pytest
+from families import FAMILIES
 from numpyro import distributions as dist
 from numpyro import handlers
 from numpyro.distributions import constraints, transforms
@@ -164,6 +165,19 @@ def test_observed_fields_default_to_the_support(law):
     assert model.fields["y"].domain.contains(np.array(inside, float)).all()
     assert not model.fields["y"].domain.contains(np.array(outside, float)).any()
     assert model.fields["x"].domain.contains(np.array([-7.5, 7.5])).all()
+
+
+def test_counts_with_a_total_are_drawn_so():
+    """And a density that vanishes at the ends of its interval can be checked."""
+
+    def program(y):
+        share = numpyro.sample("share", dist.Dirichlet(jnp.ones(3)))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Multinomial(total_count=4, probs=share), obs=y)
+
+    domain = from_numpyro(program, {"y": (3,)}).fields["y"].domain
+    assert (domain.kind, domain.high, domain.total) == ("integer", 4.0, 4)
+    assert from_numpyro(FAMILIES["beta"].program, XY).fields["y"].domain.high == 1.0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,17 @@
+"""Likelihoods that people use, without a word on where their fields lie."""
+
+import pytest
+from families import FAMILIES, RECORDS, model_of, simulated
+
+import bayesrecon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_number_of_records_is_found(name):
+    """Within five of its errors, with draws that no check objects to."""
+    model = model_of(name)
+    _, release = simulated(name, model, 1, 1000)
+    recovery = bayesrecon.recover(release, key=1)
+    assert recovery.consistent, recovery.failures
+    assert abs(recovery["n"].estimate - RECORDS) < 5 * recovery["n"].se
