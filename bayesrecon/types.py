@@ -147,6 +147,7 @@ class Model:
         matched: of an approximation whose equations hold only nearly: `(given (d,), theta (d,), PseudoData) -> theta`,
             the parameter that the equations give the data for which the approximated posterior has the given one.
         finer: the same model with its expectations taken by another rule, which tells how far they are off.
+        power: of the likelihood in a tempered posterior; `models.tempered` sets it.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -166,6 +167,7 @@ class Model:
     forward: bool = False
     matched: Callable[[Any, Any, "PseudoData"], Any] | None = None
     finer: "Model | None" = None
+    power: float = 1.0
 
     @functools.cached_property
     def dimension(self) -> int:
@@ -197,8 +199,10 @@ class Model:
         )
 
     def log_lik(self, theta: Any, record: Records) -> Any:
-        """l(theta, z): log likelihood of one record at one unconstrained vector."""
-        return self.log_lik_at(self.constrain(theta), record)
+        """l(theta, z): what one record adds to the log posterior at one unconstrained vector, its log likelihood times
+        the power."""
+        value = self.log_lik_at(self.constrain(theta), record)
+        return value if self.power == 1 else self.power * value
 
     def log_prior(self, theta: Any) -> Any:
         """log pi0 at one unconstrained vector, without the transform's Jacobian."""
@@ -211,6 +215,13 @@ class Model:
             jnp.sum(p.transform.log_abs_det_jacobian(free[p.name], p.transform(free[p.name]))) for p in self.parameters
         ]
         return jnp.asarray(sum(terms))
+
+    @functools.cached_property
+    def untempered(self) -> "Model":
+        """The model that the records themselves follow."""
+        if self.power == 1:
+            return self
+        return replace(self, name=self.name.removesuffix(power_suffix(self.power)), power=1.0)
 
     @functools.cached_property
     def in_constrained_coordinates(self) -> "Model":
@@ -227,6 +238,11 @@ class Model:
             owner = [p for p in self.parameters for _ in range(p.size)][gaussian.scale]
             gaussian = replace(gaussian, logarithm=owner.bounds != (0.0, math.inf))
         return replace(self, parameters=boxes, gaussian=gaussian)
+
+
+def power_suffix(power: float) -> str:
+    """What the name of a tempered model ends with."""
+    return "" if power == 1 else f" to the power {power:g}"
 
 
 @jax.tree_util.register_dataclass
