@@ -13,7 +13,7 @@ _REMEMBERED = 256  # models, so that compiled functions are reused and releases 
 
 
 def tempered(model: Model, power: float) -> Model:
-    """The model of a posterior whose likelihood is taken to a power, `pi(theta) ~ pi0(theta) prod_n p(x_n | theta)^power`.
+    """The model of a posterior whose likelihood is taken to a power, `pi ~ pi0 prod_n p(x_n | theta)^power`.
 
     These are power posteriors (Friel and Pettitt 2008), the learning rate of generalised and safe Bayes (Grunwald and
     van Ommen 2017), and differentially private sampling with the likelihood raised to a power (Dimitrakakis et al.

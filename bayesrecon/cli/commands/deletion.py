@@ -53,10 +53,11 @@ def deletion(
     if given.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
     within = inputs.parse_intervals(given.bounds or ())
-    first = inputs.open_release([before], model=given.model, settings=given.settings, trusted=given.trusted)
+    how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
+    first = inputs.open_release([before], **how)
     pairs = []
     for source in after:
-        second = inputs.open_release([source], model=given.model, settings=given.settings, trusted=given.trusted)
+        second = inputs.open_release([source], **how)
         if given.model is not None and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(pair_of(first, second))
