@@ -255,10 +255,12 @@ class Noise:
     Args:
         normal: `(d, g)`, sampling noise.
         bounded: `(d, b)`, rounding: a column for every number that was printed.
+        told: of any size and direction; what no data can make of the equations tells how large it is.
     """
 
     normal: Any
     bounded: Any
+    told: bool = field(default=False, metadata={"static": True})
 
 
 @jax.tree_util.register_dataclass
