@@ -148,6 +148,7 @@ class Model:
             the parameter that the equations give the data for which the approximated posterior has the given one.
         finer: the same model with its expectations taken by another rule, which tells how far they are off.
         power: of the likelihood in a tempered posterior; `models.tempered` sets it.
+        of: the model whose log density was released at points, where this one is made for these.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -168,6 +169,7 @@ class Model:
     matched: Callable[[Any, Any, "PseudoData"], Any] | None = None
     finer: "Model | None" = None
     power: float = 1.0
+    of: "Model | None" = None
 
     @functools.cached_property
     def dimension(self) -> int:
@@ -334,7 +336,7 @@ def deletion(before: Release, after: Release) -> Deletion:
     >>> deletion(before, after).after.name
     'coef 0.49'
     """
-    if before.model is not after.model:
+    if (before.model.of or before.model) is not (after.model.of or after.model):
         sizes = before.theta.shape[1], after.theta.shape[1]
         if before.model.name == after.model.name and sizes[0] != sizes[1]:
             raise BayesreconError(
@@ -354,7 +356,8 @@ def deletion(before: Release, after: Release) -> Deletion:
         )
     if before.temperature != after.temperature:
         raise BayesreconError("one release holds posterior draws and the other a trained parameter; supply two alike")
-    if before.theta.shape == after.theta.shape and np.array_equal(before.theta, after.theta):
+    same = before.model is after.model and before.theta.shape == after.theta.shape
+    if same and np.array_equal(before.theta, after.theta):
         raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")
     return Deletion(before, after)
 

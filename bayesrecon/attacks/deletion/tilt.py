@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.attacks.deletion.approximated import between
 from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec, parameters_of
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
@@ -44,15 +45,18 @@ def infer_deletion(
     """The probability that each candidate was the deleted record.
 
     Args:
-        pair: posterior draws, or trained parameters, before and after the deletion.
-        candidates: `{field: (N, *shape)}`, one of which was deleted.
+        pair: posterior draws, trained parameters or approximations (modes with covariances, tables, summaries of draws,
+            densities) before and after the deletion.
+        candidates: `{field: (N, *shape)}`, one of which was deleted. Approximations tell how many were (`deleted` of
+            the result): of more than one, the probability is that of being among them.
         method: "ratio" (default for draws) or "shift", the means of the draws alone.
         public: for trained parameters of a linear predictor: records that stand in for the private Hessian.
         total: number of private records, for trained parameters; as many as public ones by default.
 
     Raises:
         BayesreconError: candidates that lack a field, public records where there are draws or none where there are
-            trained parameters, another method, or two releases of different size.
+            trained parameters, another method, two releases of different size, or approximations that no data have,
+            that do not tell how many records were deleted, or whose candidates have too many sets of so many.
 
     >>> import bayesrecon, numpy as np
     >>> from bayesrecon.posteriors import retrain_without, train
@@ -69,10 +73,17 @@ def infer_deletion(
     if missing:
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
     table = check_knowledge(model, known=candidates).known
-    if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
+    if pair.before.metric is None and pair.before.theta.shape[1] != pair.after.theta.shape[1]:
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
-    warnings = [*pair.before.notes, *pair.after.notes]
-    if not pair.before.temperature:
+    warnings, deleted = [*pair.before.notes, *pair.after.notes], ()
+    probability = None
+    if not pair.before.temperature and pair.before.metric is not None:
+        if method not in (None, "totals") or public is not None or total is not None:
+            raise BayesreconError("approximations tell what was deleted: leave method, public and total out")
+        known = between(pair, table)
+        found, probability, deleted, warnings = known.log_likelihood, known.probability, known.deleted, known.warnings
+        effective, name = float("inf"), "totals"
+    elif not pair.before.temperature:
         if method not in (None, "gradient"):
             raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
         found, effective, name = _by_gradient(pair, table, public, total), float("inf"), "gradient"
@@ -87,7 +98,7 @@ def infer_deletion(
         raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
     weight = np.exp(found - found.max())
     return DeletionInference(
-        weight / weight.sum(),
+        weight / weight.sum() if probability is None else probability,
         found,
         name,
         effective,
@@ -95,6 +106,7 @@ def infer_deletion(
         pair.after.name,
         model.name,
         tuple(dict.fromkeys(warnings)),
+        deleted,
     )
 
 

@@ -158,6 +158,15 @@ def _show_inference(result: "DeletionInference") -> Iterable[Any]:
     for name, row in frame.head(10).iterrows():
         table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
     yield table
+    if result.deleted:
+        from bayesrecon.cli import tables
+
+        told = Table(title="what was deleted", title_justify="left")
+        for heading in ("", "estimate", "lower", "upper"):
+            told.add_column(heading, justify="right" if heading else "left")
+        for one in result.deleted:
+            told.add_row(one.name, *(tables.number(v) for v in (one.estimate, one.lower, one.upper)))
+        yield told
 
 
 def _show_all(result: "Deletions") -> Iterable[Any]:
