@@ -63,10 +63,8 @@ def plan(
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
     >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
     >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
-    >>> found = bayesrecon.plan(release, draws=(100, 1000), digits=(3,))["n"]
+    >>> found = bayesrecon.plan(release, draws=(100, 1000), digits=(3,), summaries=False)["n"]
     >>> found.error(100) > 2 * found.error(1000) > 0
-    True
-    >>> found.mode[3] < 0.1 * found.half_width(1000)  # three digits of a table give away more than a thousand draws
     True
     """
     check_keywords(knows, "plan")

@@ -65,7 +65,7 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         ax.set_xlim(left, right)
         ax.set_yticks(np.arange(len(ways)), labels=[name for name, _ in ways])
         ax.set_ylim(len(ways) - 0.5, -0.5)
-        ax.tick_params(axis="y", length=0)
+        ax.tick_params(axis="y", length=0, pad=8)
         ax.grid(axis="x", color=GREY, alpha=0.3, linewidth=0.6)
         if (values == 0).any():
             _edge(ax, 0.0, "left", "exact")

@@ -45,6 +45,7 @@ def test_the_posterior_itself_gives_the_statistics_exactly(points):
         assert found[name].upper - found[name].lower < 1e-8 * abs(true)
 
 
+@pytest.mark.slow
 def test_a_power_is_taken_out(points):
     release = from_density(MODEL, jax.vmap(log_posterior(MODEL, DATA, 0.3)), points, power=0.3)
     assert bayesrecon.recover(release)["n"].estimate == pytest.approx(80, rel=1e-8)
@@ -83,6 +84,7 @@ def test_too_few_points_to_tell(points):
     assert "23 or more are needed" in found.failures[0]
 
 
+@pytest.mark.slow
 def test_single_precision_is_felt(points):
     def rounded(theta):
         return np.float32(log_posterior(MODEL, DATA)(theta))
@@ -109,6 +111,7 @@ def test_a_decaying_spectrum():
         assert row.estimate is None or row.lower <= true <= row.upper
 
 
+@pytest.mark.slow
 def test_other_verbs_take_it(points):
     release = from_density(MODEL, log_posterior(MODEL, DATA), points)
     found = bayesrecon.reconstruct(release, n=12)

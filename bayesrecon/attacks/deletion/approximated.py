@@ -70,6 +70,7 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
     each = basis.T @ before.embedding.scores(candidates, np.array([0]))  # (r, N)
     values, vectors = np.linalg.eigh(covariance)
     size, possible = each.shape[1], _counts(rows[0], each.shape[1])
+    count, worst, sets, squares = 0, math.inf, np.zeros((0, 1), int), np.zeros(0)
     for count in possible:
         sets = np.array(list(combinations(range(size), count)))
         off = each[:, sets].sum(axis=2) - difference[:, None]

@@ -64,7 +64,7 @@ def deletion(
     pair = pairs[0]
     known = None if public is None else _records(public, first.model, response)
     if candidates is not None:
-        from bayesrecon.attacks.deletion.tilt import infer_deletion
+        from bayesrecon.attacks.deletion.inferred import infer_deletion
 
         found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=given.total)
         given.deliver(found, "plot_inference", _show_inference)

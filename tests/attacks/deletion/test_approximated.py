@@ -25,7 +25,7 @@ def deleted(found):
 
 
 @pytest.mark.parametrize("rows", [[7], [7, 30]])
-@pytest.mark.parametrize("digits", [None, pytest.param(5, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("digits", [None, *(pytest.param(k, marks=pytest.mark.slow) for k in (5, 4))])
 def test_modes_tell_which_records_were_deleted(rows, digits):
     pair = bayesrecon.deletion(laplace(DATA, digits), laplace(without(rows), digits))
     found = bayesrecon.infer_deletion(pair, DATA)
