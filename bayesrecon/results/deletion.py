@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.results.base import Result
-from bayesrecon.results.recovery import Row
+from bayesrecon.results.row import Row
 from bayesrecon.types import entry
 
 
