@@ -44,7 +44,7 @@ _LAZY = {
     "condition": "bayesrecon.attacks.deletion.informed",
     "deletion": "bayesrecon.types",
     "diagnose": "bayesrecon.disclosure.diagnosis",
-    "infer_deletion": "bayesrecon.attacks.deletion.tilt",
+    "infer_deletion": "bayesrecon.attacks.deletion.inferred",
     "invert_embedding": "bayesrecon.attacks.deletion.inversion",
     "load_result": "bayesrecon.results.recovery",
     "match_gradient": "bayesrecon.attacks.matching.gradient",

@@ -5,11 +5,11 @@ from bayesrecon import posteriors as posteriors
 from bayesrecon.attacks.attack import Attack as Attack
 from bayesrecon.attacks.deletion.deleted import reconstruct_deleted as reconstruct_deleted
 from bayesrecon.attacks.deletion.hrec import HRec as HRec
+from bayesrecon.attacks.deletion.inferred import infer_deletion as infer_deletion
 from bayesrecon.attacks.deletion.informed import condition as condition
 from bayesrecon.attacks.deletion.informed import missing_record as missing_record
 from bayesrecon.attacks.deletion.inversion import invert_embedding as invert_embedding
 from bayesrecon.attacks.deletion.prepared import Improvements as Improvements
-from bayesrecon.attacks.deletion.tilt import infer_deletion as infer_deletion
 from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
 from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
 from bayesrecon.attacks.matching.gradient import match_gradient as match_gradient

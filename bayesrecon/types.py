@@ -147,6 +147,8 @@ class Model:
         matched: of an approximation whose equations hold only nearly: `(given (d,), theta (d,), PseudoData) -> theta`,
             the parameter that the equations give the data for which the approximated posterior has the given one.
         finer: the same model with its expectations taken by another rule, which tells how far they are off.
+        power: of the likelihood in a tempered posterior; `models.tempered` sets it.
+        of: the model whose log density was released at points, where this one is made for these.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -166,6 +168,8 @@ class Model:
     forward: bool = False
     matched: Callable[[Any, Any, "PseudoData"], Any] | None = None
     finer: "Model | None" = None
+    power: float = 1.0
+    of: "Model | None" = None
 
     @functools.cached_property
     def dimension(self) -> int:
@@ -197,8 +201,10 @@ class Model:
         )
 
     def log_lik(self, theta: Any, record: Records) -> Any:
-        """l(theta, z): log likelihood of one record at one unconstrained vector."""
-        return self.log_lik_at(self.constrain(theta), record)
+        """l(theta, z): what one record adds to the log posterior at one unconstrained vector, its log likelihood times
+        the power."""
+        value = self.log_lik_at(self.constrain(theta), record)
+        return value if self.power == 1 else self.power * value
 
     def log_prior(self, theta: Any) -> Any:
         """log pi0 at one unconstrained vector, without the transform's Jacobian."""
@@ -211,6 +217,13 @@ class Model:
             jnp.sum(p.transform.log_abs_det_jacobian(free[p.name], p.transform(free[p.name]))) for p in self.parameters
         ]
         return jnp.asarray(sum(terms))
+
+    @functools.cached_property
+    def untempered(self) -> "Model":
+        """The model that the records themselves follow."""
+        if self.power == 1:
+            return self
+        return replace(self, name=self.name.removesuffix(power_suffix(self.power)), power=1.0)
 
     @functools.cached_property
     def in_constrained_coordinates(self) -> "Model":
@@ -229,6 +242,11 @@ class Model:
         return replace(self, parameters=boxes, gaussian=gaussian)
 
 
+def power_suffix(power: float) -> str:
+    """What the name of a tempered model ends with."""
+    return "" if power == 1 else f" to the power {power:g}"
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Noise:
@@ -239,10 +257,12 @@ class Noise:
     Args:
         normal: `(d, g)`, sampling noise.
         bounded: `(d, b)`, rounding: a column for every number that was printed.
+        told: of any size and direction; what no data can make of the equations tells how large it is.
     """
 
     normal: Any
     bounded: Any
+    told: bool = field(default=False, metadata={"static": True})
 
 
 @jax.tree_util.register_dataclass
@@ -316,7 +336,7 @@ def deletion(before: Release, after: Release) -> Deletion:
     >>> deletion(before, after).after.name
     'coef 0.49'
     """
-    if before.model is not after.model:
+    if (before.model.of or before.model) is not (after.model.of or after.model):
         sizes = before.theta.shape[1], after.theta.shape[1]
         if before.model.name == after.model.name and sizes[0] != sizes[1]:
             raise BayesreconError(
@@ -336,7 +356,8 @@ def deletion(before: Release, after: Release) -> Deletion:
         )
     if before.temperature != after.temperature:
         raise BayesreconError("one release holds posterior draws and the other a trained parameter; supply two alike")
-    if before.theta.shape == after.theta.shape and np.array_equal(before.theta, after.theta):
+    same = before.model is after.model and before.theta.shape == after.theta.shape
+    if same and np.array_equal(before.theta, after.theta):
         raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")
     return Deletion(before, after)
 

@@ -99,7 +99,7 @@ def planner(repetitions: int) -> Iterator[dict[str, str]]:
     def release():
         return from_draws(conjugate.sample_regression(data["x"], data["y"], 10_000, rng), model)
 
-    plan = bayesrecon.plan(release(), draws=(10_000,), digits=())
+    plan = bayesrecon.plan(release(), draws=(10_000,), digits=(), summaries=False)
     count = max(repetitions // 5, 1)
     for _ in range(count):
         ratios += [

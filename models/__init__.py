@@ -6,3 +6,4 @@ from bayesrecon.models.losses import from_loss as from_loss
 from bayesrecon.models.registry import find as find
 from bayesrecon.models.registry import load as load
 from bayesrecon.models.registry import shipped as shipped
+from bayesrecon.models.tempered import tempered as tempered

@@ -203,7 +203,7 @@ def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: A
     Raises:
         BayesreconError: the posterior of the pseudo-data is not near enough to a normal law to take its moments.
     """
-    normal = _fitted_normal(model, derived, phi, pseudo)
+    normal = fitted_normal(model, derived, phi, pseudo)
     nodes, log_t = student(model.dimension, _FREEDOM, _NODES)
     mean, factor = (np.asarray(x) for x in unpack(model, normal))
     theta = mean + nodes @ factor.T
@@ -251,7 +251,7 @@ def _slope(derived: Model, phi: Any, records: Any, weights: Any) -> Any:
     return jax.grad(elbo)(phi)
 
 
-def _fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) -> np.ndarray:
+def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) -> np.ndarray:
     """The normal law that the equations give the pseudo-data, from one near it: Newton's method with the Hessian that a
     normal posterior has, in whitened coordinates."""
     phi = np.asarray(phi)

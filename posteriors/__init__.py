@@ -1,6 +1,7 @@
 """Where releases come from: NUTS, posteriordb, ArviZ, CmdStan, archives of draws, trained parameters."""
 
 from bayesrecon.posteriors.approximations import gaussian as gaussian
+from bayesrecon.posteriors.densities import from_density as from_density
 from bayesrecon.posteriors.draws import Draws as Draws
 from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
 from bayesrecon.posteriors.estimators import save_trained as save_trained

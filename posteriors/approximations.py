@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.normal import laplace, moments_of_draws, pack, unconstrained_moments, whitening
+from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.sources import check_parameters
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Noise, Release, entry
@@ -26,6 +27,7 @@ def gaussian(
     jacobian: bool | None = None,
     coordinates: str = "unconstrained",
     digits: int | None = None,
+    power: float | None = None,
     name: str | None = None,
 ) -> Release:
     """A mean and a covariance as a release: of a mode (a Laplace approximation), or of posterior draws.
@@ -46,6 +48,7 @@ def gaussian(
         coordinates: "unconstrained", in which `model.coordinates` names them, or "constrained", the parameters' own.
         digits: significant digits that mean and standard deviations were printed with, and decimals of the
             correlations; exact by default.
+        power: of the likelihood, where the posterior is tempered (`models.tempered`).
 
     Returns:
         A trained parameter, temperature 0, of a derived model (`bayesrecon.models.normal`): every verb takes it.
@@ -60,7 +63,7 @@ def gaussian(
     >>> release.temperature, release.model.name
     (0.0, 'kidscore_momiq, mode and covariance')
     """
-    model = in_coordinates_of(model, coordinates, draws)
+    model = in_coordinates_of(model if power is None else tempered(model, power), coordinates, draws)
     mean = _vector(model, mean)
     covariance = _covariance(model, covariance)
     if digits is None:

@@ -213,8 +213,8 @@ def sample(
 def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any] | None = None) -> Path:
     """Write the draws of a release to a netCDF file that ArviZ opens (group `posterior`).
 
-    Only the draws are written, in the model's own parameters, together with the shipped model's name and
-    settings; chains are cut to the shortest.
+    Only the draws are written, in the model's own parameters, together with the shipped model's name, settings and
+    power; chains are cut to the shortest.
 
     Raises:
         BayesreconError: the folder does not exist.
@@ -247,7 +247,8 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
     chains, draws = next(iter(data.values()))[1].shape[:2]
     described = {
         "bayesrecon_version": __version__,
-        "bayesrecon_model": model.name,
+        "bayesrecon_model": model.untempered.name,
+        **({} if model.power == 1 else {"bayesrecon_power": repr(float(model.power))}),
         "bayesrecon_model_settings": json.dumps(dict(model.settings)),
         **{f"bayesrecon_{k}": str(v) for k, v in (attributes or {}).items()},
     }

@@ -12,6 +12,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.models.losses import named_leaves
 from bayesrecon.models.registry import load
+from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.arviz import read_arviz
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.draws import Draws
@@ -21,13 +22,20 @@ from bayesrecon.types import Model, Parameter, Release
 
 
 def from_draws(
-    draws: Draws | Mapping[str, Any], model: Model, *, name: str | None = None, ignore_unknown: bool = False
+    draws: Draws | Mapping[str, Any],
+    model: Model,
+    *,
+    power: float | None = None,
+    name: str | None = None,
+    ignore_unknown: bool = False,
 ) -> Release:
     """A release from posterior draws in the model's own parameters.
 
     Args:
         draws: a `Draws`, or `{parameter: (chains, draws, *shape)}`.
         model: the model the draws belong to.
+        power: of the likelihood, where the posterior is tempered (`models.tempered`). Totals are those of the data. A
+            release shows the power times each total: no check can tell a wrong power.
         name: for display.
         ignore_unknown: leave out variables that the model does not have (transformed parameters,
             generated quantities) and note it, instead of refusing them.
@@ -43,6 +51,7 @@ def from_draws(
     >>> from_draws(values, load("kidscore_momiq")).theta.shape
     (100, 3)
     """
+    model = model if power is None else tempered(model, power)
     return accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown)[0]
 
 
@@ -102,11 +111,18 @@ def accepted_draws(
     return release, np.flatnonzero(~edge)
 
 
-def from_arviz(source: Any, model: Model | None = None, *, name: str | None = None, trusted: bool = False) -> Release:
+def from_arviz(
+    source: Any,
+    model: Model | None = None,
+    *,
+    power: float | None = None,
+    name: str | None = None,
+    trusted: bool = False,
+) -> Release:
     """Draws from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
 
     `model` may be left out for files written by `bayesrecon fit`, which name a shipped model. A netCDF file is opened
-    in a process of its own, with limits on time and memory, unless it is `trusted`.
+    in a process of its own, with limits on time and memory, unless it is `trusted`. `power` as in `from_draws`.
 
     Raises:
         BayesreconError: a source that cannot be read or names no model, or draws that `from_draws` refuses.
@@ -120,11 +136,11 @@ def from_arviz(source: Any, model: Model | None = None, *, name: str | None = No
     100
     """
     draws = read_arviz(source, name=name, trusted=trusted)
-    return from_draws(draws, model or stored_model(draws), ignore_unknown=True)
+    return from_draws(draws, model or stored_model(draws), power=power, ignore_unknown=True)
 
 
-def from_cmdstan(source: Any, model: Model, *, name: str | None = None) -> Release:
-    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit.
+def from_cmdstan(source: Any, model: Model, *, power: float | None = None, name: str | None = None) -> Release:
+    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit; `power` as in `from_draws`.
 
     Raises:
         BayesreconError: a source that cannot be read, or draws that `from_draws` refuses.
@@ -135,11 +151,13 @@ def from_cmdstan(source: Any, model: Model, *, name: str | None = None) -> Relea
     >>> from_cmdstan("fit.csv", load("kidscore_momiq")).size
     2
     """
-    return from_draws(read_cmdstan(source, name=name), model, ignore_unknown=True)
+    return from_draws(read_cmdstan(source, name=name), model, power=power, ignore_unknown=True)
 
 
-def from_npz(path: str | Path, model: Model | None = None) -> Release:
+def from_npz(path: str | Path, model: Model | None = None, *, power: float | None = None) -> Release:
     """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
+
+    `power` as in `from_draws`.
 
     Raises:
         BayesreconError: a file that cannot be read or names no model, or draws that `from_draws` refuses.
@@ -152,7 +170,7 @@ def from_npz(path: str | Path, model: Model | None = None) -> Release:
     100
     """
     draws = read_npz(path)
-    return from_draws(draws, model or stored_model(draws))
+    return from_draws(draws, model or stored_model(draws), power=power)
 
 
 def stored_model(draws: Draws) -> Model:
@@ -168,7 +186,12 @@ def stored_model(draws: Draws) -> Model:
         settings = None
     if not isinstance(settings, dict):
         raise BayesreconError(f"{draws.name}: the stored model settings are damaged; pass the model yourself")
-    return load(name, **settings)
+    model = load(name, **settings)
+    stored = draws.attributes.get("bayesrecon_power")
+    try:
+        return model if stored is None else tempered(model, float(stored))
+    except ValueError:
+        raise BayesreconError(f"{draws.name}: the stored power is damaged; pass the model yourself") from None
 
 
 def check_parameters(model: Model, given: Mapping[str, Any]) -> None:

@@ -94,6 +94,11 @@ def _default(release: Release | Deletion, n: int | None, knows: Knows) -> Attack
     kind = kind_of(release)
     options = {} if n is None else {"n": n}
     name = "weighted-records"
+    if isinstance(release, Deletion) and release.before.metric is not None:
+        raise BayesreconError(
+            "between approximations the totals of what was deleted are found, which for one record are its fields: "
+            "infer_deletion(pair, candidates).deleted"
+        )
     if kind in (DRAWS_PAIR, TRAINED_PAIR):
         name = "tilt" if kind == DRAWS_PAIR else "hrec"
     elif knows.get("unit") is not None:

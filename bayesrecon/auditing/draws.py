@@ -75,7 +75,7 @@ def draws_remedies(release: Release, recovery: Recovery, known: Mapping[str, Any
     thinnings = [t for t in _THINNINGS if 3 * t <= release.size and t > 10 * release.model.dimension]
     if not names or known or not recovery.gap:
         return ()
-    outlook = plan(release, draws=thinnings or (10,), digits=_DIGITS, key=key)
+    outlook = plan(release, draws=thinnings or (10,), digits=_DIGITS, summaries=False, key=key)
     at = {r.name: (r.estimate, r.se) for r in recovery}
     remedies = []
     for t in thinnings:

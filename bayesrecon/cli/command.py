@@ -15,6 +15,7 @@ Parameters = Mapping[str, tuple[Any, Any]]
 MODEL: Parameters = {
     "model": (options.ModelOption, None),
     "settings": (options.Settings, None),
+    "power": (options.Power, None),
     "trusted": (options.Trusted, False),
 }
 RELEASE: Parameters = {

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,28 @@ def open_release(
     draws: int | None = None,
     download: bool = False,
     trusted: bool = False,
+    power: float | None = None,
 ) -> Release:
     """A release from a posteriordb name or from files of draws."""
+    found = _opened(sources, model, settings, draws, download, trusted)
+    return replace(found, model=at_power(found.model, power))
+
+
+def at_power(model: Model, power: float | None) -> Model:
+    """The model of the posterior at the power that was stated."""
+    from bayesrecon.models.tempered import tempered
+
+    return model if power is None else tempered(model, power)
+
+
+def _opened(
+    sources: Sequence[str],
+    model: str | None,
+    settings: str | None,
+    draws: int | None,
+    download: bool,
+    trusted: bool,
+) -> Release:
     given = parse_settings(settings)
     if given and model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
@@ -122,7 +143,7 @@ def open_all_given(given: Any) -> list[Release]:
 
 
 def _how(given: Any) -> dict[str, Any]:
-    return {name: getattr(given, name) for name in ("model", "settings", "draws", "download", "trusted")}
+    return {name: getattr(given, name) for name in ("model", "settings", "power", "draws", "download", "trusted")}
 
 
 def knows_given(given: Any, model: Model) -> dict[str, Any]:

@@ -15,6 +15,10 @@ Force = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Shipped model's name, or file.py:function.")]
 Settings = Annotated[str | None, typer.Option(help="Settings of the model, as a JSON object.")]
+Power = Annotated[
+    float | None,
+    typer.Option(help="Power of the likelihood, where the posterior is tempered.", show_default=False),
+]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Draws = Annotated[int | None, typer.Option(help="Use only the last so many draws.")]
 Metric = Annotated[

@@ -9,6 +9,7 @@ Directions in which these errors are large count little (generalised least squar
 rounding is a linear program over delta in [-1, 1].
 """
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ _FLOOR = 1e-4  # of the largest error, below which one counts as this: weights s
 _FALSE_ALARMS = 1e-4  # of good summaries called contradictory: a chi-squared of many equations is not exact in its tail
 _WIDER = (1.0, 1.02, 1.1, 1.3, 2.0)  # half units to which rounding is taken before it is no longer believed
 _BELIEVED = 1.3  # of them: what the first order leaves out
+_AS_MUCH = 1.5  # of what no data make of a log density, what they make of it is off at most: in 100 of 100 Laplace fits
+_OFF = 0.5  # root mean squared error of a log density from which it is no posterior of the model
+_FREEDOM = 10  # points beyond twice the features, that tell how far a log density is off
+_ARITHMETIC = 1e-12  # rounding errors of a sum of log densities, relative to its spread
 _COARSE = 0.3  # of a posterior standard deviation or variance, from which rounding is felt beyond the first order
 
 
@@ -49,6 +54,40 @@ def equation_errors(release: Release, metric: np.ndarray, pseudo: PseudoData) ->
     if model.finer is not None:
         rule = (metric.T @ (_score(model.finer, theta, pseudo) - _score(model, theta, pseudo)))[:, None]
     return (*found, rule)
+
+
+def told(release: Release, metric: np.ndarray, features: np.ndarray) -> tuple[EquationErrors, str | None, str | None]:
+    """Errors of equations that are off by an unknown `e (k,)`, a note on them, and what is wrong if they are useless.
+
+    What no data can make of the equations, `e` less its projection on the features, is seen. The rest of e moves
+    totals, and is taken to be no longer than what is seen times a factor: approximations are off by smooth functions,
+    of which more points tell the size and never the mean, so that nothing here shrinks with their number. The interval
+    of a total along `d (k,)` is then `+- 1.5 |e seen| |d|` (Cauchy and Schwarz).
+    """
+    base = np.asarray(prior_score(release.model, metric, np.asarray(release.theta), release.temperature))[0]
+    count, rank = len(base), features.shape[1]
+    basis: Any = scipy.linalg.qr(features, mode="economic")[0]
+    rounding = _ARITHMETIC * max(1.0, float(np.linalg.norm(base)))
+    seen = float(np.linalg.norm(base - basis @ (basis.T @ base)))
+    size = _AS_MUCH * max(seen, rounding) / NormalDist().inv_cdf(0.975)
+    nothing = np.zeros((count, 0))
+    errors = EquationErrors(size * np.eye(count), nothing, nothing, np.zeros((0, 0)), np.zeros(0))
+    if count < 2 * rank + _FREEDOM:
+        return (
+            errors,
+            None,
+            (
+                f"{count + 1} points do not tell {rank} features of the data and how far the log density is off; "
+                f"{2 * rank + _FREEDOM + 1} or more are needed"
+            ),
+        )
+    off = seen / np.sqrt(count - rank)
+    if seen <= rounding:
+        return errors, None, None
+    found = f"the log density is off by {off:.2g} (root mean square over the points) from that of any data"
+    if off > _OFF:
+        return errors, None, f"{found}: is it of this model, with this prior, in unconstrained coordinates?"
+    return errors, f"{found}: errors allow for as much of what cannot be seen, and half more", None
 
 
 def _score(model: Model, theta: np.ndarray, pseudo: PseudoData) -> np.ndarray:

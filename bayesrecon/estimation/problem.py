@@ -14,9 +14,9 @@ from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.locate import locate
-from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
+from bayesrecon.estimation.noise import equation_errors, settled, told, too_coarse, weighing
 from bayesrecon.estimation.rounding import Rounding, rounding_of
-from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.solve import Fit, fit, shrunk
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.estimation.stein import Draws, check_trained, summed
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
@@ -250,6 +250,8 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
 
 def _with_errors(problem: Problem) -> Problem:
     """The same with the errors of a trained parameter as weights of its equations, and an approximation matched."""
+    if problem.release.noise is not None and problem.release.noise.told:
+        return _with_told_errors(problem)
     release, metric, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
     embedding, own, given = problem.embedding, metric, np.asarray(release.theta)[0]
     for _ in range(_MATCHED if release.model.matched is not None else _WEIGHED):
@@ -290,6 +292,17 @@ def _with_errors(problem: Problem) -> Problem:
     return replace(
         problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=contradicted
     )
+
+
+def _with_told_errors(problem: Problem) -> Problem:
+    solved, release = problem.solved, problem.release
+    features = problem.embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
+    errors, note, wrong = told(release, problem.embedding.metric, features)
+    release = release if note is None else replace(release, notes=(*release.notes, note))
+    solved, contradicted = replace(solved, errors=errors), () if wrong is None else (wrong,)
+    if solved.spectrum.decays:
+        solved = shrunk(solved, float(errors.normal[0, 0]) ** 2 * solved.gram)
+    return replace(problem, release=release, solved=solved, errors=errors, contradicted=contradicted)
 
 
 def normalised(release: Release) -> Release:

@@ -257,6 +257,15 @@ def _shrunk(plain: Fit) -> Fit:
     return replace(plain, y=_solve(plain.gram, kept), ridge=ridge, size=size)
 
 
+def shrunk(plain: Fit, ridge: np.ndarray) -> Fit:
+    """The same with the errors `ridge (r, r)` of its target weighed against what is left unseen."""
+    solved = replace(plain, ridge=ridge)
+    for _ in range(2):
+        ones = solved.project(np.ones((len(solved.cross), 1)))
+        solved = replace(solved, size=max(1.0, float(abs(solved.target @ ones.beta[:, 0]))))
+    return solved
+
+
 def _stretches(embedding: MeanEmbedding, basis: Basis) -> int:
     """Stretches of the draws whose sums are kept apart; one where the bias is not felt next to the noise."""
     if not embedding.temperature or basis.size**2 < _FELT * embedding.independent_size:

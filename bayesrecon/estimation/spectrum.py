@@ -40,6 +40,12 @@ class Spectrum:
         """True when even the last value stands above rounding: more records are needed to see the end."""
         return self.rank == len(self.values)
 
+    @property
+    def decays(self) -> bool:
+        """True when features of some size were left out: no gap follows those that were kept."""
+        rest = self.values[self.rank : self.rank + 1]
+        return bool(rest.size and rest[0] * _GAP**2 > self.values[self.rank - 1])
+
 
 def decompose(
     scores: np.ndarray, finite: bool = True, trained: bool = False

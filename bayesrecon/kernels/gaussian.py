@@ -10,7 +10,7 @@ written as `beta = m + L d`, L a root of their covariance, everything is a polyn
 
 and `S u'' (r^2 / sigma^2 - 1)` more where the coordinate bends u. Records are columns of the monomials
 `1, e^2, e x_i, x_i x_j`, and their coefficients belong to the draws alone.
-No digits are lost: e has the size of a residual, and d is of order one.
+No digits are lost: e has the size of a residual, and d is of order one. All of it is multiplied by the model's power.
 """
 
 from collections.abc import Iterator
@@ -210,7 +210,8 @@ class GaussianEmbedding(View):
         lap[:, middle] -= 4 * mixed * precision
         crossed = mixed[:, i] * d[:, j] + other * mixed[:, j] * d[:, i]
         lap[:, tail] -= ((1 + other) * own[i, j] - 4 * crossed) * precision
-        return value, phi, lap
+        power = self.release.model.power
+        return power * value, power * phi, power * lap
 
 
 def _log_sigma(predictor: GaussianPredictor, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,23 +1,34 @@
-"""What thinner releases would leave of every statistic."""
+"""What every way to publish would leave of the statistics: fewer draws, rounder ones, or summaries."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.plots.frame import BLUE, GREY, panel
+from bayesrecon.diagnostics import Z95
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, panel
 from bayesrecon.plots.text import label
+from bayesrecon.results.plan import EXACT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.results.plan import Plan
+    from bayesrecon.results.plan import Outlook, Plan
 
-_MOST = 8
+_STYLES = ((BLUE, "o"), (RED, "s"), (ORANGE, "D"), (GREY, "^"))
+_MOST = len(_STYLES)
+_LINE, _LEAST = 0.24, 3.0  # inches a way to publish, and of the panel
+_EXACTLY = 1e-9  # relative half width from which rounding of the arithmetic is all there is
+_BEYOND = 3.0  # factor from the least or largest number to what has none
 
 
 def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
-    """Predicted relative standard error of each statistic against the number of published draws.
+    """Half the width of each statistic's interval, relative to its estimate, by what is published.
+
+    Of draws and of their mean and covariance it is the 95 % interval, of a mode with its covariance the bounds that
+    rounding leaves. What is exact stands at the left edge; at the right what nothing is said of, which is no proof that
+    nothing can be.
 
     Args:
         ax: where to draw.
@@ -30,24 +41,65 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         BayesreconError: a path with another suffix or in a folder that does not exist.
 
     >>> from bayesrecon.results.plan import Outlook, Plan
-    >>> outlook = Outlook("n", 100.0, se={100: 12.0, 1000: 4.0}, shift={2: 0.5})
+    >>> outlook = Outlook("n", 100.0, se={100: 12.0, 1000: 4.0}, shift={2: 0.5}, moments={100: 11.0}, mode={3: 1.5})
     >>> ax = plot_plan(Plan("survey", 1000, (outlook,)))
-    >>> ax.lines[0].get_label(), ax.lines[0].get_ydata().tolist()
-    ('n', [0.12, 0.04])
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['100 draws', '1,000 draws', '1,000 draws, 2 digits', 'mean, covariance of 100 draws', 'mode, covariance: 3 digits']
     """
-    with panel(ax, path) as ax:
-        shown = plan.outlooks[:_MOST]
-        for i, outlook in enumerate(shown):
-            draws = np.array(list(outlook.se), float)
-            errors = np.array(list(outlook.se.values())) / max(abs(outlook.estimate), 1e-300)
-            shade = i / max(len(shown) - 1, 1)
-            ax.plot(draws, errors, marker="o", color=BLUE, alpha=1 - 0.75 * shade, label=label(outlook.name))
-        ax.axhline(1, color=GREY, linewidth=0.8)
+    shown = plan.outlooks[:_MOST]
+    ways = list(_ways(shown[0])) if shown else []
+    with panel(ax, path, heights=(max(_LEAST, _LINE * len(ways)),)) as ax:
+        values = np.array([[_relative(o, value) for _, value in _ways(o)] for o in shown], float)
+        values[values < _EXACTLY] = 0.0
+        finite = values[np.isfinite(values) & (values > 0)]
+        low, high = (finite.min(), finite.max()) if finite.size else (0.1, 1.0)
+        left, right = low / _BEYOND, high * _BEYOND
+        seen = np.where(np.isnan(values), right, np.maximum(values, left))
+        step = 0.16
+        for i, (outlook, (colour, marker)) in enumerate(zip(shown, _STYLES, strict=False)):
+            y = np.arange(len(ways)) + step * (i - (len(shown) - 1) / 2)
+            ax.plot(seen[i], y, marker, ms=5, color=colour, label=label(outlook.name), clip_on=False)
+        for at in np.flatnonzero(np.diff([_kind(name) for name, _ in ways])):
+            ax.axhline(at + 0.5, color=GREY, linewidth=0.6)
         ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlabel("published draws")
-        ax.set_ylabel("standard error, relative to the estimate")
+        ax.set_xlim(left, right)
+        ax.set_yticks(np.arange(len(ways)), labels=[name for name, _ in ways])
+        ax.set_ylim(len(ways) - 0.5, -0.5)
+        ax.tick_params(axis="y", length=0, pad=8)
+        ax.grid(axis="x", color=GREY, alpha=0.3, linewidth=0.6)
+        if (values == 0).any():
+            _edge(ax, 0.0, "left", "exact")
+        if np.isnan(values).any():
+            _edge(ax, 1.0, "right", "nothing said")
+        ax.set_xlabel("half width of the interval, relative to the estimate")
         more = f" (first {_MOST} of {len(plan.outlooks)})" if len(plan.outlooks) > _MOST else ""
-        ax.set_title(f"What fewer draws would leave{more}", loc="left")
-        ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+        ax.set_title(f"What each release would leave{more}", loc="left", pad=20)
     return ax
+
+
+def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
+    """Names of the ways to publish, and half the width of the interval that each leaves."""
+    for draws, se in outlook.se.items():
+        yield f"{draws:,} draws", Z95 * se
+    most = max(outlook.se, default=0)
+    for digits in outlook.shift if most else ():
+        yield f"{most:,} draws, {digits} digits", Z95 * outlook.error(most, digits)
+    for draws, error in outlook.moments.items():
+        yield f"mean, covariance of {draws:,} draws", None if error is None else Z95 * error
+    for digits, half in outlook.mode.items():
+        yield f"mode, covariance: {'all' if digits == EXACT else digits} digits", half
+    for half in outlook.variational.values():
+        yield "normal variational fit: all digits", half
+
+
+def _kind(name: str) -> int:
+    return ("digits" in name) + 2 * ("mean" in name) + 4 * ("mode" in name) + 8 * ("fit" in name)
+
+
+def _relative(outlook: "Outlook", value: float | None) -> float:
+    return np.nan if value is None else abs(value) / max(abs(outlook.estimate), 1e-300)
+
+
+def _edge(ax: "Axes", x: float, side: str, text: str) -> None:
+    style = {"ha": side, "fontsize": "small", "color": GREY}
+    ax.annotate(text, (x, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", **style)  # type: ignore[arg-type]

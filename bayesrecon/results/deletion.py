@@ -1,11 +1,12 @@
 """Results around a deletion: the deleted record, which candidate it was, and the one record that was not known."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.results.base import Result
+from bayesrecon.results.row import Row
 from bayesrecon.types import entry
 
 
@@ -71,10 +72,13 @@ class DeletionInference(Result):
     """How likely each candidate is to be the deleted record.
 
     Attributes:
-        probability: `(N,)`, posterior probabilities under equal prior ones, given that one of them was deleted.
-        log_likelihood: `(N,)`, up to a constant.
-        method: "ratio" (posterior draws), "shift" (their means alone) or "gradient" (trained parameters).
+        probability: `(N,)`, posterior probabilities under equal prior ones, given that one of them was deleted; where
+            more were, that it is among them.
+        log_likelihood: `(N,)`, up to a constant; of the best set with the candidate, where more were deleted.
+        method: "ratio" (posterior draws), "shift" (their means alone), "gradient" (trained parameters) or "totals"
+            (approximations).
         effective_draws: of both releases, smallest over the candidates.
+        deleted: of approximations: how many records were deleted, and the totals of their fields.
     """
 
     probability: np.ndarray
@@ -85,6 +89,7 @@ class DeletionInference(Result):
     after: str
     model: str
     warnings: tuple[str, ...] = ()
+    deleted: tuple[Row, ...] = ()
 
     @property
     def ranking(self) -> np.ndarray:
@@ -94,7 +99,9 @@ class DeletionInference(Result):
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
         names = ("before", "after", "model", "method", "effective_draws", "probability", "log_likelihood", "ranking")
-        return self._document(**{name: getattr(self, name) for name in names})
+        return self._document(
+            **{name: getattr(self, name) for name in names}, deleted=[asdict(row) for row in self.deleted]
+        )
 
     def to_dataframe(self) -> Any:
         """One row per candidate, most likely first."""

@@ -1,12 +1,20 @@
 """The result of `plan`: what thinner or rounder releases would leave."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.base import Result
+
+EXACT = 15
+"""Significant digits that stand for full precision."""
+
+
+def _digits(count: int) -> str:
+    return f"{'all' if count == EXACT else count} digits"
 
 
 @dataclass(frozen=True)
@@ -18,12 +26,25 @@ class Outlook:
         se: `{number of draws: predicted standard error}`.
         shift: `{significant digits: predicted change of the estimate}` when all draws are rounded; zero where `recover`
             makes good for it.
+        moments: `{number of draws: predicted standard error}` where their mean and covariance are published instead.
+        mode: `{significant digits: half width of the interval}` where a mode with its covariance is, `EXACT` for full
+            precision.
+        variational: the same of a converged variational fit, normal of full rank.
+
+    Of the last three, None is what the attack says nothing of, which is no proof that nothing can be said.
     """
 
     name: str
     estimate: float
     se: dict[int, float]
     shift: dict[int, float]
+    moments: dict[int, float | None] = field(default_factory=dict)
+    mode: dict[int, float | None] = field(default_factory=dict)
+    variational: dict[int, float | None] = field(default_factory=dict)
+
+    def half_width(self, draws: int) -> float:
+        """Half the 95 % interval that so many draws leave."""
+        return Z95 * self.se[draws]
 
     def error(self, draws: int, digits: int | None = None) -> float:
         """Predicted root mean squared error with so many draws, rounded to so many digits."""
@@ -38,6 +59,7 @@ class Plan(Result):
     draws: int
     outlooks: tuple[Outlook, ...]
     failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     model: str = ""
 
     def __getitem__(self, name: str) -> Outlook:
@@ -59,10 +81,11 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        return self._document(**{k: v for k, v in asdict(self).items() if k != "failures"})
+        return self._document(**{k: v for k, v in asdict(self).items() if k not in ("failures", "warnings")})
 
     def to_dataframe(self) -> Any:
-        """One row per statistic; columns `se @ T draws` and `shift @ k digits`."""
+        """One row per statistic; columns `se @ T draws` and `shift @ k digits`, and of summaries `se @ moments of T`,
+        `half width @ mode, k digits` and `half width @ variational fit`."""
         import pandas as pd
 
         rows = {
@@ -70,15 +93,18 @@ class Plan(Result):
                 "estimate": o.estimate,
                 **{f"se @ {t} draws": s for t, s in o.se.items()},
                 **{f"shift @ {k} digits": s for k, s in o.shift.items()},
+                **{f"se @ moments of {t}": s for t, s in o.moments.items()},
+                **{f"half width @ mode, {_digits(k)}": s for k, s in o.mode.items()},
+                **{f"half width @ variational fit, {_digits(k)}": s for k, s in o.variational.items()},
             }
             for o in self.outlooks
         }
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def plot(self, ax: Any = None) -> Any:
-        """Predicted errors against the number of draws; see `bayesrecon.plots.plot_plan`."""
+        """What each way to publish leaves; see `bayesrecon.plots.plot_plan`."""
         return self.drawn("plot_plan", ax=ax)
 
     @property
     def headline(self) -> str:
-        return f"{self.release}: what thinning and rounding {self.draws} draws would leave"
+        return f"{self.release}: what {self.draws} draws, fewer, rounder or their summaries would leave"

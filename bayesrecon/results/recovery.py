@@ -13,34 +13,8 @@ from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.results.archive import load_archive
 from bayesrecon.results.base import Result
+from bayesrecon.results.row import Row as Row
 from bayesrecon.types import PseudoData
-
-
-@dataclass(frozen=True)
-class Row:
-    """One recovered statistic.
-
-    Attributes:
-        estimate, se: recovered value and its standard error; None when undetermined (se also at temperature 0).
-        lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
-            alone at temperature 0, where nothing was sampled.
-        floor: Cramer-Rao floor of the standard error for this many independent draws.
-        visibility: share of the statistic that the release determines, in [0, 1]; without a gap in the spectrum, that
-            stands out of the noise of these draws.
-        verdict: "determined", "partly" (the unseen rest may bias it) or "undetermined".
-        ess: effective number of draws behind it.
-    """
-
-    name: str
-    estimate: float | None = None
-    se: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    floor: float | None = None
-    visibility: float = 0.0
-    verdict: str = "undetermined"
-    ess: float | None = None
-
 
 _COLUMNS = [f.name for f in fields(Row)]
 _NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]

@@ -71,6 +71,7 @@ def test_several_files(tmp_path, database):
         open_releases([archives[0], tables[0]], model="kidscore_momiq")
 
 
+@pytest.mark.slow
 def test_plan_on_the_command_line(database, run, tmp_path):
     path = tmp_path / "plan.png"
     code, out, _ = run("diagnose", "kidiq-kidscore_momiq", "--plan", "--json", "--plot", path)

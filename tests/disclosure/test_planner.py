@@ -9,6 +9,7 @@ from conjugate import regression_model, sample_regression
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.results.plan import Outlook, Plan
 
 
 def blocks(release, size, count):
@@ -24,7 +25,7 @@ def blocks(release, size, count):
 def test_planned_error_of_thinner_releases(database, size, count):
     """Predicted against measured over disjoint blocks of the reference draws, all statistics together."""
     release = from_posteriordb("kidiq-kidscore_momiq")
-    plan = bayesrecon.plan(release, draws=(size,), digits=())
+    plan = bayesrecon.plan(release, draws=(size,), digits=(), summaries=False)
     whole = bayesrecon.recover(release)
     ratios = [
         (row.estimate - whole[row.name].estimate) / plan[row.name].se[size]
@@ -42,7 +43,8 @@ def test_planned_error_of_ten_thousand_exact_draws():
     y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
     model = regression_model()
     truth = true_statistics(model, {"x": x, "y": y})
-    plan = bayesrecon.plan(from_draws(sample_regression(x, y, 10_000, rng), model), draws=(10_000,), digits=())
+    release = from_draws(sample_regression(x, y, 10_000, rng), model)
+    plan = bayesrecon.plan(release, draws=(10_000,), digits=(), summaries=False)
     ratios = [
         (row.estimate - truth[row.name]) / plan[row.name].se[10_000]
         for _ in range(40)
@@ -54,12 +56,12 @@ def test_planned_error_of_ten_thousand_exact_draws():
 def test_planned_effect_of_rounding(database, monkeypatch):
     """Rounding moves the estimates as predicted from the full draws alone, unless it is made good for."""
     release = from_posteriordb("kidiq-kidscore_momiq")
-    honest = bayesrecon.plan(release, draws=(1000,), digits=(1, 3, 6))
+    honest = bayesrecon.plan(release, draws=(1000,), digits=(1, 3, 6), summaries=False)
     for outlook in honest.outlooks:
         assert outlook.shift[3] == 0
         assert outlook.shift[1] != 0  # too much of them is gone
     monkeypatch.setattr("bayesrecon.estimation.rounding.Rounding.mended", False)
-    plan = bayesrecon.plan(release, draws=(1000,), digits=(3, 6))
+    plan = bayesrecon.plan(release, draws=(1000,), digits=(3, 6), summaries=False)
     beta, sigma = np.asarray(release.theta)[:, :2], np.exp(np.asarray(release.theta)[:, 2])
     cut = np.vectorize(lambda v: float(f"{v:.3g}"))
     rounded = dataclasses.replace(release, theta=np.column_stack([cut(beta), np.log(cut(sigma))]))
@@ -71,10 +73,41 @@ def test_planned_effect_of_rounding(database, monkeypatch):
 
 
 def test_draws_for_a_precision(database):
-    plan = bayesrecon.plan(from_posteriordb("kidiq-kidscore_momiq"), digits=())
+    plan = bayesrecon.plan(from_posteriordb("kidiq-kidscore_momiq"), digits=(), summaries=False)
     few = plan.most_draws("n", precision=44)
     assert 80 < few < 160
     assert plan.most_draws("n", precision=22) > 3 * few
     with pytest.raises(bayesrecon.BayesreconError, match="precision"):
         plan.most_draws("n", precision=0)
     assert "se @ 1000 draws" in plan.to_dataframe().columns
+
+
+@pytest.mark.slow
+def test_summaries_are_planned_beside_draws(tmp_path):
+    """A mode with its covariance at full precision leaves nothing open, digits widen its bounds, moments are draws."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(3, 2, (400, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 400)
+    release = from_draws(sample_regression(x, y, 4000, rng), regression_model())
+    plan = bayesrecon.plan(release, draws=(400, 4000), digits=(3, 5))
+    assert not plan.warnings
+    for name in ("n", "mean(y)", "var(y)"):
+        found = plan[name]
+        assert found.moments[4000] == pytest.approx(found.se[4000], rel=0.2)
+        assert found.moments[400] == pytest.approx(found.moments[4000] * np.sqrt(10))
+        assert found.mode[15] < 1e-6 * found.mode[5]
+        assert 30 < found.mode[3] / found.mode[5] < 300
+        assert found.mode[5] < 0.1 * found.half_width(4000)
+        assert found.variational[15] < 1e-6 * found.estimate
+    names = [text.get_text() for text in plan.plot().get_yticklabels()]
+    assert names[0] == "400 draws"
+    assert names[-1] == "normal variational fit: all digits"
+
+
+def test_what_nothing_is_said_of_stands_apart():
+    outlook = Outlook("n", 100.0, {100: 12.0}, {}, {100: None}, {3: 2.0, 15: 0.0}, {15: None})
+    ax = Plan("survey", 100, (outlook,)).plot()
+    at = ax.lines[0].get_xdata()
+    assert at[1] == at[4] == max(ax.get_xlim())
+    assert at[3] == min(ax.get_xlim())
+    assert {text.get_text() for text in ax.texts} == {"exact", "nothing said"}

@@ -23,79 +23,10 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import design, slopes
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import gradients, log_liks
-from bayesrecon.knowledge import check_knowledge
-from bayesrecon.precision import in_float64
-from bayesrecon.results.deletion import DeletionInference
 from bayesrecon.types import Deletion, Records
 
 _STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
 _BLOCK = 2**22  # log likelihoods held at once
-
-
-@in_float64
-def infer_deletion(
-    pair: Deletion,
-    candidates: Mapping[str, Any],
-    *,
-    method: str | None = None,
-    public: Mapping[str, Any] | None = None,
-    total: float | None = None,
-) -> DeletionInference:
-    """The probability that each candidate was the deleted record.
-
-    Args:
-        pair: posterior draws, or trained parameters, before and after the deletion.
-        candidates: `{field: (N, *shape)}`, one of which was deleted.
-        method: "ratio" (default for draws) or "shift", the means of the draws alone.
-        public: for trained parameters of a linear predictor: records that stand in for the private Hessian.
-        total: number of private records, for trained parameters; as many as public ones by default.
-
-    Raises:
-        BayesreconError: candidates that lack a field, public records where there are draws or none where there are
-            trained parameters, another method, or two releases of different size.
-
-    >>> import bayesrecon, numpy as np
-    >>> from bayesrecon.posteriors import retrain_without, train
-    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor", features=2, penalty=1.0)
-    >>> data = {"x": rng.normal(size=(400, 2)), "y": rng.normal(size=400)}
-    >>> before = train(model, data).release
-    >>> pair = bayesrecon.deletion(before, retrain_without(before, data, [7])[0].release)
-    >>> some, public = ({k: v[rows] for k, v in data.items()} for rows in (slice(20), slice(200, None)))
-    >>> int(infer_deletion(pair, some, public=public, total=400).probability.argmax())
-    7
-    """
-    model = pair.before.model
-    missing = [f for f in model.fields if f not in candidates]
-    if missing:
-        raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
-    table = check_knowledge(model, known=candidates).known
-    if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
-        raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
-    warnings = [*pair.before.notes, *pair.after.notes]
-    if not pair.before.temperature:
-        if method not in (None, "gradient"):
-            raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
-        found, effective, name = _by_gradient(pair, table, public, total), float("inf"), "gradient"
-    elif public is not None:
-        raise BayesreconError("posterior draws carry their own curvature: leave public out")
-    elif method in (None, "ratio"):
-        found, effective, warned = _by_ratio(pair, table)
-        warnings, name = [*warnings, *warned], "ratio"
-    elif method == "shift":
-        found, effective, name = *_by_shift(pair, table), "shift"
-    else:
-        raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
-    weight = np.exp(found - found.max())
-    return DeletionInference(
-        weight / weight.sum(),
-        found,
-        name,
-        effective,
-        pair.before.name,
-        pair.after.name,
-        model.name,
-        tuple(dict.fromkeys(warnings)),
-    )
 
 
 @jax.jit
@@ -141,7 +72,7 @@ def pooled(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return theta, side, weights
 
 
-def _by_ratio(pair: Deletion, table: Records) -> tuple[np.ndarray, float, list[str]]:
+def by_ratio(pair: Deletion, table: Records) -> tuple[np.ndarray, float, list[str]]:
     theta, side, weights = pooled(pair)
     model, count = pair.before.model, len(next(iter(table.values())))
     block = max(1, _BLOCK // len(theta))
@@ -181,13 +112,13 @@ def mean_shift(pair: Deletion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return precision @ (centres[0] - centres[1]), error, 0.5 * (centres[0] + centres[1])
 
 
-def _by_shift(pair: Deletion, table: Records) -> tuple[np.ndarray, float]:
+def by_shift(pair: Deletion, table: Records) -> tuple[np.ndarray, float]:
     shift, error, theta = mean_shift(pair)
     each = np.asarray(gradients(pair.before.model, theta, table)) - shift
     return -0.5 * np.einsum("nd,de,ne->n", each, np.linalg.inv(error), each), float(len(pair.before.theta))
 
 
-def _by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None, total: float | None) -> np.ndarray:
+def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None, total: float | None) -> np.ndarray:
     """The estimated gradient beside each candidate's, in units of the estimate's error `A (x) B`."""
     if public is None:
         raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")

@@ -154,7 +154,11 @@ def candidates_of(
 
 
 def _mean_log_likelihood(model: Model, theta: np.ndarray, rows: Rows, values: Records) -> np.ndarray:
-    """`mean_t l(theta_t, z)` of values `{field: (N, C)}`, `(N, C)`; minus infinity where it is no number."""
+    """Mean log likelihood over draws of values `{field: (N, C)}`, `(N, C)`; minus infinity where it is no number.
+
+    It is that of the records' own law, whatever the power of the posterior.
+    """
+    model = model.untempered
     shape = next(iter(values.values())).shape
     batch = rows.filled({k: v.ravel() for k, v in values.items()}, shape[1])
     parts = [np.asarray(log_liks(model, theta, part)).mean(axis=0) for part in _pieces(batch, len(theta))]

@@ -53,7 +53,7 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Finding], list[NotRun]]
         written = resolution(columns)
         noise = np.maximum(written.sd, 4 * np.spacing(np.abs(columns)))
         reference = for_rows(opened, variable.values[0].size, some)
-        found = invert_columns(opened.model, theta, columns, noise, reference, opened.rng)
+        found = invert_columns(opened.model.untempered, theta, columns, noise, reference, opened.rng)
         limit = opened.thresholds.misfit if written.digits else 1e4
         fits = found.misfit < limit
         if fits.mean() < 0.5:
@@ -152,7 +152,7 @@ def _pointwise_remedies(
     remedies = []
 
     def attacked(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        again = invert_columns(opened.model, theta, values, noise, start, opened.rng, starts=3)
+        again = invert_columns(opened.model.untempered, theta, values, noise, start, opened.rng, starts=3)
         return _rows(again.records[field], np.arange(len(some)))
 
     def remedy(action: str, predicted: float, trials: np.ndarray) -> Remedy:
@@ -165,7 +165,7 @@ def _pointwise_remedies(
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[some], digits)
         width = decimal_step(values, digits) / np.sqrt(12)
-        moved = linear_response(opened.model, theta, found, some, values - columns[some], reference, width)
+        moved = linear_response(opened.model.untempered, theta, found, some, values - columns[some], reference, width)
         predicted = typical_error(_rows(moved[field], np.arange(len(some))) + now)
         trials = attacked(values, width)
         remedies.append(remedy(f"round to {digits} digits", predicted, trials[None]))
@@ -175,7 +175,7 @@ def _pointwise_remedies(
             kept = rng.permutation(len(theta))[:count]
             left = np.full((len(some), len(theta)), 10 * IGNORED)  # what is left out weighs nothing; shapes stay
             left[:, kept] = noise[some][:, kept]
-            se = standard_errors(opened.model, theta, found, some, left, reference)[field]
+            se = standard_errors(opened.model.untempered, theta, found, some, left, reference)[field]
             inflated = _rows(se, np.arange(len(some))) * np.maximum(1.0, found.misfit[some])[:, None]
             expected.append(errors(inflated, 20))
             trials.append(attacked(columns[some], left))

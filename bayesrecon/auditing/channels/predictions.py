@@ -37,7 +37,7 @@ def attack_predictions(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
             continue
         reference = for_rows(opened, variable.values[0].size // math.prod(shape), some)
         found = invert_columns(
-            opened.model,
+            opened.model.untempered,
             theta,
             {field: columns},
             np.ones(columns.shape[:2]),

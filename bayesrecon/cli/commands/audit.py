@@ -72,7 +72,8 @@ def audit(
     from bayesrecon.posteriors.formats import read_contents
 
     if len(files) == 1 and _is_table(files[0]):
-        for option, value in (("--fix", fix), ("--data", data), ("--unit", given.unit), ("--known", given.known)):
+        unused = {"--fix": fix, "--data": data, "--unit": given.unit, "--known": given.known, "--power": given.power}
+        for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
         _finish(given, _table(given, files[0], correlations), html, fail_on)
@@ -87,6 +88,10 @@ def audit(
     if fix is not None and len(sources) > 1:
         raise BayesreconError("--fix takes one file, or the chains of one fit")
     chosen = chosen or named
+    if given.power is not None:
+        if chosen is None:
+            raise BayesreconError("--power belongs to a model: name it with --model")
+        chosen = inputs.at_power(chosen, given.power)
     table = inputs.known_fields(given.known, chosen) if given.known is not None and chosen else None
     if given.known is not None and table is None:
         raise BayesreconError("--known are fields of a model: name it with --model")

@@ -53,17 +53,18 @@ def deletion(
     if given.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
     within = inputs.parse_intervals(given.bounds or ())
-    first = inputs.open_release([before], model=given.model, settings=given.settings, trusted=given.trusted)
+    how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
+    first = inputs.open_release([before], **how)
     pairs = []
     for source in after:
-        second = inputs.open_release([source], model=given.model, settings=given.settings, trusted=given.trusted)
+        second = inputs.open_release([source], **how)
         if given.model is not None and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(pair_of(first, second))
     pair = pairs[0]
     known = None if public is None else _records(public, first.model, response)
     if candidates is not None:
-        from bayesrecon.attacks.deletion.tilt import infer_deletion
+        from bayesrecon.attacks.deletion.inferred import infer_deletion
 
         found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=given.total)
         given.deliver(found, "plot_inference", _show_inference)
@@ -157,6 +158,15 @@ def _show_inference(result: "DeletionInference") -> Iterable[Any]:
     for name, row in frame.head(10).iterrows():
         table.add_row(str(name), f"{row['probability']:.3f}", f"{row['log_likelihood'] - best:.2f}")
     yield table
+    if result.deleted:
+        from bayesrecon.cli import tables
+
+        told = Table(title="what was deleted", title_justify="left")
+        for heading in ("", "estimate", "lower", "upper"):
+            told.add_column(heading, justify="right" if heading else "left")
+        for one in result.deleted:
+            told.add_row(one.name, *(tables.number(v) for v in (one.estimate, one.lower, one.upper)))
+        yield told
 
 
 def _show_all(result: "Deletions") -> Iterable[Any]:

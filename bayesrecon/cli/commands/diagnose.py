@@ -22,7 +22,7 @@ def diagnose(
     given: Given,
     order: Annotated[int, typer.Option(help="Highest degree of the features, monomials of the fields.")] = 3,
     plan: Annotated[
-        bool, typer.Option("--plan", help="What fewer or rounder draws would still give away, instead.")
+        bool, typer.Option("--plan", help="What fewer or rounder draws, tables or fits would still give away, instead.")
     ] = False,
     bounds: Annotated[
         list[str] | None,
@@ -56,20 +56,20 @@ COMMAND = diagnose
 
 
 def plan_table(result: "Plan") -> "Table":
-    """One row per statistic, one column per number of draws and of digits."""
+    """One row per way to publish, one column per statistic."""
     from rich.markup import escape
     from rich.table import Table
 
     from bayesrecon.cli import tables
 
-    frame = result.to_dataframe()
-    title = f"{result.release}: standard errors with fewer draws, and shifts when parameters are rounded"
+    frame = result.to_dataframe().T
+    title = f"{result.release}: what fewer draws, rounder ones, and summaries would leave"
     table = Table(title=escape(title), title_justify="left")
-    table.add_column("statistic", no_wrap=True)
-    for column in frame.columns:
-        table.add_column(column.replace(" @ ", "\n"), justify="right", no_wrap=True)
-    for name, row in frame.iterrows():
-        table.add_row(escape(str(name)), *(tables.number(v, 3) for v in row))
+    table.add_column("", no_wrap=True)
+    for name in frame.columns:
+        table.add_column(escape(str(name)), justify="right", no_wrap=True)
+    for way, row in frame.iterrows():
+        table.add_row(escape(str(way)), *(tables.number(None if v is None or v != v else v, 3) for v in row))
     return table
 
 

@@ -1,0 +1,198 @@
+"""What was deleted between two approximations: modes with covariances, tables, summaries of draws, variational fits.
+
+Either is a trained parameter phi that determines the totals `sum_n f(x_n)` of its data for every f in the span of its
+features, so that the difference of the totals is that of the deleted records alone. With the features `F_z(phi+)` of a
+record at the release before,
+
+    sum over deleted records of F_z(phi+) = D,      D = -grad log pi0(phi+) - T,
+
+T the total of `F(phi+)` in the data after, which the release after determines where the features are of finite rank.
+Errors of both are those of their equations (`bayesrecon.estimation.noise`), and the likelihood of candidates is normal
+in D. How many records were deleted is a total as well.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.solve import Projection
+from bayesrecon.estimation.statistics import components
+from bayesrecon.estimation.totals import TRAINED
+from bayesrecon.kernels.score import prior_score
+from bayesrecon.results.recovery import Row
+from bayesrecon.types import Deletion, Records
+
+_ARITHMETIC = 1e-10  # of a total, below which its difference is rounding: of the solves, and of the modes as given
+_SUBSETS = 200_000  # of the candidates, that are looked at
+_OFF = 3.0  # errors a feature by which the best candidates are off, from which none of them is right
+_CERTAIN = 0.05  # records by which their number may be off, for modes that were not found exactly
+
+
+@dataclass(frozen=True, eq=False)
+class Approximated:
+    """What lies between two approximations.
+
+    Attributes:
+        log_likelihood: `(N,)` of the candidates: of each alone, or where more were deleted of the best set it is in.
+        probability: `(N,)` that each was among the deleted ones.
+        deleted: rows of how many were deleted, and of the totals of their fields.
+        warnings: one line each.
+    """
+
+    log_likelihood: np.ndarray
+    probability: np.ndarray
+    deleted: tuple[Row, ...]
+    warnings: tuple[str, ...]
+
+
+def between(pair: Deletion, candidates: Records) -> Approximated:
+    """Which candidates were deleted, and the totals of what was.
+
+    Raises:
+        BayesreconError: a release that no data have, or more sets of candidates than can be looked at.
+    """
+    problems = []
+    for what, release in (("before", pair.before), ("after", pair.after)):
+        problem = solve_release(release, key=0)
+        if problem.unfit:
+            raise BayesreconError(f"{what} ({release.name}): {problem.unfit[0]}")
+        problems.append(problem)
+    before, after = problems
+    rows = _totals(before, after)
+    difference, covariance, basis = _difference(before, after)
+    warnings = [w for p in problems for w in p.asked]
+    each = basis.T @ before.embedding.scores(candidates, np.array([0]))  # (r, N)
+    values, vectors = np.linalg.eigh(covariance)
+    size, possible = each.shape[1], _counts(rows[0], each.shape[1])
+    count, worst, sets, squares = 0, math.inf, np.zeros((0, 1), int), np.zeros(0)
+    for count in possible:
+        sets = np.array(list(combinations(range(size), count)))
+        off = each[:, sets].sum(axis=2) - difference[:, None]
+        squares = ((vectors.T @ off) ** 2 / values[:, None]).sum(axis=0)
+        worst = float(np.sqrt(squares.min() / len(values)))
+        if worst <= _OFF:
+            break
+    logs = -0.5 * squares
+    weight = np.exp(logs - logs.max())
+    if worst > _OFF:
+        warnings.append(
+            f"no candidates are what was deleted: the nearest are off by {worst:.3g} times the errors, and all are "
+            "called equally probable"
+        )
+        weight = np.ones(len(logs))
+    elif not _certain(rows[0]):
+        warnings.append(f"how many records were deleted is not told by their number alone: {count} fit")
+    weight /= weight.sum()
+    probability, best = np.zeros(size), np.full(size, -np.inf)
+    for column in sets.T:
+        np.add.at(probability, column, weight)
+        np.maximum.at(best, column, logs)
+    return Approximated(best, probability, rows, tuple(dict.fromkeys(warnings)))
+
+
+def _certain(row: Row) -> bool:
+    """Whether one whole number alone can be how many were deleted."""
+    if row.lower is None or row.upper is None:
+        return False
+    return math.ceil(row.lower - _CERTAIN) == math.floor(row.upper + _CERTAIN)
+
+
+def _counts(row: Row, size: int) -> list[int]:
+    """How many of the candidates may have been deleted, the fewest first: what the interval holds, or one."""
+    low, high, told = 1, 1, "how many records were deleted is not determined"
+    if row.lower is not None and row.upper is not None:
+        low, high = math.ceil(row.lower - _CERTAIN), math.floor(row.upper + _CERTAIN)
+        told = f"the releases differ by {row.estimate:.4g} records, between {row.lower:.4g} and {row.upper:.4g}"
+        if high < 1 or low > high:
+            raise BayesreconError(f"{told}: {'none was' if high < 1 else 'no whole number was'} deleted between them")
+    found = [k for k in range(max(low, 1), min(high, size) + 1) if math.comb(size, k) <= _SUBSETS]
+    if not found:
+        raise BayesreconError(
+            f"{told}: {size} candidates have no such sets, or more than {_SUBSETS:,} of them; give "
+            f"{'more' if low > size else 'fewer'} candidates"
+        )
+    return found
+
+
+def _difference(before: Problem, after: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """D `(r,)` along the features of the release before, its covariance `(r, r)`, and those features `(k, r)`."""
+    one, other = before.solved, after.solved
+    theta = np.asarray(before.release.theta)
+    features = before.embedding.scores(one.basis.records, np.array([0])) @ one.basis.coefficients
+    basis = np.linalg.qr(features)[0]
+    total = -basis.T @ np.asarray(prior_score(before.release.model, before.embedding.metric, theta, 0.0))[0]
+    values = (basis.T @ before.embedding.scores(other.probes, np.array([0]))).T  # (Q, r)
+    projection = other.project(values)
+    rest = other.target @ projection.beta
+    covariance = _covariance(_errors(before).of(basis)) + _covariance(_errors_along(after, projection))
+    unseen = _size(after) ** 2 * np.mean((values - projection.fitted) ** 2, axis=0)
+    # A feature of a record is written by records around the data to rounding: as many of those as there are data.
+    floor = (_ARITHMETIC * np.linalg.norm(total)) ** 2
+    return total - rest, covariance + np.diag(unseen) + floor * np.eye(len(total)), basis
+
+
+def _errors(problem: Problem) -> EquationErrors:
+    if problem.solved.errors is not None:
+        return problem.solved.errors
+    nothing = np.zeros((problem.embedding.metric.shape[1], 0))
+    return EquationErrors(nothing, nothing, nothing, np.zeros((0, 0)), np.zeros(0))
+
+
+def _errors_along(problem: Problem, projection: Projection) -> EquationErrors:
+    solved = problem.solved
+    features = problem.embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
+    return _errors(problem).of(features @ projection.beta)
+
+
+def _covariance(errors: EquationErrors) -> np.ndarray:
+    found: Any = errors.normal @ errors.normal.T + errors.bounded @ errors.bounded.T / 3 + errors.rule @ errors.rule.T
+    return found
+
+
+def _size(problem: Problem) -> float:
+    """About how many records there are."""
+    solved = problem.solved
+    ones = solved.project(np.ones((len(solved.cross), 1)))
+    return float(abs(solved.target @ ones.beta[:, 0]))
+
+
+def _totals(before: Problem, after: Problem) -> tuple[Row, ...]:
+    """How many records were deleted, and the totals of their fields."""
+    found = components(before.release.model.fields, (), {}, {})
+    ends = []
+    for problem in (before, after):
+        solved = problem.solved
+        records = {k: np.asarray(v, float) for k, v in solved.probes.items()}
+        values = np.column_stack(
+            [np.ones(len(solved.cross)), *(records[c.field][(slice(None), *c.index)] for c in found)]
+        )
+        projection = solved.project(values)
+        seen = 1 - ((values - projection.fitted) ** 2).mean(axis=0) / np.maximum((values**2).mean(axis=0), 1e-300)
+        totals = solved.target @ projection.beta
+        errors = _errors_along(problem, projection)
+        floor = _ARITHMETIC * np.maximum(np.abs(totals), np.abs(values).mean(axis=0) * abs(totals[0]))
+        sd = np.array([errors.sd(one) for one in np.eye(len(totals))])
+        bounded = np.abs(errors.bounded).sum(axis=1) + np.abs(errors.rule).sum(axis=1)
+        normal = np.sqrt((errors.normal**2).sum(axis=1) + floor**2)
+        unseen = _size(problem) * np.sqrt(((values - projection.fitted) ** 2).mean(axis=0))
+        ends.append((totals, seen, np.hypot(sd, floor), bounded, normal, unseen))
+    (one, other), (seen, seen_), (sd, sd_), (bounded, bounded_), (normal, normal_), (unseen, unseen_) = zip(
+        *ends, strict=True
+    )
+    rows = []
+    for i, name in enumerate(["n", *(f"sum({c.name})" for c in found)]):
+        visibility = float(np.clip(min(seen[i], seen_[i]), 0, 1))
+        half = 1.96 * np.hypot(normal[i], normal_[i]) + bounded[i] + bounded_[i] + unseen[i] + unseen_[i]
+        if visibility < TRAINED:
+            rows.append(Row(name, visibility=visibility))
+            continue
+        at = float(one[i] - other[i])
+        se = float(np.hypot(sd[i], sd_[i]))
+        rows.append(Row(name, at, se, float(at - half), float(at + half), None, visibility, "determined"))
+    return tuple(rows)

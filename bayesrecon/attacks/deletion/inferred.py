@@ -1,0 +1,91 @@
+"""`infer_deletion`: which candidates were deleted between two releases, by what suits them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.deletion.approximated import between
+from bayesrecon.attacks.deletion.tilt import by_gradient, by_ratio, by_shift
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import check_knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.results.deletion import DeletionInference
+from bayesrecon.types import Deletion
+
+
+@in_float64
+def infer_deletion(
+    pair: Deletion,
+    candidates: Mapping[str, Any],
+    *,
+    method: str | None = None,
+    public: Mapping[str, Any] | None = None,
+    total: float | None = None,
+) -> DeletionInference:
+    """The probability that each candidate was the deleted record.
+
+    Args:
+        pair: posterior draws, trained parameters or approximations (modes with covariances, tables, summaries of draws,
+            densities) before and after the deletion.
+        candidates: `{field: (N, *shape)}`, one of which was deleted. Approximations tell how many were (`deleted` of
+            the result): of more than one, the probability is that of being among them.
+        method: "ratio" (default for draws) or "shift", the means of the draws alone.
+        public: for trained parameters of a linear predictor: records that stand in for the private Hessian.
+        total: number of private records, for trained parameters; as many as public ones by default.
+
+    Raises:
+        BayesreconError: candidates that lack a field, public records where there are draws or none where there are
+            trained parameters, another method, two releases of different size, or approximations that no data have,
+            that do not tell how many records were deleted, or whose candidates have too many sets of so many.
+
+    >>> import bayesrecon, numpy as np
+    >>> from bayesrecon.posteriors import retrain_without, train
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor", features=2, penalty=1.0)
+    >>> data = {"x": rng.normal(size=(400, 2)), "y": rng.normal(size=400)}
+    >>> before = train(model, data).release
+    >>> pair = bayesrecon.deletion(before, retrain_without(before, data, [7])[0].release)
+    >>> some, public = ({k: v[rows] for k, v in data.items()} for rows in (slice(20), slice(200, None)))
+    >>> int(infer_deletion(pair, some, public=public, total=400).probability.argmax())
+    7
+    """
+    model = pair.before.model
+    missing = [f for f in model.fields if f not in candidates]
+    if missing:
+        raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
+    table = check_knowledge(model, known=candidates).known
+    if pair.before.metric is None and pair.before.theta.shape[1] != pair.after.theta.shape[1]:
+        raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
+    warnings, deleted = [*pair.before.notes, *pair.after.notes], ()
+    probability = None
+    if not pair.before.temperature and pair.before.metric is not None:
+        if method not in (None, "totals") or public is not None or total is not None:
+            raise BayesreconError("approximations tell what was deleted: leave method, public and total out")
+        known = between(pair, table)
+        found, probability, deleted, warnings = known.log_likelihood, known.probability, known.deleted, known.warnings
+        effective, name = float("inf"), "totals"
+    elif not pair.before.temperature:
+        if method not in (None, "gradient"):
+            raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
+        found, effective, name = by_gradient(pair, table, public, total), float("inf"), "gradient"
+    elif public is not None:
+        raise BayesreconError("posterior draws carry their own curvature: leave public out")
+    elif method in (None, "ratio"):
+        found, effective, warned = by_ratio(pair, table)
+        warnings, name = [*warnings, *warned], "ratio"
+    elif method == "shift":
+        found, effective, name = *by_shift(pair, table), "shift"
+    else:
+        raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
+    weight = np.exp(found - found.max())
+    return DeletionInference(
+        weight / weight.sum() if probability is None else probability,
+        found,
+        name,
+        effective,
+        pair.before.name,
+        pair.after.name,
+        model.name,
+        tuple(dict.fromkeys(warnings)),
+        deleted,
+    )
