@@ -1,6 +1,7 @@
 """Every attack that discovery finds keeps the same promises."""
 
 import re
+import sys
 from pathlib import Path
 from typing import get_type_hints
 
@@ -173,6 +174,8 @@ def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
     package = __import__("bayesrecon.attacks").attacks
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     attacks.cache_clear()
+    command = "bayesrecon.cli.commands.reconstruct"  # its options were listed when it was imported
+    sys.modules.pop(command, None)
     try:
         made = attacks()["mean-record"]
         found = bayesrecon.reconstruct(releases[DRAWS], attack=made(digits=2))
@@ -193,3 +196,4 @@ def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
             assert (refused.code, text in refused.err) == (2, True)
     finally:
         attacks.cache_clear()
+        sys.modules.pop(command, None)
