@@ -1,6 +1,6 @@
 """How often good releases fail the checks of draws and model, and bad ones pass, as the page benchmarks/CHECKS.md.
 
-python benchmarks/checks.py [good] [bad] [records] [--repetitions 40]
+python benchmarks/checks.py [good] [shipped] [bad] [records] [--repetitions 40]
 
 To be run when a check changes. Good releases are blocks of posteriordb's reference draws and exact draws of simulated
 data; bad ones are spoilt by a stated size. The best any test could do knows what is wrong and how far: with
@@ -34,7 +34,9 @@ import gridded  # noqa: E402
 import bayesrecon  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson  # noqa: E402
+from bayesrecon.models.registry import shipped  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
+from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
 from bayesrecon.types import Release  # noqa: E402
 
 ROWS, PAGE = HERE / "checks.json", HERE / "CHECKS.md"
@@ -52,9 +54,11 @@ of the same model have (almost) these draws: no test can tell. Ranges are 95 % C
 """
 
 COLUMNS = {"good": ("releases", "draws", "releases tried", "failed", "95 %")}
+COLUMNS["shipped"] = COLUMNS["good"]
 COLUMNS["bad"] = ("what is wrong", "size", "draws", "best z", "best", "releases tried", "caught", "95 %")
 TITLES = {
     "good": "Good releases",
+    "shipped": "Good releases of other shipped families, attacked as they invite it",
     "bad": "Bad releases, nothing known",
     "records": "Bad and good releases, design known",
 }
@@ -133,6 +137,71 @@ def effects(rng: np.random.Generator, draws: int) -> Release:
 
 def in_chains(release: Release) -> Release:
     return dataclasses.replace(release, chain=np.repeat(np.arange(CHAINS), release.size // CHAINS))
+
+
+SHIPPED = [
+    "Rate_1_data-Rate_1_model",
+    "Rate_2_data-Rate_2_model",
+    "Rate_3_data-Rate_3_model",
+    "Rate_4_data-Rate_4_model",
+    "Rate_5_data-Rate_5_model",
+    "M0_data-M0_model",
+    "Mb_data-Mb_model",
+    "Mt_data-Mt_model",
+    "Mh_data-Mh_model",
+    "dogs-dogs",
+    "dogs-dogs_log",
+    "low_dim_gauss_mix-low_dim_gauss_mix",
+    "eight_schools-eight_schools_noncentered",
+    "surgical_data-surgical_model",
+    "rats_data-rats_model",
+    "seeds_data-seeds_model",
+    "seeds_data-seeds_centered_model",
+    "pilots-pilots",
+    "GLM_Poisson_Data-GLM_Poisson_model",
+    "GLM_Binomial_data-GLM_Binomial_model",
+    "wells_data-wells_dist",
+    "wells_data-wells_dae_model",
+    "nes_logit_data-nes_logit_model",
+    "dugongs_data-dugongs_model",
+    "sesame_data-sesame_one_pred_a",
+    "irt_2pl-irt_2pl",
+    "lsat_data-lsat_model",
+    "radon_mn-radon_pooled",
+    "radon_mn-radon_partially_pooled_noncentered",
+    "gp_pois_regr-gp_regr",
+    "gp_pois_regr-gp_pois_regr",
+]
+BLOCKS = 10
+
+
+def attacked(posterior: str) -> tuple[Release, dict[str, Any] | None]:
+    """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows, if it has any."""
+    programs = {name: program for program in shipped().values() for name in program.posteriors}
+    program, release = programs[posterior], from_posteriordb(posterior, build=True)
+    data = program.records(read_data(open_database(), posterior.rsplit("-", 1)[0]))
+    known = {k: np.asarray(data[k]) for k in program.design}
+    private = [np.asarray(v) for k, v in data.items() if k not in known]
+    told = known and all(v.ndim == 1 for v in (*private, *known.values()))
+    if not (told and private and len(np.unique(np.stack([*known.values()]), axis=1).T) == len(private[0])):
+        return release, None
+    return release, {"known": known, "unit": tuple(known)}
+
+
+def shipped_families(repetitions: int) -> Iterator[Row]:
+    every: list[bool] = []
+    for name in SHIPPED:
+        release, known = attacked(name)
+        hits = []
+        for b in range(BLOCKS):
+            block = release.take(np.arange(b, release.size, BLOCKS))
+            if known is None:
+                hits.append(failed(block, b))
+            else:
+                hits.append(not bayesrecon.reconstruct(block, force=True, key=b, **known).consistent)
+        every.extend(hits)
+        yield dict(zip(COLUMNS["good"], (name, f"{block.size}", *share(hits)), strict=True))
+    yield dict(zip(COLUMNS["good"], ("all", "", *share(every)), strict=True))
 
 
 # Bad releases of a regression
@@ -361,7 +430,12 @@ def records(repetitions: int) -> Iterator[Row]:
             yield dict(zip(COLUMNS["records"], cells, strict=True))
 
 
-STUDIES: dict[str, Callable[[int], Iterator[Row]]] = {"good": good, "bad": bad, "records": records}
+STUDIES: dict[str, Callable[[int], Iterator[Row]]] = {
+    "good": good,
+    "shipped": shipped_families,
+    "bad": bad,
+    "records": records,
+}
 
 
 def keep(study: str, rows: list[Row]) -> None:
@@ -389,7 +463,7 @@ def main() -> None:
         for row in STUDIES[name](given.repetitions):
             rows.append(row)
             print(*row.values(), sep=" | ", flush=True)
-        keep(name, rows)
+            keep(name, rows)
 
 
 if __name__ == "__main__":
