@@ -139,7 +139,7 @@ def in_chains(release: Release) -> Release:
     return dataclasses.replace(release, chain=np.repeat(np.arange(CHAINS), release.size // CHAINS))
 
 
-SHIPPED = [
+SHIPPED = (
     "Rate_1_data-Rate_1_model",
     "Rate_2_data-Rate_2_model",
     "Rate_3_data-Rate_3_model",
@@ -171,12 +171,12 @@ SHIPPED = [
     "radon_mn-radon_partially_pooled_noncentered",
     "gp_pois_regr-gp_regr",
     "gp_pois_regr-gp_pois_regr",
-]
+)
 BLOCKS = 10
 
 
 def attacked(posterior: str) -> tuple[Release, dict[str, Any] | None]:
-    """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows, if it has any."""
+    """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows if it has any."""
     programs = {name: program for program in shipped().values() for name in program.posteriors}
     program, release = programs[posterior], from_posteriordb(posterior, build=True)
     data = program.records(read_data(open_database(), posterior.rsplit("-", 1)[0]))
