@@ -231,6 +231,26 @@ class Model:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
+class Ascent:
+    """What an optimiser left, in units that may not be known.
+
+    The gradient of the objective at `theta + s * parameter @ xi` is `s * score @ xi'`, xi and xi' independent standard
+    normal.
+
+    Args:
+        parameter: `(d, g)`.
+        score: `(d, h)`.
+        freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
+            s but what the equations tell.
+    """
+
+    parameter: Any
+    score: Any
+    freedom: float = field(default=math.inf, metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
 class Noise:
     """What separates a trained parameter as it was released from the exact one, in its own coordinates.
 
@@ -239,10 +259,12 @@ class Noise:
     Args:
         normal: `(d, g)`, sampling noise.
         bounded: `(d, b)`, rounding: a column for every number that was printed.
+        ascent: what is left of an optimisation that was not exact.
     """
 
     normal: Any
     bounded: Any
+    ascent: Ascent | None = None
 
 
 @jax.tree_util.register_dataclass

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation import ascent
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
@@ -218,6 +219,8 @@ def solve_release(
     reference, rank = locate(embedding, knowledge, rng)
     solved = fit(embedding, reference, rng, finite=rank is not None, expected=rank or 0)
     problem = Problem(view, knowledge, reference, embedding, solved, chosen, rng, rank)
+    if release.noise is not None and release.noise.ascent is not None and not release.temperature:
+        return _with_ascent(problem)
     inexact = release.noise is not None or release.model.matched is not None or release.model.finer is not None
     return _with_errors(problem) if inexact and not release.temperature else problem
 
@@ -264,6 +267,25 @@ def _with_errors(problem: Problem) -> Problem:
     return replace(
         problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=contradicted
     )
+
+
+def _with_ascent(problem: Problem) -> Problem:
+    """The same with what an optimiser left as errors of the equations, weighed by them."""
+    release, own, solved, size = problem.release, problem.embedding.metric, problem.solved, 1.0
+    for _ in range(_WEIGHED):
+        normal, bounded, rule = equation_errors(release, own, solved.pseudo)
+        rest = ascent.left(release, own, solved.pseudo)
+        weights = weighing(np.column_stack([normal, size * rest]), bounded)
+        embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
+        solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
+        features = embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
+        parts = [weights.T @ x for x in (normal, bounded, rule)]
+        nothing = np.zeros((0, bounded.shape[1])), np.zeros(0)
+        known = EquationErrors(*parts, *nothing)
+        errors, size, wrong = ascent.sized(release, own, weights, features, known, weights.T @ rest)
+    solved = replace(solved, errors=errors)
+    found = () if wrong is None else (wrong,)
+    return replace(problem, embedding=embedding, solved=solved, errors=errors, contradicted=found)
 
 
 def normalised(release: Release) -> Release:
