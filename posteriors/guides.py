@@ -1,13 +1,14 @@
 """Variational fits and their kin as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational` and `laplace`."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.score import prior_score
 from bayesrecon.models.normal import laplace, variational, whitening
 from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv
@@ -86,8 +87,8 @@ def from_guide(
     derived, phi, metric, noise = parts[law.kind](model, law, residual)
     if not np.isfinite(phi).all():
         raise BayesreconError("the parameters lie on or outside their support")
-    slope = np.asarray(jax.grad(derived.log_prior)(phi))
-    if not np.isfinite(slope).all():
+    directions = np.eye(len(phi)) if metric is None else metric
+    if not np.isfinite(np.asarray(prior_score(derived, directions, phi[None], 0.0))).all():
         raise BayesreconError(
             f"the prior of model {model.name} has no derivatives at these parameters: nothing is stationary there"
         )
@@ -122,9 +123,10 @@ def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> La
 
 def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     derived, points = variational(model), _points(law)
-    phi = np.mean([np.asarray(law.phi(x)) for x in points], axis=0)
+    phis = np.array([np.asarray(law.phi(x)) for x in points])
+    phi = phis.mean(axis=0)
     white = whitening(model, phi)
-    moves = np.linalg.solve(white, np.asarray(jax.jacfwd(law.phi)(jnp.asarray(points.mean(axis=0)))))
+    moves = np.linalg.solve(white, np.asarray(_slope(law.phi, points.mean(axis=0))))
     directions, size, _ = np.linalg.svd(moves, full_matrices=False)
     seen = directions[:, size > _REDUNDANT * size[0]]
     metric = white if seen.shape[1] == len(phi) else white @ seen
@@ -138,8 +140,8 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     if residual is not None:
         ascent = _stated(residual, metric)
     elif len(points) > 1:
-        whitened = [np.linalg.lstsq(metric, np.asarray(law.phi(x)) - phi, rcond=None)[0] for x in points]
-        columns, freedom = spread_of(np.array(whitened), moves @ moves.T)
+        whitened = np.linalg.lstsq(metric, (phis - phi).T, rcond=None)[0].T
+        columns, freedom = spread_of(whitened, moves @ moves.T)
         ascent = Ascent(metric @ columns, none, freedom)
     else:
         ascent = Ascent(metric @ moves, none, 0.0)
@@ -150,6 +152,11 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
         if law.printed is not None:
             normal = np.column_stack([normal, np.eye(len(phi))[:, :d] * law.printed / np.sqrt(3)])
     return derived, phi, metric, _noise(normal, ascent)
+
+
+@partial(jax.jit, static_argnames="phi")
+def _slope(phi: Any, native: Any) -> Any:
+    return jax.jacfwd(phi)(native)
 
 
 def _laplace(model: Model, law: Law, residual: Any) -> _Parts:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -75,24 +77,35 @@ def placed(model: Model, positions: Mapping[str, Any], what: str) -> np.ndarray:
     return np.concatenate([np.ravel(np.asarray(positions[name], int)) for name in expected])
 
 
-def check_transforms(model: Model, constrained: Callable[[str, Any], Any], what: str) -> None:
+def probes(model: Model) -> dict[str, np.ndarray]:
+    """Unconstrained values of every parameter, at which transforms are compared."""
+    sizes = {p.name: np.linspace(-0.6, 0.9, p.size).reshape(p.free_shape) for p in model.parameters}
+    return {name: np.where(values == 0, 0.3, values) for name, values in sizes.items()}
+
+
+@lru_cache(maxsize=256)
+def _transformed(model: Model) -> dict[str, np.ndarray]:
+    at = probes(model)
+    found = jax.jit(lambda: {p.name: p.transform(jnp.asarray(at[p.name])) for p in model.parameters})()
+    return {name: np.asarray(values) for name, values in found.items()}
+
+
+def check_transforms(model: Model, values: Mapping[str, Any], what: str) -> None:
     """Refuse a fit in other coordinates than the model's.
 
     Args:
-        constrained: `(site, unconstrained value) -> value` of the fit's own transform.
+        values: `{parameter: what the fit's own transform makes of its probe}`.
 
     Raises:
         BayesreconError: one differs.
     """
     for p in model.parameters:
-        for low, high in ((-0.6, 0.3), (0.2, 0.9)):
-            at = np.linspace(low, high, p.size).reshape(p.free_shape)
-            here, there = np.asarray(p.transform(jnp.asarray(at))), np.asarray(constrained(p.name, at))
-            if here.shape != there.shape or not np.allclose(here, there, rtol=_ALIKE, atol=_ALIKE):
-                raise BayesreconError(
-                    f"the {what} transforms {p.name} otherwise than model {model.name} does "
-                    f"({type(p.transform).__name__}): the two are not in the same coordinates"
-                )
+        here, there = _transformed(model)[p.name], np.asarray(values[p.name])
+        if here.shape != there.shape or not np.allclose(here, there, rtol=_ALIKE, atol=_ALIKE):
+            raise BayesreconError(
+                f"the {what} transforms {p.name} otherwise than model {model.name} does "
+                f"({type(p.transform).__name__}): the two are not in the same coordinates"
+            )
 
 
 def numbers(values: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:

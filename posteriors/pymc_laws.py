@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.laws import Law, check_transforms, numbers, one_of, phi_of, placed
+from bayesrecon.posteriors.laws import Law, check_transforms, numbers, one_of, phi_of, placed, probes
 from bayesrecon.types import Model
 
 APPROXIMATIONS = ("MeanField", "FullRank")
@@ -38,7 +38,8 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> La
     for name, part, shape, _ in fit.ordering.values():
         positions[values.get(name, name)] = np.arange(part.start, part.stop).reshape(shape)
     at = placed(model, positions, "PyMC fit")
-    check_transforms(model, lambda name, x: _constrained(fit.model, variables[name], x), "PyMC fit")
+    theirs = {name: _constrained(fit.model, variables[name], x) for name, x in probes(model).items()}
+    check_transforms(model, theirs, "PyMC fit")
     d, full = model.dimension, kind == "FullRank"
     lower = np.tril_indices(d)
     spread = "cov" if full else "std"
