@@ -234,18 +234,21 @@ class Model:
 class Ascent:
     """What an optimiser left, in units that may not be known.
 
-    The gradient of the objective at `theta + s * parameter @ xi` is `s * score @ xi'`, xi and xi' independent standard
-    normal.
+    The gradient of the objective at `theta` is `s * score @ xi`, xi independent standard normal, and what noisy steps
+    make of it.
 
     Args:
-        parameter: `(d, g)`.
         score: `(d, h)`.
+        steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam and
+            its kin); none where gradients had no noise.
+        points: `(K, d)` parameters at late steps in their order, with `theta` their mean; None where there are none.
         freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
             s but what the equations tell.
     """
 
-    parameter: Any
     score: Any
+    steps: Any
+    points: Any = None
     freedom: float = field(default=math.inf, metadata={"static": True})
 
 

@@ -130,21 +130,13 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     directions, size, _ = np.linalg.svd(moves, full_matrices=False)
     seen = directions[:, size > _REDUNDANT * size[0]]
     metric = white if seen.shape[1] == len(phi) else white @ seen
-    moves = np.linalg.lstsq(metric, white @ moves, rcond=None)[0]
-    # Steps of Adam and its kin, scaled by the root mean square of every gradient, leave a covariance as the inverse of
-    # these: noise and Hessian of the gradient of a normal posterior are alike (Mandt, Hoffman and Blei 2017, section 3).
-    length = np.linalg.norm(moves, axis=0)
-    moves = moves[:, length > 0] / np.sqrt(length[length > 0])
-    moves *= np.sqrt(len(moves) / np.sum(moves**2))
     none = np.zeros((len(phi), 0))
     if residual is not None:
         ascent = _stated(residual, metric)
     elif len(points) > 1:
-        whitened = np.linalg.lstsq(metric, (phis - phi).T, rcond=None)[0].T
-        columns, freedom = spread_of(whitened, moves @ moves.T)
-        ascent = Ascent(metric @ columns, none, freedom)
+        ascent = Ascent(none, white @ moves, phis)
     else:
-        ascent = Ascent(metric @ moves, none, 0.0)
+        ascent = Ascent(none, white @ moves, freedom=0.0)
     normal = none
     if law.draws is not None:
         d = model.dimension
@@ -173,9 +165,9 @@ def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
     elif len(points) > 1:
         whitened = np.array([np.linalg.solve(metric, np.asarray(law.phi(x)) - phi)[:d] for x in points])
         columns, freedom = spread_of(whitened, np.eye(d), last=True)
-        ascent = Ascent(none, score @ columns, freedom)
+        ascent = Ascent(score @ columns, none, freedom=freedom)
     else:
-        ascent = Ascent(none, score, 0.0)
+        ascent = Ascent(score, none, freedom=0.0)
     return laplace(model, law.jacobian), phi, metric, _noise(none, ascent)
 
 
@@ -186,9 +178,9 @@ def _mode(model: Model, law: Law, residual: Any) -> _Parts:
         ascent = _stated(residual, np.eye(d))
     elif len(points) > 1:
         columns, freedom = spread_of(points - theta, np.eye(d))
-        ascent = Ascent(columns, none, freedom)
+        ascent = Ascent(columns, none, points, freedom)
     else:
-        ascent = Ascent(none, np.eye(d), 0.0)
+        ascent = Ascent(np.eye(d), none, freedom=0.0)
     return model, theta, None, _noise(none, ascent)
 
 
@@ -214,7 +206,7 @@ def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
     if not size.any():
         return None
     score = metric @ np.linalg.inv(metric.T @ metric) * size
-    return Ascent(np.zeros((len(metric), 0)), score)
+    return Ascent(score, np.zeros((len(metric), 0)))
 
 
 def _noise(normal: np.ndarray, ascent: Ascent | None) -> Noise | None:

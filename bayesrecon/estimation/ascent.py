@@ -5,7 +5,7 @@ Data enter the k equations by r features. The k - r combinations that no data mo
 degrees of freedom. It is an estimate of s where nothing else is known of it, and a check where something is.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,35 +13,150 @@ import scipy.linalg
 
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.noise import shifts
-from bayesrecon.kernels.score import prior_score
+from bayesrecon.kernels.score import prior_score, total_score
 from bayesrecon.types import PseudoData, Release
 
 _FALSE_ALARMS = 1e-4
 _FAR = 0.5  # posterior standard deviations: what the first order tells ends there
 _NEAR = 0.01  # of them, up to which a fit shows by itself that it has settled
 _STEPS = 200  # halvings of an interval
+_FLAT = 1e-4  # of the largest curvature or step, below which one counts as this
+_FEWEST = 10.0  # degrees of freedom of iterates, below which nothing is told
+_POINTS = 4  # iterates
+_COARSE = (-9.0, 4.0, 40)  # logarithms of rates times spacing that are looked at first
+_TRUSTED = 5.0  # iterates that the optimiser's own noise is worth, in what it says of every direction
 
 
-def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> np.ndarray:
-    """Errors of the equations in the directions `metric (d, k)`, `(k, g)`, for s = 1."""
-    ascent = None if release.noise is None else release.noise.ascent
-    if ascent is None:
-        return np.zeros((metric.shape[1], 0))
-    moved = shifts(release, metric, np.asarray(ascent.parameter), pseudo)
-    return np.column_stack([moved, metric.T @ np.asarray(ascent.score)])
+@dataclass(frozen=True)
+class Left:
+    """What is left of an optimisation.
+
+    Attributes:
+        theta: `(d,)` where the gradient is expected to be zero.
+        errors: `(k, g)` of the equations there.
+        freedom: degrees of freedom with which their size is known.
+        wrong: what keeps them from being known.
+    """
+
+    theta: np.ndarray
+    errors: np.ndarray
+    freedom: float
+    wrong: str | None = None
+
+
+def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> Left:
+    """What is left in the directions `metric (d, k)`, of the fitted data.
+
+    In whitened directions w the gradient is `-H (w - w*)` and its noise `H e`, e standard normal, where the law is close
+    to the posterior. Steps `R` times the gradient wander about w* like an autoregression of first order: along an
+    eigenvector of `R^(1/2) H R^(1/2)` of value m its rate is proportional to m, and its variance to `n / m` with n that
+    of the noise (Mandt, Hoffman and Blei 2017, equation 11). Late iterates tell both factors.
+    """
+    assert release.noise is not None and release.noise.ascent is not None
+    ascent, theta = release.noise.ascent, np.asarray(release.theta)[0]
+    stated = metric.T @ np.asarray(ascent.score)
+    steps = np.asarray(ascent.steps)
+    if not steps.size:
+        return Left(theta, stated, ascent.freedom)
+    hessian = np.eye(metric.shape[1])
+    if metric.shape[0] == metric.shape[1]:  # a restricted law shows of its own Hessian the diagonal alone, which is one
+        hessian = _positive(-shifts(release, metric, metric, pseudo))
+    moves = np.linalg.lstsq(metric, steps, rcond=None)[0]
+    size = np.linalg.norm(hessian @ moves, axis=0)
+    moves = moves[:, size > 0] / np.sqrt(size[size > 0])
+    values, vectors = np.linalg.eigh(moves @ moves.T)
+    root = (vectors * np.sqrt(np.maximum(values, _FLAT * values[-1]))) @ vectors.T
+    rates, turned = np.linalg.eigh(root @ hessian @ root)
+    rates = np.maximum(rates, _FLAT * rates[-1])
+    back = root @ turned  # w = back v
+    variances = np.sum((turned.T @ root @ hessian) ** 2, axis=1) / rates
+    if ascent.points is None:
+        errors = hessian @ back * np.sqrt(variances)
+        unit = np.sqrt(np.sum(errors**2) / len(errors))
+        return Left(theta, np.column_stack([stated, errors / unit]), ascent.freedom)
+    whitened = np.linalg.lstsq(metric, (np.asarray(ascent.points) - theta).T, rcond=None)[0]
+    found = settling(np.linalg.solve(back, whitened).T, rates, variances)
+    if found.freedom < _FEWEST:
+        wrong = (
+            f"the {len(whitened.T)} iterates tell no more than {max(found.freedom, 0.0):.1g} independent numbers: the fit "
+            "has not settled, or they are too close to each other; supply later ones, further apart"
+        )
+        return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
+    gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]
+    own, *others = (metric.T @ np.asarray(g) for g in gradients)
+    # The gradient is zero on average over the iterates, which is not the one at their average.
+    bent = np.mean(others, axis=0) - own
+    at = back @ found.mean - np.linalg.solve(hessian, bent)
+    errors = hessian @ back * found.error
+    return Left(theta + metric @ at, np.column_stack([stated, errors]), found.freedom)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The mean `(k,)` that iterates relax to, its standard error `(k,)`, and the degrees of freedom of that."""
+
+    mean: np.ndarray
+    error: np.ndarray
+    freedom: float
+
+
+def settling(points: np.ndarray, rates: np.ndarray, variances: np.ndarray) -> Settled:
+    """Where autoregressions of first order relax to, from their points `(K, k)`.
+
+    Their coefficients are `exp(-a rates)` and their variances `c variances`; a and c maximise the restricted likelihood
+    (Patterson and Thompson 1971). The mean is the one given the first points, which need not be at rest.
+    """
+    from scipy.optimize import minimize_scalar
+
+    count, k = points.shape
+    if count < _POINTS or not np.ptp(points, axis=0).any():
+        return Settled(points.mean(axis=0), np.zeros(k), 0.0)
+
+    def at(log: float) -> tuple[float, np.ndarray, float, np.ndarray]:
+        r = np.exp(-np.exp(log) * rates)
+        ends, inner = points[0] + points[-1], points[1:-1].sum(axis=0)
+        information = ((count - 2) * (1 - r) + 2) / (1 + r)
+        centred = points - (ends + (1 - r) * inner) / ((count - 2) * (1 - r) + 2)
+        moved = ((centred[1:] - r * centred[:-1]) ** 2).sum(axis=0) / (1 - r**2) + centred[0] ** 2
+        each = moved / variances / (count - 1)
+        c = max(float(each.mean()), 1e-300)
+        deviance = (count - 1) * (k * np.log(c) + np.log(1 - r**2).sum()) + np.log(information).sum()
+        return float(deviance), r, c, each / c
+
+    start = -float(np.log(np.median(rates)))
+    grid = start + np.linspace(*_COARSE)
+    best = grid[int(np.argmin([at(x)[0] for x in grid]))]
+    width = grid[1] - grid[0]
+    found = minimize_scalar(lambda x: at(x)[0], bounds=(best - width, best + width), method="bounded")
+    _, r, c, ratio = at(float(found.x))
+    mean = (points[1:] - r * points[:-1]).sum(axis=0) / ((count - 1) * (1 - r))
+    # Directions that wander more than the others would have it.
+    more = np.maximum(1.0, (_TRUSTED + (count - 1) * ratio) / (_TRUSTED + count - 1))
+    error = np.sqrt(more * c * variances * (1 - r**2) / (count - 1)) / (1 - r)
+    return Settled(mean, error, float(np.minimum(np.exp(found.x) * rates, 1.0).sum() * (count - 1)))
+
+
+def _positive(hessian: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    return (vectors * np.clip(values, _FLAT * max(values[-1], 1.0), None)) @ vectors.T
 
 
 def sized(
-    release: Release, metric: np.ndarray, weights: np.ndarray, features: np.ndarray, errors: EquationErrors, rest: Any
+    release: Release,
+    metric: np.ndarray,
+    weights: np.ndarray,
+    features: np.ndarray,
+    errors: EquationErrors,
+    rest: np.ndarray,
+    freedom: float,
 ) -> tuple[EquationErrors, float, str | None]:
     """The errors with those of the optimisation, s, and what is wrong where the parameter is at no optimum.
 
     Args:
         metric: `(d, k)` directions of the equations before they were weighed.
-        weights: `(k, k)` of the equations; `features (k, r)`, `errors` and `rest`, what `left` gives, are weighed.
+        weights: `(k, k)` of the equations; `features (k, r)`, `errors` and `rest`, those of `left`, are weighed.
+        freedom: of `rest`.
     """
-    assert release.noise is not None and release.noise.ascent is not None
-    freedom = release.noise.ascent.freedom
     base = np.asarray(prior_score(release.model, metric @ weights, np.asarray(release.theta), 0.0))[0]
     q = np.asarray(scipy.linalg.qr(features, mode="full")[0])[:, features.shape[1] :]
     over = q.shape[1]

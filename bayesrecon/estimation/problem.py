@@ -272,20 +272,23 @@ def _with_errors(problem: Problem) -> Problem:
 def _with_ascent(problem: Problem) -> Problem:
     """The same with what an optimiser left as errors of the equations, weighed by them."""
     release, own, solved, size = problem.release, problem.embedding.metric, problem.solved, 1.0
+    given = release
     for _ in range(_WEIGHED):
+        rest = ascent.left(given, own, solved.pseudo)
+        release = replace(given, theta=rest.theta[None])
         normal, bounded, rule = equation_errors(release, own, solved.pseudo)
-        rest = ascent.left(release, own, solved.pseudo)
-        weights = weighing(np.column_stack([normal, size * rest]), bounded)
+        weights = weighing(np.column_stack([normal, size * rest.errors]), bounded)
         embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
         solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
         features = embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
         parts = [weights.T @ x for x in (normal, bounded, rule)]
-        nothing = np.zeros((0, bounded.shape[1])), np.zeros(0)
-        known = EquationErrors(*parts, *nothing)
-        errors, size, wrong = ascent.sized(release, own, weights, features, known, weights.T @ rest)
+        known = EquationErrors(*parts, np.zeros((0, bounded.shape[1])), np.zeros(0))
+        left = weights.T @ rest.errors
+        errors, size, wrong = ascent.sized(release, own, weights, features, known, left, rest.freedom)
+        wrong = rest.wrong or wrong
     solved = replace(solved, errors=errors)
     found = () if wrong is None else (wrong,)
-    return replace(problem, embedding=embedding, solved=solved, errors=errors, contradicted=found)
+    return replace(problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=found)
 
 
 def normalised(release: Release) -> Release:
