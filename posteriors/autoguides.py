@@ -56,6 +56,7 @@ def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]
         native=here,
         phi=phi,
         iterates=tuple(native(values, f"iterate {i}") for i, values in enumerate(iterates, 1)),
+        slow=kind == "AutoLowRankMultivariateNormal",
     )
 
 

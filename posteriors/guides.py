@@ -14,7 +14,6 @@ from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv
 from bayesrecon.posteriors.laws import Law
 from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
-from bayesrecon.posteriors.wandering import spread_of
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Ascent, Model, Noise, Release
 
@@ -47,9 +46,11 @@ def from_guide(
     | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
 
     Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
-    the equations that hold whatever the data (there are more equations than features of the data, in most models), in
-    the shape that steps scaled by the size of their gradient leave (Adam, RMSprop, Adagrad): errors come from it, and
-    nothing is determined where it is large, or where nothing tells.
+    the equations that hold whatever the data (there are more equations than features of the data, in many models).
+    Errors come from it, and nothing is determined where it is large, or where nothing tells. Laws that are all too wide
+    by one factor have the equations of fewer records: a fit alone is believed where its equations hold to a hundredth of
+    a posterior standard deviation, as they do at an optimum and nowhere on the way there. Iterates tell more: they are
+    read as what steps of the size of their gradient make (Adam, RMSprop, Adagrad).
 
     Args:
         model: in the same coordinates as the guide's program, its parameters named as the sites.
@@ -57,8 +58,8 @@ def from_guide(
         params: the guide's parameters, constrained.
         residual: standard error of the equations in posterior standard deviations, one number or `(k,)`; 0 for an
             optimum to all digits. Of a mode alone that of the gradient of the log density.
-        iterates: `params` at other late steps of the same run, far enough apart to differ by more than a few steps do;
-            the release is then their average.
+        iterates: of an optimum of the ELBO, `params` at other late steps of the same run, evenly spaced and in order,
+            before those in `params`: ten or more, over many times what the fit needs to forget where it was.
         name: for display.
 
     Returns:
@@ -83,6 +84,10 @@ def from_guide(
     'program, normal approximation'
     """
     law = _law(model, guide, params, tuple(iterates or ()))
+    if law.iterates and law.kind != "variational":
+        raise BayesreconError(
+            f"{law.name}: the gradients of a mode have no noise, and iterates tell nothing of its errors; state residual="
+        )
     parts = {"variational": _variational, "laplace": _laplace, "mode": _mode}
     derived, phi, metric, noise = parts[law.kind](model, law, residual)
     if not np.isfinite(phi).all():
@@ -127,9 +132,14 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     phi = phis.mean(axis=0)
     white = whitening(model, phi)
     moves = np.linalg.solve(white, np.asarray(_slope(law.phi, points.mean(axis=0))))
-    directions, size, _ = np.linalg.svd(moves, full_matrices=False)
+    directions, size, _ = np.linalg.svd(moves / np.linalg.norm(moves, axis=0).clip(1e-300), full_matrices=False)
     seen = directions[:, size > _REDUNDANT * size[0]]
     metric = white if seen.shape[1] == len(phi) else white @ seen
+    if residual is None and law.slow:
+        raise BayesreconError(
+            f"{law.name}: factors of low rank come to rest in some directions long after the others, and nothing tells how "
+            "far they are; state residual=, 0 where the fit is at its optimum"
+        )
     none = np.zeros((len(phi), 0))
     if residual is not None:
         ascent = _stated(residual, metric)
@@ -158,29 +168,17 @@ def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
     if law.draws is not None:
         ascent = None if residual is None else _stated(residual, metric)
         return laplace(model, law.jacobian), phi, metric, _noise(metric / np.sqrt(law.draws), ascent)
-    points = _points(law)
-    score = np.linalg.solve(metric.T, np.eye(len(phi))[:, :d])
     if residual is not None:
         ascent = _stated(residual, metric)
-    elif len(points) > 1:
-        whitened = np.array([np.linalg.solve(metric, np.asarray(law.phi(x)) - phi)[:d] for x in points])
-        columns, freedom = spread_of(whitened, np.eye(d), last=True)
-        ascent = Ascent(score @ columns, none, freedom=freedom)
     else:
-        ascent = Ascent(score, none, freedom=0.0)
+        ascent = Ascent(np.linalg.solve(metric.T, np.eye(len(phi))[:, :d]), none, freedom=0.0)
     return laplace(model, law.jacobian), phi, metric, _noise(none, ascent)
 
 
 def _mode(model: Model, law: Law, residual: Any) -> _Parts:
-    points, d = _points(law), model.dimension
-    theta, none = points.mean(axis=0), np.zeros((d, 0))
-    if residual is not None:
-        ascent = _stated(residual, np.eye(d))
-    elif len(points) > 1:
-        columns, freedom = spread_of(points - theta, np.eye(d))
-        ascent = Ascent(columns, none, points, freedom)
-    else:
-        ascent = Ascent(np.eye(d), none, freedom=0.0)
+    theta, directions = np.asarray(law.native), np.eye(model.dimension)
+    none = np.zeros((model.dimension, 0))
+    ascent = Ascent(directions, none, freedom=0.0) if residual is None else _stated(residual, directions)
     return model, theta, None, _noise(none, ascent)
 
 

@@ -29,6 +29,7 @@ class Law:
         jacobian: of a mode with its covariance: whether it is one with the Jacobian.
         draws: how many draws of the law it was read off, None where it was released itself.
         printed: `(d,)` half units of the last digit of its mean.
+        slow: whether its parameters hardly move in some directions of the law.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Law:
     jacobian: bool = True
     draws: int | None = None
     printed: np.ndarray | None = None
+    slow: bool = False
 
 
 def phi_of(model: Model, mean: Any, factor: Any) -> Any:

@@ -19,6 +19,7 @@ from bayesrecon.types import PseudoData, Release
 _FALSE_ALARMS = 1e-4
 _FAR = 0.5  # posterior standard deviations: what the first order tells ends there
 _NEAR = 0.01  # of them, up to which a fit shows by itself that it has settled
+_OVER = 3  # equations without data, below which they tell nothing of the others
 _STEPS = 200  # halvings of an interval
 _FLAT = 1e-4  # of the largest curvature or step, below which one counts as this
 _FEWEST = 10.0  # degrees of freedom of iterates, below which nothing is told
@@ -169,10 +170,10 @@ def sized(
     s, wrong = 1.0, None
     if not freedom:
         s = float(np.sqrt(_factor(misfit, over, known.any()))) if over else 0.0
-        if not over:
+        if over < _OVER:
             wrong = (
-                f"nothing tells how far the fit is from its optimum: its {len(features)} equations have "
-                f"{features.shape[1]} features; supply late iterates= of its parameters, or residual=, 0 at the optimum"
+                f"too little tells how far the fit is from its optimum: {features.shape[1]} features of data enter its "
+                f"{len(features)} equations; supply late iterates= of its parameters, or residual=, 0 at the optimum"
             )
     elif over:
         off, limit = misfit(1.0) / over, _limit(over, freedom)
@@ -188,17 +189,20 @@ def sized(
     if release.metric is None:  # a mode alone has no standard deviations: in units of its regulariser's gradient
         unit = float(np.linalg.norm(np.linalg.solve(weights.T, base))) or 1.0
     size = s * float(np.sqrt(np.sum(before**2) / len(before))) / unit
-    if wrong is None and size > _FAR:
+    if not freedom:  # what was read with errors cannot show more than them
+        blur = np.linalg.solve(weights.T, errors.normal)
+        size = float(np.hypot(size, np.sqrt(np.sum(blur**2) / len(blur)) / unit))
+    if wrong is None and size > (_FAR if freedom else _NEAR):
+        unit_of = "of its regulariser" if release.metric is None else "posterior standard deviations"
         wrong = (
-            f"the fit is not stationary: it is about {size:.2g} "
-            f"{'of its regulariser' if release.metric is None else 'posterior standard deviations'} away from its "
-            "optimum; run it longer, with a smaller step at the end, or supply late iterates="
+            f"the fit is not stationary: it is about {size:.2g} {unit_of} away from its optimum"
+            f"{'' if freedom else ', or more, which the fit alone does not tell'}; run it longer, with a smaller step at "
+            "the end, or supply late iterates= of its parameters, or residual="
         )
     found = replace(
         errors,
         normal=np.column_stack([errors.normal, s * rest]),
         freedom=freedom + over if np.isfinite(freedom) else freedom,
-        settled=bool(freedom) or size <= _NEAR,
     )
     return found, s, wrong
 

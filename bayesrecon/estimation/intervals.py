@@ -18,7 +18,6 @@ class EquationErrors:
         left, right: `(c, b)` and `(c,)`: what is known of delta, `left @ delta = right`, because data exist.
         believed: half units within which delta can lie, None where no data exist within the widest.
         freedom: degrees of freedom with which the size of the normal errors is known.
-        settled: whether the parameter is known to be at an optimum, or within these errors of one.
     """
 
     normal: np.ndarray
@@ -28,7 +27,6 @@ class EquationErrors:
     right: np.ndarray
     believed: float | None = 1.0
     freedom: float = np.inf
-    settled: bool = True
 
     @property
     def exact(self) -> bool:

@@ -190,9 +190,7 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
             if totals.errors is not None and not totals.errors.exact:
                 se = totals.errors.sd(slope)
                 se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
-            unsure = totals.errors is not None and not totals.errors.settled and rows[name].verdict == "determined"
-            verdict = "partly" if unsure else rows[name].verdict
-            rows[name] = replace(rows[name], se=se, lower=low - half, upper=high + half, verdict=verdict)
+            rows[name] = replace(rows[name], se=se, lower=low - half, upper=high + half)
     else:
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
