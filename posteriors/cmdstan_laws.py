@@ -39,10 +39,14 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:
     if params is not None or iterates:
         raise BayesreconError(f"{path.name} holds its own parameters; leave params and iterates out")
     if model.prepare is not None:
-        raise BayesreconError(f"model {model.name} has other coordinates than its Stan program, in which the law is normal")
+        raise BayesreconError(
+            f"model {model.name} has other coordinates than its Stan program, in which the law is normal"
+        )
     for p in model.parameters:
         if p.bounds is None:
-            raise BayesreconError(f"Stan transforms {p.name} in its own way, which is not the one of model {model.name}")
+            raise BayesreconError(
+                f"Stan transforms {p.name} in its own way, which is not the one of model {model.name}"
+            )
     settings, header, rows = _read(path)
     columns = {c: rows[None, :, k] for k, c in enumerate(header) if not c.endswith("__")}
     release, kept = accepted_draws(Draws(assemble(columns), None, path.stem), model, ignore_unknown=True)
@@ -59,7 +63,9 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:
         printed = _half_units(model, mean, settings)
     count, d = theta.shape
     if count < _FEWEST * d:
-        raise BayesreconError(f"{path}: {count} draws are too few for the law of {d} parameters; {_FEWEST * d} are needed")
+        raise BayesreconError(
+            f"{path}: {count} draws are too few for the law of {d} parameters; {_FEWEST * d} are needed"
+        )
     if method == "laplace":
         mean = theta.mean(axis=0)
     about = theta - mean
@@ -93,8 +99,6 @@ def _read(path: Path) -> tuple[Settings, list[str], np.ndarray]:
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
         settings, header = read_header(path, file, _METHODS)
-        if "method" not in settings:
-            raise BayesreconError(f"{path}: its comments do not say by which method it was written")
         check_names((c.partition(".")[0] for c in header), path)
         rows = np.loadtxt(file, delimiter=",", comments="#", ndmin=2)
     if len(rows) < 2 or rows.shape[1] != len(header):
