@@ -239,8 +239,8 @@ class Ascent:
 
     Args:
         score: `(d, h)`.
-        steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam and
-            its kin); none where gradients had no noise.
+        steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam
+            and its kin); none where gradients had no noise.
         points: `(K, d)` parameters at late steps in their order, with `theta` their mean; None where there are none.
         freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
             s but what the equations tell.

@@ -140,7 +140,7 @@ def _laplace(model: Model, guide: Any, params: Any, at: Callable[[Any], Any]) ->
     covariance = covariance[np.ix_(order, order)]
     if not np.isfinite(covariance).all() or np.linalg.eigvalsh(covariance)[0] <= 0:
         raise BayesreconError(
-            "the density has no negative definite Hessian at these parameters: it is no mode, or cannot be differentiated"
+            "the density has no negative definite Hessian at these parameters: no mode, or it cannot be differentiated"
         )
     scale = pack(model, np.zeros(model.dimension), covariance)[model.dimension :]
     return lambda x: jnp.concatenate([at(x), jnp.asarray(scale)])

@@ -44,9 +44,7 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:
         )
     for p in model.parameters:
         if p.bounds is None:
-            raise BayesreconError(
-                f"Stan transforms {p.name} in its own way, which is not the one of model {model.name}"
-            )
+            raise BayesreconError(f"Stan transforms {p.name} in its own way, not in that of model {model.name}")
     settings, header, rows = _read(path)
     columns = {c: rows[None, :, k] for k, c in enumerate(header) if not c.endswith("__")}
     release, kept = accepted_draws(Draws(assemble(columns), None, path.stem), model, ignore_unknown=True)
@@ -63,9 +61,7 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:
         printed = _half_units(model, mean, settings)
     count, d = theta.shape
     if count < _FEWEST * d:
-        raise BayesreconError(
-            f"{path}: {count} draws are too few for the law of {d} parameters; {_FEWEST * d} are needed"
-        )
+        raise BayesreconError(f"{path}: {count} draws are too few for {d} parameters; {_FEWEST * d} are needed")
     if method == "laplace":
         mean = theta.mean(axis=0)
     about = theta - mean

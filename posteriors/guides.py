@@ -1,4 +1,4 @@
-"""Variational fits and their kin as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational` and `laplace`."""
+"""Variational fits and modes as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational`, `laplace`."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -33,13 +33,14 @@ def from_guide(
     """A variational fit, a Laplace approximation or a mode as a release.
 
     An optimum of the ELBO over normal laws `q = N(m, L L')` is stationary for `sum_n E_q[l(theta, x_n)] +
-    E_q[log pi0 + log det] + log det L` in the parameters that the guide has: d + d(d+1)/2 equations of full rank, 2d of a
-    mean field, those of its own factors of low rank (Opper and Archambeau 2009; Kucukelbir et al. 2017 for the
+    E_q[log pi0 + log det] + log det L` in the parameters that the guide has: d + d(d+1)/2 equations of full rank, 2d of
+    a mean field, those of its own factors of low rank (Opper and Archambeau 2009; Kucukelbir et al. 2017 for the
     coordinates). Modes are those of `posteriors.gaussian` and `posteriors.dirac`.
 
     | `guide` | `params` | what it is |
     |---|---|---|
-    | `AutoNormal`, `AutoDiagonalNormal`, `AutoMultivariateNormal`, `AutoLowRankMultivariateNormal` | `svi.get_params(state)` | an optimum of the ELBO |
+    | `AutoNormal`, `AutoDiagonalNormal`, `AutoMultivariateNormal` | `svi.get_params(state)` | an optimum of the ELBO |
+    | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
     | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own | an optimum of the ELBO |
@@ -48,9 +49,9 @@ def from_guide(
     Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
     the equations that hold whatever the data (there are more equations than features of the data, in many models).
     Errors come from it, and nothing is determined where it is large, or where nothing tells. Laws that are all too wide
-    by one factor have the equations of fewer records: a fit alone is believed where its equations hold to a hundredth of
-    a posterior standard deviation, as they do at an optimum and nowhere on the way there. Iterates tell more: they are
-    read as what steps of the size of their gradient make (Adam, RMSprop, Adagrad).
+    by one factor have the equations of fewer records: a fit alone is believed where its equations hold to a hundredth
+    of a posterior standard deviation, as they do at an optimum and nowhere on the way there. Iterates tell more: they
+    are read as what steps of the size of their gradient make (Adam, RMSprop, Adagrad).
 
     Args:
         model: in the same coordinates as the guide's program, its parameters named as the sites.
@@ -86,7 +87,7 @@ def from_guide(
     law = _law(model, guide, params, tuple(iterates or ()))
     if law.iterates and law.kind != "variational":
         raise BayesreconError(
-            f"{law.name}: the gradients of a mode have no noise, and iterates tell nothing of its errors; state residual="
+            f"{law.name}: the gradients of a mode have no noise, and iterates do not tell its errors; state residual="
         )
     parts = {"variational": _variational, "laplace": _laplace, "mode": _mode}
     derived, phi, metric, noise = parts[law.kind](model, law, residual)
@@ -137,8 +138,8 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     metric = white if seen.shape[1] == len(phi) else white @ seen
     if residual is None and law.slow:
         raise BayesreconError(
-            f"{law.name}: factors of low rank come to rest in some directions long after the others, and nothing tells how "
-            "far they are; state residual=, 0 where the fit is at its optimum"
+            f"{law.name}: factors of low rank come to rest in some directions long after the others, and nothing tells "
+            "how far they are; state residual=, 0 where the fit is at its optimum"
         )
     none = np.zeros((len(phi), 0))
     if residual is not None:

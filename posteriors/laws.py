@@ -44,7 +44,7 @@ class Law:
 
 
 def phi_of(model: Model, mean: Any, factor: Any) -> Any:
-    """`models.normal.pack` of a mean `(d,)` and any factor `F (d, g)` of the covariance, which can be differentiated."""
+    """`models.normal.pack` of a mean `(d,)` and any factor `F (d, g)` of the covariance, differentiable."""
     order = order_of(model)
     rows = factor[order]
     lower = jnp.linalg.cholesky(rows @ rows.T)
@@ -73,8 +73,8 @@ def placed(model: Model, positions: Mapping[str, Any], what: str) -> np.ndarray:
     for name, p in expected.items():
         if np.shape(positions[name]) != p.free_shape:
             raise BayesreconError(
-                f"{name} of the {what} has shape {np.shape(positions[name])} unconstrained, and {p.free_shape} in model "
-                f"{model.name}: it is of another model"
+                f"{name} of the {what} has shape {np.shape(positions[name])} unconstrained, and {p.free_shape} in "
+                f"model {model.name}: it is of another model"
             )
     return np.concatenate([np.ravel(np.asarray(positions[name], int)) for name in expected])
 

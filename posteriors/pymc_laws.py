@@ -92,6 +92,6 @@ def _constrained(program: Any, variable: Any, value: np.ndarray) -> Any:
         return transform.backward(value, *variable.owner.inputs).eval()
     except Exception:  # bounds that are computed, or a transform of another kind
         raise BayesreconError(
-            f"the transform {type(transform).__name__} of {variable.name} in the PyMC model cannot be compared with the "
-            "model's"
+            f"the transform {type(transform).__name__} of {variable.name} in the PyMC model cannot be compared with "
+            "the model's"
         ) from None

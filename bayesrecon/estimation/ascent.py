@@ -48,12 +48,13 @@ class Left:
 def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> Left:
     """What is left in the directions `metric (d, k)`, of the fitted data.
 
-    In whitened directions w the gradient is `-H (w - w*)` and its noise `H e`, e standard normal, where the law is close
-    to the posterior. Steps `R` times the gradient wander about w* like an autoregression of first order: along an
+    In whitened directions w the gradient is `-H (w - w*)` and its noise `H e`, e standard normal, where the law is near
+    the posterior. Steps `R` times the gradient wander about w* like an autoregression of first order: along an
     eigenvector of `R^(1/2) H R^(1/2)` of value m its rate is proportional to m, and its variance to `n / m` with n that
     of the noise (Mandt, Hoffman and Blei 2017, equation 11). Late iterates tell both factors.
     """
-    assert release.noise is not None and release.noise.ascent is not None
+    assert release.noise is not None
+    assert release.noise.ascent is not None
     ascent, theta = release.noise.ascent, np.asarray(release.theta)[0]
     stated = metric.T @ np.asarray(ascent.score)
     steps = np.asarray(ascent.steps)
@@ -79,8 +80,8 @@ def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> Left:
     found = settling(np.linalg.solve(back, whitened).T, rates, variances)
     if found.freedom < _FEWEST:
         wrong = (
-            f"the {len(whitened.T)} iterates tell no more than {max(found.freedom, 0.0):.1g} independent numbers: the fit "
-            "has not settled, or they are too close to each other; supply later ones, further apart"
+            f"the {len(whitened.T)} iterates tell no more than {max(found.freedom, 0.0):.1g} independent numbers: the "
+            "fit has not settled, or they are too close to each other; supply later ones, further apart"
         )
         return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]
@@ -158,6 +159,8 @@ def sized(
         weights: `(k, k)` of the equations; `features (k, r)`, `errors` and `rest`, those of `left`, are weighed.
         freedom: of `rest`.
     """
+    from scipy.special import chdtri
+
     base = np.asarray(prior_score(release.model, metric @ weights, np.asarray(release.theta), 0.0))[0]
     q = np.asarray(scipy.linalg.qr(features, mode="full")[0])[:, features.shape[1] :]
     over = q.shape[1]
@@ -169,7 +172,7 @@ def sized(
 
     s, wrong = 1.0, None
     if not freedom:
-        s = float(np.sqrt(_factor(misfit, over, known.any()))) if over else 0.0
+        s = float(np.sqrt(_factor(misfit, over, bool(known.any())))) if over else 0.0
         if over < _OVER:
             wrong = (
                 f"too little tells how far the fit is from its optimum: {features.shape[1]} features of data enter its "
@@ -191,13 +194,15 @@ def sized(
     size = s * float(np.sqrt(np.sum(before**2) / len(before))) / unit
     if not freedom:  # what was read with errors cannot show more than them
         blur = np.linalg.solve(weights.T, errors.normal)
-        size = float(np.hypot(size, np.sqrt(np.sum(blur**2) / len(blur)) / unit))
+        # Few equations can hold by accident: the largest size that they leave possible.
+        possible = size * np.sqrt(over / chdtri(over, 1 - _FALSE_ALARMS)) if over else size
+        size = float(np.hypot(possible, np.sqrt(np.sum(blur**2) / len(blur)) / unit))
     if wrong is None and size > (_FAR if freedom else _NEAR):
         unit_of = "of its regulariser" if release.metric is None else "posterior standard deviations"
         wrong = (
-            f"the fit is not stationary: it is about {size:.2g} {unit_of} away from its optimum"
-            f"{'' if freedom else ', or more, which the fit alone does not tell'}; run it longer, with a smaller step at "
-            "the end, or supply late iterates= of its parameters, or residual="
+            f"the fit is not stationary: it may be {size:.2g} {unit_of} away from its optimum"
+            f"; run it longer, with a smaller step "
+            "at the end, or supply late iterates= of its parameters, or residual="
         )
     found = replace(
         errors,

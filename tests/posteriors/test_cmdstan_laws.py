@@ -91,7 +91,7 @@ def test_draws_of_the_laplace_law(start, tmp_path):
 
 def test_they_are_no_draws_of_the_posterior(start, tmp_path):
     path = written(tmp_path / "fit.csv", "variational", *start, 500, algorithm="fullrank")
-    with pytest.raises(BayesreconError, match="method 'variational', not 'sample'; posteriors.from_guide reads it"):
+    with pytest.raises(BayesreconError, match=r"method 'variational', not 'sample'; posteriors\.from_guide reads it"):
         from_cmdstan(path, MODEL)
     path.write_text("".join(line for line in path.read_text().splitlines(True) if line[0] != "#"))
     with pytest.raises(BayesreconError, match="draws of an approximation"):
