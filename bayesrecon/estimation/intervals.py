@@ -18,6 +18,7 @@ class EquationErrors:
         left, right: `(c, b)` and `(c,)`: what is known of delta, `left @ delta = right`, because data exist.
         believed: half units within which delta can lie, None where no data exist within the widest.
         freedom: degrees of freedom with which the size of the normal errors is known.
+        restricted: whether the parameter is stationary in some directions only, as a mean field is.
     """
 
     normal: np.ndarray
@@ -27,6 +28,7 @@ class EquationErrors:
     right: np.ndarray
     believed: float | None = 1.0
     freedom: float = np.inf
+    restricted: bool = False
 
     @property
     def exact(self) -> bool:

@@ -261,12 +261,17 @@ def _with_errors(problem: Problem) -> Problem:
     errors, wrong = settled(release, embedding.metric, features, *parts)
     contradicted = contradicted or (() if wrong is None else (wrong,))
     exact = release.noise is None
+    errors = replace(errors, restricted=_restricted(own))
     if exact:
         return replace(problem, release=release, embedding=embedding, solved=replace(solved, errors=errors))
     solved = replace(solved, errors=errors)
     return replace(
         problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=contradicted
     )
+
+
+def _restricted(metric: np.ndarray) -> bool:
+    return metric.shape[1] < metric.shape[0]
 
 
 def _with_ascent(problem: Problem) -> Problem:
@@ -286,6 +291,7 @@ def _with_ascent(problem: Problem) -> Problem:
         left = weights.T @ rest.errors
         errors, size, wrong = ascent.sized(release, own, weights, features, known, left, rest.freedom)
         wrong = rest.wrong or wrong
+    errors = replace(errors, restricted=_restricted(own))
     solved = replace(solved, errors=errors)
     found = () if wrong is None else (wrong,)
     return replace(problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=found)
