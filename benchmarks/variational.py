@@ -56,8 +56,8 @@ Made by `python benchmarks/variational.py`. *Optima* of the ELBO, found by Newto
 `posteriors.from_guide(..., residual=0)` and `recover`: *error* is the largest relative error of the determined
 statistics, *seen* how many are determined. *Fits as users make them* are NumPyro's SVI with Adam at a constant step,
 one particle, from the default start, on standardised data that were simulated: the parameters alone, and with
-iterates of the second half of the run. *Held* counts the true values inside 95 % intervals, *silent* the fits of which nothing was
-stated.
+iterates of the second half of the run. *Held* counts the true values inside 95 % intervals, *silent* the fits of which
+nothing was stated.
 """
 
 

@@ -16,7 +16,7 @@ from bayesrecon.estimation.noise import shifts
 from bayesrecon.kernels.score import prior_score, total_score
 from bayesrecon.types import PseudoData, Release
 
-_FALSE_ALARMS = 1e-4
+_FALSE_ALARMS = 1e-4  # of good fits called contradictory, and of wandering ones that seem at rest
 _FAR = 0.5  # posterior standard deviations: what the first order tells ends there
 _NEAR = 0.01  # of them, up to which a fit shows by itself that it has settled
 _OVER = 3  # equations without data, below which they tell nothing of the others

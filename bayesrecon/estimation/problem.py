@@ -286,8 +286,8 @@ def _with_ascent(problem: Problem) -> Problem:
         embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
         solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
         features = embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
-        parts = [weights.T @ x for x in (normal, bounded, rule)]
-        known = EquationErrors(*parts, np.zeros((0, bounded.shape[1])), np.zeros(0))
+        weighed = weights.T @ normal, weights.T @ bounded, weights.T @ rule
+        known = EquationErrors(*weighed, left=np.zeros((0, bounded.shape[1])), right=np.zeros(0))
         left = weights.T @ rest.errors
         errors, size, wrong = ascent.sized(release, own, weights, features, known, left, rest.freedom)
         wrong = rest.wrong or wrong

@@ -22,7 +22,7 @@ TRAINED = 0.99
 not see of them can be anything."""
 
 _RESTRICTED = 1 - 1e-9
-"""The same where a law is stationary in some directions only: what it shows it shows exactly, and next to data that were
+"""The same where a law is stationary in some directions only: what it shows it shows exactly, and around records
 found in the wrong place a square looks like a line."""
 
 _BLOCK = 128  # statistics whose series are analysed at once
