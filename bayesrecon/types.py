@@ -249,6 +249,29 @@ def power_suffix(power: float) -> str:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
+class Ascent:
+    """What an optimiser left, in units that may not be known.
+
+    The gradient of the objective at `theta` is `s * score @ xi`, xi independent standard normal, and what noisy steps
+    make of it.
+
+    Args:
+        score: `(d, h)`.
+        steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam
+            and its kin); none where gradients had no noise.
+        points: `(K, d)` parameters at late steps in their order, with `theta` their mean; None where there are none.
+        freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
+            s but what the equations tell.
+    """
+
+    score: Any
+    steps: Any
+    points: Any = None
+    freedom: float = field(default=math.inf, metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
 class Noise:
     """What separates a trained parameter as it was released from the exact one, in its own coordinates.
 
@@ -258,11 +281,13 @@ class Noise:
         normal: `(d, g)`, sampling noise.
         bounded: `(d, b)`, rounding: a column for every number that was printed.
         told: of any size and direction; what no data can make of the equations tells how large it is.
+        ascent: what is left of an optimisation that was not exact.
     """
 
     normal: Any
     bounded: Any
     told: bool = field(default=False, metadata={"static": True})
+    ascent: Ascent | None = None
 
 
 @jax.tree_util.register_dataclass

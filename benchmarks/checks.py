@@ -176,7 +176,7 @@ BLOCKS = 10
 
 
 def attacked(posterior: str) -> tuple[Release, dict[str, Any] | None]:
-    """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows if it has any."""
+    """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows."""
     programs = {name: program for program in shipped().values() for name in program.posteriors}
     program, release = programs[posterior], from_posteriordb(posterior, build=True)
     data = program.records(read_data(open_database(), posterior.rsplit("-", 1)[0]))

@@ -7,6 +7,7 @@ from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
 from bayesrecon.posteriors.estimators import save_trained as save_trained
 from bayesrecon.posteriors.fitted import Run as Run
 from bayesrecon.posteriors.fitted import fitted as fitted
+from bayesrecon.posteriors.guides import from_guide as from_guide
 from bayesrecon.posteriors.networks import train_network as train_network
 from bayesrecon.posteriors.nuts import nuts as nuts
 from bayesrecon.posteriors.nuts import save_draws as save_draws

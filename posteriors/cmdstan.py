@@ -83,6 +83,12 @@ def _read_fit(fit: Any, name: str | None) -> Draws:
 
 def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density: bool) -> Draws:
     """`matrix` is `(chains, draws, columns)`."""
+    approximate = next((c for c in ("log_g__", "log_q__") if c in header), None)
+    if approximate is not None:
+        raise BayesreconError(
+            f"{name}: the column {approximate} says that these are draws of an approximation, not of the posterior; "
+            "posteriors.from_guide reads the file that CmdStan wrote"
+        )
     ((most, times),) = Counter(header).most_common(1)
     if times > 1:
         raise BayesreconError(f"{name}: the column {most[:80]!r} appears {times} times")
@@ -125,7 +131,7 @@ def _read_chain(path: Path) -> tuple[list[str], np.ndarray, bool]:
     return header, rows[warmup:], exact
 
 
-def read_header(path: Path, file: TextIO) -> tuple[Settings, list[str]]:
+def read_header(path: Path, file: TextIO, methods: tuple[str, ...] = ("sample",)) -> tuple[Settings, list[str]]:
     settings: Settings = {}
     while line := file.readline(MAX_LINE):
         if len(line) == MAX_LINE:
@@ -137,8 +143,9 @@ def read_header(path: Path, file: TextIO) -> tuple[Settings, list[str]]:
         elif line.strip():
             break
     method = settings.get("method", "sample")
-    if method != "sample":
-        raise BayesreconError(f"{path}: written by CmdStan's method {method[:40]!r}, not 'sample'")
+    if method not in methods:
+        remedy = "; posteriors.from_guide reads it" if method in ("variational", "laplace") else ""
+        raise BayesreconError(f"{path}: written by CmdStan's method {method[:40]!r}, not {methods[0]!r}{remedy}")
     if not line:
         raise BayesreconError(f"{path}: the file is empty" + (" but for comments" if settings else ""))
     return settings, [column.strip() for column in line.strip().split(",")]

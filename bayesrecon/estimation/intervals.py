@@ -1,7 +1,7 @@
 """How far totals, and statistics made of them, can lie from their estimates: rounding is bounded, sampling is not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -17,6 +17,8 @@ class EquationErrors:
     Attributes:
         left, right: `(c, b)` and `(c,)`: what is known of delta, `left @ delta = right`, because data exist.
         believed: half units within which delta can lie, None where no data exist within the widest.
+        freedom: degrees of freedom with which the size of the normal errors is known.
+        restricted: whether the parameter is stationary in some directions only, as a mean field is.
     """
 
     normal: np.ndarray
@@ -25,6 +27,8 @@ class EquationErrors:
     left: np.ndarray
     right: np.ndarray
     believed: float | None = 1.0
+    freedom: float = np.inf
+    restricted: bool = False
 
     @property
     def exact(self) -> bool:
@@ -34,7 +38,7 @@ class EquationErrors:
     def of(self, directions: np.ndarray) -> "EquationErrors":
         """The errors of totals that are estimated along `directions (k, P)`, in the place of those of equations."""
         normal, bounded, rule = (directions.T @ x for x in (self.normal, self.bounded, self.rule))
-        return EquationErrors(normal, bounded, rule, self.left, self.right, self.believed)
+        return replace(self, normal=normal, bounded=bounded, rule=rule)
 
     def sd(self, slope: np.ndarray) -> float:
         """Standard deviation along `slope`, rounding errors taken as uniform."""
@@ -50,7 +54,7 @@ class EquationErrors:
             slope: `(P,)` gradient of the statistic in the totals.
             moved: its value and gradient where the totals are off by so much, `(P,)`.
         """
-        normal = NormalDist().inv_cdf(0.975) * float(np.linalg.norm(slope @ self.normal))
+        normal = self._quantile() * float(np.linalg.norm(slope @ self.normal))
         normal += float(np.abs(slope @ self.rule).sum())
         if not self.bounded.size:
             return estimate - normal, estimate + normal
@@ -70,6 +74,11 @@ class EquationErrors:
                     return -np.inf, np.inf
                 found.append(value)
         return min(found) - normal, max(found) + normal
+
+    def _quantile(self) -> float:
+        from scipy.special import stdtrit
+
+        return float(stdtrit(self.freedom, 0.975)) if np.isfinite(self.freedom) else NormalDist().inv_cdf(0.975)
 
     def _farthest(self, cost: np.ndarray) -> np.ndarray | None:
         assert self.believed is not None

@@ -37,14 +37,7 @@ def equation_errors(release: Release, metric: np.ndarray, pseudo: PseudoData) ->
     noise, model, theta = release.noise, release.model, np.asarray(release.theta)[0]
     found = []
     for columns in (noise.normal, noise.bounded) if noise is not None else ():
-        columns = np.asarray(columns)
-        size = np.abs(np.linalg.lstsq(metric, columns, rcond=None)[0]).max(axis=0, initial=0.0)
-        step = _SHIFT / np.where(size > 0, size, 1.0)
-        slopes = [
-            (_score(model, theta + h * c, pseudo) - _score(model, theta - h * c, pseudo)) / (2 * h)
-            for h, c in zip(step, columns.T, strict=True)
-        ]
-        found.append(metric.T @ np.array(slopes).T if slopes else np.zeros((metric.shape[1], 0)))
+        found.append(shifts(release, metric, np.asarray(columns), pseudo))
     while len(found) < 2:
         found.append(np.zeros((metric.shape[1], 0)))
     if noise is not None and np.size(noise.bounded):
@@ -88,6 +81,18 @@ def told(release: Release, metric: np.ndarray, features: np.ndarray) -> tuple[Eq
     if off > _OFF:
         return errors, None, f"{found}: is it of this model, with this prior, in unconstrained coordinates?"
     return errors, f"{found}: errors allow for as much of what cannot be seen, and half more", None
+
+
+def shifts(release: Release, metric: np.ndarray, columns: np.ndarray, pseudo: PseudoData) -> np.ndarray:
+    """How the equations in the directions `metric (d, k)` change along `columns (d, g)` of the parameter, `(k, g)`."""
+    model, theta = release.model, np.asarray(release.theta)[0]
+    size = np.abs(np.linalg.lstsq(metric, columns, rcond=None)[0]).max(axis=0, initial=0.0)
+    step = _SHIFT / np.where(size > 0, size, 1.0)
+    slopes = [
+        (_score(model, theta + h * c, pseudo) - _score(model, theta - h * c, pseudo)) / (2 * h)
+        for h, c in zip(step, columns.T, strict=True)
+    ]
+    return metric.T @ np.array(slopes).T if slopes else np.zeros((metric.shape[1], 0))
 
 
 def _score(model: Model, theta: np.ndarray, pseudo: PseudoData) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation import ascent
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
@@ -224,6 +225,8 @@ def solve_release(
     # Fitted data that are shrunk tell too little of the density in the cells.
     if rounding is not None and rounding.mended and solved.spectrum.gap:
         return _unrounded(problem, rounding)
+    if release.noise is not None and release.noise.ascent is not None and not release.temperature:
+        return _with_ascent(problem)
     inexact = release.noise is not None or release.model.matched is not None or release.model.finer is not None
     return _with_errors(problem) if inexact and not release.temperature else problem
 
@@ -286,6 +289,7 @@ def _with_errors(problem: Problem) -> Problem:
     errors, wrong = settled(release, embedding.metric, features, *parts)
     contradicted = contradicted or (() if wrong is None else (wrong,))
     exact = release.noise is None
+    errors = replace(errors, restricted=_restricted(own))
     if exact:
         return replace(problem, release=release, embedding=embedding, solved=replace(solved, errors=errors))
     solved = replace(solved, errors=errors)
@@ -303,6 +307,33 @@ def _with_told_errors(problem: Problem) -> Problem:
     if solved.spectrum.decays:
         solved = shrunk(solved, float(errors.normal[0, 0]) ** 2 * solved.gram)
     return replace(problem, release=release, solved=solved, errors=errors, contradicted=contradicted)
+
+
+def _restricted(metric: np.ndarray) -> bool:
+    return metric.shape[1] < metric.shape[0]
+
+
+def _with_ascent(problem: Problem) -> Problem:
+    """The same with what an optimiser left as errors of the equations, weighed by them."""
+    release, own, solved, size = problem.release, problem.embedding.metric, problem.solved, 1.0
+    given = release
+    for _ in range(_WEIGHED):
+        rest = ascent.left(given, own, solved.pseudo)
+        release = replace(given, theta=rest.theta[None])
+        normal, bounded, rule = equation_errors(release, own, solved.pseudo)
+        weights = weighing(np.column_stack([normal, size * rest.errors]), bounded)
+        embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
+        solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
+        features = embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
+        weighed = weights.T @ normal, weights.T @ bounded, weights.T @ rule
+        known = EquationErrors(*weighed, left=np.zeros((0, bounded.shape[1])), right=np.zeros(0))
+        left = weights.T @ rest.errors
+        errors, size, wrong = ascent.sized(release, own, weights, features, known, left, rest.freedom)
+        wrong = rest.wrong or wrong
+    errors = replace(errors, restricted=_restricted(own))
+    solved = replace(solved, errors=errors)
+    found = () if wrong is None else (wrong,)
+    return replace(problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=found)
 
 
 def normalised(release: Release) -> Release:

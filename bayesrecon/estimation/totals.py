@@ -21,6 +21,10 @@ TRAINED = 0.99
 """The same at a trained parameter, both at once: its records shape the network that should see them, and what it does
 not see of them can be anything."""
 
+_RESTRICTED = 1 - 1e-9
+"""The same where a law is stationary in some directions only: what it shows it shows exactly, and around records
+found in the wrong place a square looks like a line."""
+
 _BLOCK = 128  # statistics whose series are analysed at once
 
 
@@ -271,6 +275,9 @@ def _estimate(
     """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
     visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
     verdict = verdict_of(visibility, trained=totals.trained)
+    errors = getattr(totals, "errors", None)
+    if errors is not None and errors.restricted and visibility < _RESTRICTED:
+        verdict = "undetermined"
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate, gradient = float(statistic.value(values)), statistic.gradient(values)
     slope = np.zeros(len(library.parts))

@@ -1,0 +1,193 @@
+"""What variational fits give away: optima, and fits as users make them. Writes VARIATIONAL.md.
+
+    python benchmarks/variational.py [fits]      needs POSTERIOR_DB_PATH; about ten minutes on two cores
+
+Every fit is made from the data, and every statistic compared with them afterwards.
+"""
+
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.infer import SVI, Trace_ELBO, autoguide
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+
+from variational import optimum, ready
+
+import bayesrecon
+from bayesrecon.evaluate import true_statistics
+from bayesrecon.models import find, from_numpyro
+from bayesrecon.posteriors import from_guide, from_posteriordb
+from bayesrecon.posteriors.database import open_database, read_data
+
+PAGE = Path(__file__).resolve().parent / "VARIATIONAL.md"
+POSTERIORS = (
+    "kidiq-kidscore_momiq",
+    "kidiq-kidscore_momhs",
+    "kidiq-kidscore_momhsiq",
+    "kidiq-kidscore_interaction",
+    "kidiq_with_mom_work-kidscore_interaction_c2",
+    "earnings-earn_height",
+    "earnings-logearn_height_male",
+    "mesquite-logmesquite_logvolume",
+    "mesquite-logmesquite_logva",
+    "kilpisjarvi_mod-kilpisjarvi",
+)
+RUNS = (
+    ("AutoMultivariateNormal", "linear", 200, 1, 0.01, 4000),
+    ("AutoMultivariateNormal", "linear", 300, 2, 0.005, 6000),
+    ("AutoMultivariateNormal", "linear", 200, 1, 0.001, 20000),
+    ("AutoNormal", "linear", 200, 1, 0.01, 4000),
+    ("AutoNormal", "linear", 300, 2, 0.005, 6000),
+    ("AutoMultivariateNormal", "poisson", 200, 1, 0.01, 4000),
+)
+ITERATES = 20
+
+INTRODUCTION = """# What variational fits give away
+
+Made by `python benchmarks/variational.py`. *Optima* of the ELBO, found by Newton's method to all digits, go through
+`posteriors.from_guide(..., residual=0)` and `recover`: *error* is the largest relative error of the determined
+statistics, *seen* how many are determined. *Fits as users make them* are NumPyro's SVI with Adam at a constant step,
+one particle, from the default start, on standardised data that were simulated: the parameters alone, and with
+iterates of the second half of the run. *Held* counts the true values inside 95 % intervals, *silent* the fits of which
+nothing was stated.
+"""
+
+
+def optima() -> list[dict[str, str]]:
+    rows, database = [], open_database()
+    for name in POSTERIORS:
+        release = from_posteriordb(name)
+        model, theta = release.model, np.asarray(release.theta)
+        records = find(model.name).records(read_data(database, name.split("-")[0]))
+        truth = true_statistics(model, records)
+        row = {"posterior": name, "N": f"{truth['n']:.0f}", "d": f"{model.dimension}"}
+        for full, title in ((True, "full rank"), (False, "mean field")):
+            mean, covariance = optimum(model, records, theta.mean(axis=0), np.cov(theta.T), full)
+            kind = autoguide.AutoMultivariateNormal if full else autoguide.AutoDiagonalNormal
+            guide = kind(lambda batch, program=model.program: program(**batch))
+            guide = ready(guide, {k: np.asarray(v)[:3] for k, v in records.items()})
+            positions = {k: np.asarray(v) for k, v in guide._unpack_latent(np.arange(model.dimension)).items()}
+            at = np.argsort(np.concatenate([np.ravel(positions[p.name]) for p in model.parameters]))
+            root = np.linalg.cholesky(covariance[np.ix_(at, at)])
+            params = {"auto_loc": mean[at], **({"auto_scale_tril": root} if full else {"auto_scale": np.diag(root)})}
+            found = bayesrecon.recover(from_guide(model, guide, params, residual=0.0))
+            seen = [r for r in found if r.verdict == "determined"]
+            off = [abs(r.estimate - truth[r.name]) / (abs(truth[r.name]) or 1.0) for r in seen]
+            n = found["n"]
+            row[f"n, {title}"] = f"{n.estimate:.8g}" if n.estimate is not None else "–"
+            row[f"error, {title}"] = f"{max(off):.0e}" if off else "–"
+            row[f"seen, {title}"] = f"{len(seen)}/{len(found)}" if not found.failures else "failed"
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+def linear(x, y=None):
+    sigma = numpyro.sample("sigma", dist.HalfNormal(5.0))
+    beta = numpyro.sample("beta", dist.Normal(0, 10).expand([x.shape[1] + 1]).to_event(1))
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.sample("y", dist.Normal(beta[0] + x @ beta[1:], sigma), obs=y)
+
+
+def poisson(x, y=None):
+    beta = numpyro.sample("beta", dist.Normal(0, 3).expand([x.shape[1] + 1]).to_event(1))
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.sample("y", dist.Poisson(jnp.exp(beta[0] + x @ beta[1:])), obs=y)
+
+
+def simulated(kind, n, p, rng):
+    if kind == "linear":
+        x = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
+        y = x @ rng.normal(size=p) + rng.normal(size=n) * rng.gamma(3.0)
+        return (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
+    x = (rng.random((n, p)) < rng.uniform(0.3, 0.7, size=p)).astype(float)
+    return x, rng.poisson(np.exp(0.3 * rng.normal() + x @ (0.7 * rng.normal(size=p))))
+
+
+def fits(program, guide, rate, steps, xs, ys):
+    """Parameters at `ITERATES` steps of the second half, of every data set."""
+    svi, every = SVI(program, guide, numpyro.optim.Adam(rate), Trace_ELBO()), steps // 2 // ITERATES
+    svi.init(jax.random.key(0), xs[0], ys[0])
+
+    def one(key, x, y):
+        def step(state, _):
+            return svi.update(state, x, y)[0], None
+
+        def stretch(state, _):
+            state, _ = jax.lax.scan(step, state, None, length=every)
+            return state, svi.get_params(state)
+
+        state, _ = jax.lax.scan(step, svi.init(key, x, y), None, length=steps - every * ITERATES)
+        return jax.lax.scan(stretch, state, None, length=ITERATES)[1]
+
+    return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), len(xs)), xs, ys)
+
+
+def run(guide_name, kind, n, p, rate, steps, count) -> list[dict[str, str]]:
+    rng, program = np.random.default_rng(0), globals()[kind]
+    sets = [simulated(kind, n, p, rng) for _ in range(count)]
+    xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
+    guide = getattr(autoguide, guide_name)(program)
+    fitted = fits(program, guide, rate, steps, xs, ys)
+    ready(guide, xs[0], ys[0])
+    model = from_numpyro(program, {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
+    rows = []
+    for with_iterates in (False, True):
+        held = stated = silent = 0
+        z, widths = [], []
+        for i, (x, y) in enumerate(sets):
+            late = [{k: np.asarray(v)[i, j] for k, v in fitted.items()} for j in range(ITERATES)]
+            found = bayesrecon.recover(
+                from_guide(model, guide, late[-1], iterates=late[:-1] if with_iterates else None)
+            )
+            if found.failures:
+                silent += 1
+                continue
+            truth = true_statistics(model, {"x": np.asarray(x, float), "y": np.asarray(y, float)})
+            for r in found:
+                if r.verdict == "determined" and r.name in truth:
+                    stated += 1
+                    held += r.lower <= truth[r.name] <= r.upper
+                    z.append((r.estimate - truth[r.name]) / r.se)
+            widths.append((found["n"].upper - found["n"].lower) / 2 / n if found["n"].upper is not None else np.nan)
+        rows.append(
+            {
+                "guide": guide_name,
+                "model": f"{kind}, {p + 1} coefficients, n = {n}",
+                "Adam": f"{rate:g}, {steps}",
+                "iterates": f"{ITERATES}" if with_iterates else "none",
+                "fits": f"{count}",
+                "silent": f"{silent}",
+                "held": f"{held}/{stated}" + (f" ({held / stated:.1%})" if stated else ""),
+                "z": f"{np.sqrt(np.mean(np.square(z))):.2f}" if z else "–",
+                "± of n": f"{np.nanmedian(widths):.1%}" if widths else "–",
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def table(rows: list[dict[str, str]], words: int) -> list[str]:
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + " --- |" * words + " ---: |" * (len(rows[0]) - words)]
+    return [*lines, *("| " + " | ".join(row.values()) + " |" for row in rows)]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    count, began = int(sys.argv[1]) if len(sys.argv) > 1 else 34, time.perf_counter()
+    users = [row for settings in RUNS for row in run(*settings, count)]
+    lines = [INTRODUCTION, "## Optima", "", *table(optima(), 1), "", "## Fits as users make them", "", *table(users, 4)]
+    PAGE.write_text("\n".join(lines) + "\n")
+    print(f"{time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Variational fits and modes as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational`, `laplace`."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.score import prior_score
+from bayesrecon.models.normal import laplace, variational, whitening
+from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
+from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv
+from bayesrecon.posteriors.laws import Law
+from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
+from bayesrecon.precision import in_float64
+from bayesrecon.types import Ascent, Model, Noise, Release
+
+_REDUNDANT = 1e-9  # relative, of directions that the parameters of a guide do not move in
+
+
+@in_float64
+def from_guide(
+    model: Model,
+    guide: Any,
+    params: Mapping[str, Any] | None = None,
+    *,
+    residual: Any = None,
+    iterates: Sequence[Mapping[str, Any]] | None = None,
+    name: str | None = None,
+) -> Release:
+    """A variational fit, a Laplace approximation or a mode as a release.
+
+    An optimum of the ELBO over normal laws `q = N(m, L L')` is stationary for `sum_n E_q[l(theta, x_n)] +
+    E_q[log pi0 + log det] + log det L` in the parameters that the guide has: d + d(d+1)/2 equations of full rank, 2d of
+    a mean field, those of its own factors of low rank (Opper and Archambeau 2009; Kucukelbir et al. 2017 for the
+    coordinates). Modes are those of `posteriors.gaussian` and `posteriors.dirac`.
+
+    | `guide` | `params` | what it is |
+    |---|---|---|
+    | `AutoNormal`, `AutoDiagonalNormal`, `AutoMultivariateNormal` | `svi.get_params(state)` | an optimum of the ELBO |
+    | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
+    | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
+    | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
+    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own | an optimum of the ELBO |
+    | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
+
+    Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
+    the equations that hold whatever the data (there are more equations than features of the data, in many models).
+    Errors come from it, and nothing is determined where it is large, or where nothing tells. Laws that are all too wide
+    by one factor have the equations of fewer records: a fit alone is believed where its equations hold to a hundredth
+    of a posterior standard deviation, as they do at an optimum and nowhere on the way there. Iterates tell more: they
+    are read as what steps of the size of their gradient make (Adam, RMSprop, Adagrad).
+
+    Args:
+        model: in the same coordinates as the guide's program, its parameters named as the sites.
+        guide: one that was run: its sites are then known.
+        params: the guide's parameters, constrained.
+        residual: standard error of the equations in posterior standard deviations, one number or `(k,)`; 0 for an
+            optimum to all digits. Of a mode alone that of the gradient of the log density.
+        iterates: of an optimum of the ELBO, `params` at other late steps of the same run, evenly spaced and in order,
+            before those in `params`: ten or more, over many times what the fit needs to forget where it was.
+        name: for display.
+
+    Returns:
+        A trained parameter, temperature 0, of a derived model (`bayesrecon.models.normal`): every verb takes it.
+
+    Raises:
+        BayesreconError: a guide of another kind or model, parameters that are missing or not finite, a density that has
+            no derivatives there, iterates that do not tell their errors.
+
+    >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
+    >>> from bayesrecon.models import from_numpyro
+    >>> from numpyro.infer.autoguide import AutoNormal
+    >>> def program(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0, 10))
+    ...     with numpyro.plate("records", y.shape[0]):
+    ...         numpyro.sample("y", dist.Normal(mean, 1), obs=y)
+    >>> guide = AutoNormal(program)
+    >>> with numpyro.handlers.seed(rng_seed=0):
+    ...     _ = guide(jnp.zeros(3))
+    >>> fit = {"mean_auto_loc": 1.98, "mean_auto_scale": 0.1}
+    >>> from_guide(from_numpyro(program, {"y": ()}), guide, fit, residual=0.0).model.name
+    'program, normal approximation'
+    """
+    law = _law(model, guide, params, tuple(iterates or ()))
+    if law.iterates and law.kind != "variational":
+        raise BayesreconError(
+            f"{law.name}: the gradients of a mode have no noise, and iterates do not tell its errors; state residual="
+        )
+    parts = {"variational": _variational, "laplace": _laplace, "mode": _mode}
+    derived, phi, metric, noise = parts[law.kind](model, law, residual)
+    if not np.isfinite(phi).all():
+        raise BayesreconError("the parameters lie on or outside their support")
+    directions = np.eye(len(phi)) if metric is None else metric
+    if not np.isfinite(np.asarray(prior_score(derived, directions, phi[None], 0.0))).all():
+        raise BayesreconError(
+            f"the prior of model {model.name} has no derivatives at these parameters: nothing is stationary there"
+        )
+    return Release(
+        theta=phi[None],
+        weights=np.ones(1),
+        chain=np.ones(1, int),
+        log_density=None,
+        model=derived,
+        temperature=0.0,
+        name=name or law.name,
+        metric=metric,
+        noise=noise,
+    )
+
+
+_Parts = tuple[Model, np.ndarray, np.ndarray | None, Noise | None]
+
+
+def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> Law:
+    if is_autoguide(guide):
+        return autoguide_law(model, guide, params, iterates)
+    if is_pymc_approximation(guide):
+        return pymc_law(model, guide, params, iterates)
+    if is_csv(guide):
+        return cmdstan_law(model, guide, params, iterates)
+    raise BayesreconError(
+        f"a {type(guide).__name__} is not read; expected one of NumPyro's {', '.join(GUIDES)}, of PyMC's "
+        f"{', '.join(APPROXIMATIONS)}, or the path of CmdStan's output"
+    )
+
+
+def _variational(model: Model, law: Law, residual: Any) -> _Parts:
+    derived, points = variational(model), _points(law)
+    phis = np.array([np.asarray(law.phi(x)) for x in points])
+    phi = phis.mean(axis=0)
+    white = whitening(model, phi)
+    moves = np.linalg.solve(white, np.asarray(_slope(law.phi, points.mean(axis=0))))
+    directions, size, _ = np.linalg.svd(moves / np.linalg.norm(moves, axis=0).clip(1e-300), full_matrices=False)
+    seen = directions[:, size > _REDUNDANT * size[0]]
+    metric = white if seen.shape[1] == len(phi) else white @ seen
+    if residual is None and law.slow:
+        raise BayesreconError(
+            f"{law.name}: factors of low rank come to rest in some directions long after the others, and nothing tells "
+            "how far they are; state residual=, 0 where the fit is at its optimum"
+        )
+    none = np.zeros((len(phi), 0))
+    if residual is not None:
+        ascent = _stated(residual, metric)
+    elif len(points) > 1:
+        ascent = Ascent(none, white @ moves, phis)
+    else:
+        ascent = Ascent(none, white @ moves, freedom=0.0)
+    normal = none
+    if law.draws is not None:
+        d = model.dimension
+        normal = metric @ np.linalg.lstsq(metric, white[:, d:], rcond=None)[0] / np.sqrt(law.draws)
+        if law.printed is not None:
+            normal = np.column_stack([normal, np.eye(len(phi))[:, :d] * law.printed / np.sqrt(3)])
+    return derived, phi, metric, _noise(normal, ascent)
+
+
+@partial(jax.jit, static_argnames="phi")
+def _slope(phi: Any, native: Any) -> Any:
+    return jax.jacfwd(phi)(native)
+
+
+def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
+    """The Hessian is exact wherever it was taken; only the gradient can be left of an optimisation."""
+    phi, d = np.asarray(law.phi(law.native)), model.dimension
+    metric, none = whitening(model, phi), np.zeros((len(phi), 0))
+    if law.draws is not None:
+        ascent = None if residual is None else _stated(residual, metric)
+        return laplace(model, law.jacobian), phi, metric, _noise(metric / np.sqrt(law.draws), ascent)
+    if residual is not None:
+        ascent = _stated(residual, metric)
+    else:
+        ascent = Ascent(np.linalg.solve(metric.T, np.eye(len(phi))[:, :d]), none, freedom=0.0)
+    return laplace(model, law.jacobian), phi, metric, _noise(none, ascent)
+
+
+def _mode(model: Model, law: Law, residual: Any) -> _Parts:
+    theta, directions = np.asarray(law.native), np.eye(model.dimension)
+    none = np.zeros((model.dimension, 0))
+    ascent = Ascent(directions, none, freedom=0.0) if residual is None else _stated(residual, directions)
+    return model, theta, None, _noise(none, ascent)
+
+
+def _points(law: Law) -> np.ndarray:
+    """The native parameters of all steps, each once; of the last one alone where there are no others, `(K, g)`."""
+    points = np.array([*law.iterates, law.native])
+    if not law.iterates:
+        return points
+    kept = [i for i, x in enumerate(points) if not any(np.array_equal(x, other) for other in points[:i])]
+    if len(kept) == 1:
+        raise BayesreconError("the iterates are all alike; state residual=0 where the fit is at its optimum")
+    return points[kept]
+
+
+def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
+    try:
+        size = np.asarray(residual, float)
+    except (TypeError, ValueError):
+        raise BayesreconError("residual= does not consist of numbers") from None
+    count = metric.shape[1]
+    if size.shape not in ((), (count,)) or not np.isfinite(size).all() or (size < 0).any():
+        raise BayesreconError(f"residual=: expected one number or ({count},), finite and not negative")
+    if not size.any():
+        return None
+    score = metric @ np.linalg.inv(metric.T @ metric) * size
+    return Ascent(score, np.zeros((len(metric), 0)))
+
+
+def _noise(normal: np.ndarray, ascent: Ascent | None) -> Noise | None:
+    if not normal.size and ascent is None:
+        return None
+    return Noise(normal, np.zeros((len(normal), 0)), ascent)

@@ -1,0 +1,212 @@
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+import summaries
+import variational
+from numpyro.infer import autoguide
+from summaries import DATA, TRUTH
+
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_guide
+
+MODEL = from_numpyro(variational.program, {"x": (1,), "y": ()})
+
+
+def guide_of(kind, program=variational.program):
+    return variational.ready(getattr(autoguide, kind)(program), jnp.ones((3, 1)), jnp.ones(3))
+
+
+@pytest.fixture(scope="module")
+def start():
+    return summaries.mode(MODEL, DATA, summaries.start()[[2, 0, 1]])
+
+
+@pytest.fixture(scope="module")
+def full(start):
+    mean, covariance = variational.optimum(MODEL, DATA, *start)
+    return {"auto_loc": mean, "auto_scale_tril": np.linalg.cholesky(covariance)}
+
+
+def moved(params, size, seed=0):
+    """Somewhere else, by so many posterior standard deviations."""
+    rng, root = np.random.default_rng(seed), params["auto_scale_tril"]
+    step = np.tril(rng.normal(size=root.shape)) * size
+    return {
+        "auto_loc": params["auto_loc"] + root @ rng.normal(size=3) * size,
+        "auto_scale_tril": root @ (np.eye(3) + step),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("residual", [None, 0.0])
+def test_an_optimum_of_full_rank_gives_the_statistics(full, residual):
+    found = bayesrecon.recover(from_guide(MODEL, guide_of("AutoMultivariateNormal"), full, residual=residual))
+    assert not found.failures
+    for name, true in TRUTH.items():
+        assert found[name].estimate == pytest.approx(true, rel=1e-5)
+        assert found[name].verdict == "determined"
+
+
+def test_a_fit_that_has_not_settled_is_said_so():
+    params = {"auto_loc": np.array([0.6, 0.9, 0.5]), "auto_scale_tril": np.diag([0.15, 0.2, 0.1])}
+    release = from_guide(MODEL, guide_of("AutoMultivariateNormal"), params)
+    found = bayesrecon.recover(release)
+    assert "not stationary" in found.failures[0]
+    assert found["n"].estimate is None
+
+
+@pytest.mark.slow
+def test_one_that_is_too_wide_everywhere_is_not_believed(full):
+    # the equations of n / 4 records hold nearly
+    wide = {**full, "auto_scale_tril": 2 * full["auto_scale_tril"]}
+    assert bayesrecon.recover(from_guide(MODEL, guide_of("AutoMultivariateNormal"), wide)).failures
+
+
+@pytest.mark.slow
+def test_a_stated_residual_is_in_the_errors(full):
+    guide = guide_of("AutoMultivariateNormal")
+    z = []
+    for seed in range(4):
+        found = bayesrecon.recover(from_guide(MODEL, guide, moved(full, 0.01, seed), residual=0.012))
+        assert not found.failures
+        z += [(found[k].estimate - v) / found[k].se for k, v in TRUTH.items()]
+    assert 0.2 < np.sqrt(np.mean(np.square(z))) < 2
+
+
+@pytest.mark.slow
+def test_iterates_are_averaged_with_their_errors(full):
+    fits = [moved(full, 0.05, seed) for seed in range(16)]
+    found = bayesrecon.recover(from_guide(MODEL, guide_of("AutoMultivariateNormal"), fits[-1], iterates=fits[:-1]))
+    assert not found.failures
+    for name, true in TRUTH.items():
+        row = found[name]
+        assert abs(row.estimate - true) < 5 * row.se
+        assert row.verdict == "determined"
+    assert 0.2 < found["n"].se < 5
+
+
+@pytest.mark.slow
+def test_iterates_that_go_one_way_tell_nothing(full):
+    fits = [{k: v * (1 + 0.002 * i) for k, v in full.items()} for i in range(12)]
+    found = bayesrecon.recover(from_guide(MODEL, guide_of("AutoMultivariateNormal"), fits[-1], iterates=fits[:-1]))
+    assert found.failures
+    assert found["n"].estimate is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["AutoNormal", "AutoDiagonalNormal"])
+def test_a_mean_field_needs_to_be_told_that_it_is_an_optimum(start, kind):
+    mean, covariance = variational.optimum(MODEL, DATA, *start, full=False)
+    sd = np.sqrt(np.diag(covariance))
+    params = {"auto_loc": mean, "auto_scale": sd}
+    if kind == "AutoNormal":
+        params = {"beta_auto_loc": mean[1:], "beta_auto_scale": sd[1:]}
+        params |= {"variance_auto_loc": mean[0], "variance_auto_scale": sd[0]}
+    guide = guide_of(kind)
+    assert "too little tells" in bayesrecon.recover(from_guide(MODEL, guide, params)).failures[0]
+    found = bayesrecon.recover(from_guide(MODEL, guide, params, residual=0.0))
+    assert not found.failures
+    for name, true in TRUTH.items():
+        assert found[name].verdict == "undetermined" or found[name].estimate == pytest.approx(true, rel=1e-5)
+    assert found["n"].verdict == "determined"
+
+
+@pytest.mark.slow
+def test_low_rank_has_its_own_equations(start):
+    guide = variational.ready(autoguide.AutoLowRankMultivariateNormal(variational.program, rank=1), jnp.ones((3, 1)))
+    mean, covariance = variational.optimum(MODEL, DATA, *start)
+    sd = np.sqrt(np.diag(covariance))
+    r = covariance / np.outer(sd, sd)
+    # one factor takes up the correlation of the coefficients, which is all there is
+    factor = np.array([0.0, 1.0, r[1, 2]]) * 0.99
+    scale = sd * np.sqrt(1 - factor**2)
+    params = {"auto_loc": mean, "auto_scale": scale, "auto_cov_factor": (factor * sd / scale)[:, None]}
+    with pytest.raises(BayesreconError, match="state residual="):
+        from_guide(MODEL, guide, params)
+    release = from_guide(MODEL, guide, params, residual=0.5)
+    assert 6 < release.metric.shape[1] <= 9
+
+
+def test_modes():
+    guide = guide_of("AutoDelta")
+    release = from_guide(MODEL, guide, {"beta_auto_loc": [1.0, 0.5], "variance_auto_loc": 2.0}, residual=0.0)
+    assert release.model is MODEL
+    assert release.theta[0] == pytest.approx([np.log(2.0), 1.0, 0.5])
+
+
+@pytest.mark.slow
+def test_the_laplace_guide(start):
+    guide = variational.ready(autoguide.AutoLaplaceApproximation(variational.program), DATA["x"], DATA["y"])
+    release = from_guide(MODEL, guide, {"auto_loc": start[0]}, residual=0.001)
+    found = bayesrecon.recover(release)
+    assert not found.failures
+    assert found["n"].estimate == pytest.approx(80, rel=1e-3)  # the Hessian is taken in single precision
+
+
+@pytest.mark.slow
+def test_the_other_verbs_take_it(full):
+    release = from_guide(MODEL, guide_of("AutoMultivariateNormal"), full, residual=0.0)
+    assert bayesrecon.diagnose(release)["x[1]^2"].verdict == "determined"
+    assert bayesrecon.reconstruct(release, n=20).pseudo.weights.sum() == pytest.approx(80, rel=1e-3)
+
+
+def other(x, y=None):
+    slope = numpyro.sample("slope", dist.Normal(0, 10))
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.sample("y", dist.Normal(slope * x[:, 0], 1.0), obs=y)
+
+
+def elsewhere(x, y=None):
+    beta = numpyro.sample("beta", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
+    variance = numpyro.sample("variance", dist.Uniform(0.0, 5.0))
+    with numpyro.plate("records", x.shape[0]):
+        numpyro.sample("y", dist.Normal(beta[0], jnp.sqrt(variance)), obs=y)
+
+
+@pytest.mark.parametrize(
+    ("guide", "change", "message"),
+    [
+        (lambda: guide_of("AutoMultivariateNormal", other), {}, "has no site variance"),
+        (lambda: guide_of("AutoMultivariateNormal", elsewhere), {}, "transforms variance otherwise"),
+        (lambda: guide_of("AutoIAFNormal"), {}, "AutoIAFNormal is not read; expected AutoDelta"),
+        (lambda: autoguide.AutoNormal(variational.program), {}, "was not run"),
+        (lambda: 3, {}, "a int is not read"),
+        (None, {"params": None}, "expected a dict"),
+        (None, {"params": {"auto_loc": np.zeros(3)}}, "lack auto_scale_tril"),
+        (None, {"params": {"auto_loc": np.zeros(2), "auto_scale_tril": np.eye(3)}}, "auto_loc has shape"),
+        (None, {"params": {"auto_loc": [0, np.nan, 0], "auto_scale_tril": np.eye(3)}}, "auto_loc holds missing"),
+        (None, {"params": {"auto_loc": np.zeros(3), "auto_scale_tril": -np.eye(3)}}, "outside their support"),
+        (None, {"residual": -1.0}, "not negative"),
+        (None, {"residual": "small"}, "does not consist of numbers"),
+        (None, {"iterates": [{"auto_loc": np.zeros(3), "auto_scale_tril": np.eye(3)}]}, "all alike"),
+    ],
+)
+def test_bad_input_is_one_line(guide, change, message):
+    given = {"params": {"auto_loc": np.zeros(3), "auto_scale_tril": np.eye(3)}, **change}
+    params = given.pop("params")
+    with pytest.raises(BayesreconError, match=message) as caught:
+        from_guide(MODEL, guide_of("AutoMultivariateNormal") if guide is None else guide(), params, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_prior_is_another_model():
+    def narrow(x, y=None):
+        slope = numpyro.sample("slope", dist.Normal(0, 1))
+        with numpyro.plate("records", x.shape[0]):
+            numpyro.sample("y", dist.Normal(slope * x[:, 0], 1.0), obs=y)
+
+    model = from_numpyro(other, {"x": (1,), "y": ()})
+    with pytest.raises(BayesreconError, match="another prior"):
+        from_guide(model, guide_of("AutoNormal", narrow), {"slope_auto_loc": 0.0, "slope_auto_scale": 1.0})
+
+
+def test_a_density_without_derivatives():
+    from dataclasses import replace
+
+    rough = replace(MODEL, program=None, log_prior_at=lambda p: jnp.sqrt(jnp.abs(p["beta"][0])))
+    with pytest.raises(BayesreconError, match="no derivatives"):
+        from_guide(rough, guide_of("AutoDelta"), {"beta_auto_loc": [0.0, 0.5], "variance_auto_loc": 2.0}, residual=0)
