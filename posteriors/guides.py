@@ -211,4 +211,4 @@ def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
 def _noise(normal: np.ndarray, ascent: Ascent | None) -> Noise | None:
     if not normal.size and ascent is None:
         return None
-    return Noise(normal, np.zeros((len(normal), 0)), ascent)
+    return Noise(normal, np.zeros((len(normal), 0)), ascent=ascent)
