@@ -16,11 +16,12 @@ from bayesrecon.kernels.joint import JointEmbedding
 from bayesrecon.knowledge import Knowledge, Knows, check_keywords
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.recovery import Recovery, Row
-from bayesrecon.types import Progress, Release
+from bayesrecon.types import Limit, Progress, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
 _FAR = 5.0  # standard errors outside what is possible, from which it is no accident
+_ARITHMETIC = 1e-9  # relative, in a limit
 _FEW = 1.0  # standard errors of bias in the count from which draws are called so
 
 _Solved = tuple[Problem, Recovery, tuple[str, ...]]  # the warnings are about this release alone
@@ -92,6 +93,7 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
     start = time.perf_counter()
     problem = solve_release(release, **options)
     rows, scores, warnings = _rows(problem, statistics)
+    rows, beyond = _limited(rows, release, problem.knowledge)
     solved = problem.solved
     recovery = Recovery(
         rows=rows,
@@ -106,10 +108,31 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
         warnings=problem.asked,
-        failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
+        failures=(*beyond, *_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
     )
     return problem, recovery, warnings
+
+
+def _limited(rows: Sequence[Row], release: Release, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """The rows with what the release says of those that its equations leave open, and what is wrong where the number
+    of records that is known lies beyond its limit."""
+    if release.limits is None or knowledge.known:
+        return tuple(rows), ()
+    limits, total = dict(release.limits(knowledge.fields, knowledge.total)), knowledge.total
+    least = limits.get("n", Limit()).lower
+    if total is not None and total < least * (1 - _ARITHMETIC):
+        return tuple(rows), (f"{total:g} records were stated, but the standard errors need {least:.6g} or more",)
+    # The equations that are left say nothing by themselves that the limits do not.
+    named = {row.name: row if row.se == 0 else Row(row.name) for row in rows}
+    for name, limit in limits.items():
+        if named.get(name, Row(name)).estimate is not None:
+            continue
+        low, high = (float(x) if np.isfinite(x) else None for x in (limit.lower, limit.upper))
+        told = limit.estimate is not None
+        verdict = "determined" if told else "undetermined"
+        named[name] = Row(name, limit.estimate, lower=low, upper=high, visibility=float(told), verdict=verdict)
+    return tuple(named.values()), ()
 
 
 def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:
