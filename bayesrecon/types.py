@@ -255,8 +255,8 @@ class Limit:
 
 
 class Limits(Protocol):
-    """What a release says of statistics that its equations leave open, `{statistic: Limit}`, given the fields with
-    their domains and the number of records where it is known."""
+    """What a release says of statistics, `{statistic: Limit}`, given the fields with their domains and the number of
+    records where it is known."""
 
     def __call__(self, fields: Mapping[str, Field], total: float | None) -> Mapping[str, Limit]: ...
 
@@ -280,7 +280,7 @@ class Release:
         metric: `(d, k)` factor of Sigma, the directions in which a trained parameter is stationary, each in units of
             its own; all by default.
         noise: of a trained parameter, None where it is exact.
-        limits: of statistics that a trained parameter does not determine.
+        limits: of statistics, of a release that leaves its equations open.
     """
 
     theta: Any

@@ -36,7 +36,7 @@ from bayesrecon.models.normal import pack, variational, whitening  # noqa: E402
 from bayesrecon.posteriors import from_posteriordb, from_table, gaussian  # noqa: E402
 from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
 from bayesrecon.precision import in_float64  # noqa: E402
-from bayesrecon.types import Release  # noqa: E402
+from bayesrecon.types import Limit, Release  # noqa: E402
 
 ROWS, PAGE = HERE / "tables.json", HERE / "TABLES.md"
 KINDS = ("arK", "earnings", "kidiq", "kilpisjarvi", "mesquite", "nes", "sblr")
@@ -229,21 +229,20 @@ def regressions(count: int, digits: int = 3) -> Iterator[dict]:
         table = pd.DataFrame(lines, index=["const", "x", "sigma"])
         truth = {"n": size, "mean(x)": x.mean(), "mean(y)": y.mean(), "var(x)": x.var(), "var(y)": y.var()}
         truth |= {"cov(x,y)": float(np.cov(x, y, ddof=0)[0, 1]), "mean(x*x)": float(np.mean(x**2))}
-        for kind, one in tally.items():
-            known = {"total": size} if kind.endswith("known") else {}
-            given = [["1", related], [related, "1"]] if kind == "correlation" else None
-            found = bayesrecon.recover(from_table(table, "ols", correlations=given), **known)
-            if found.failures:
-                one["silent"] += 1
-                continue
-            for row in found:
-                if row.lower is not None or row.upper is not None:
-                    low, high = (-np.inf if row.lower is None else row.lower), row.upper or np.inf
-                    high = np.inf if row.upper is None else row.upper
-                    one["stated"] += 1
-                    one["held"] += bool(low <= truth[row.name] <= high)
-                if row.name == ("var(x)" if known else "n") and row.lower is not None and row.upper is not None:
-                    one["width"].append((row.upper - row.lower) / truth[row.name])
+        found = bayesrecon.recover(from_table(table, "ols", correlations=[["1", related], [related, "1"]]))
+        release = from_table(table, "ols")
+        said = {"correlation": {row.name: row for row in found if row.verdict == "determined"}}
+        said |= {"none": release.limits(release.model.fields, None)}
+        said |= {"none, n known": release.limits(release.model.fields, float(size)) | {"n": Limit()}}
+        tally["correlation"]["silent"] += bool(found.failures)
+        for kind, rows in said.items():
+            ends = {k: (row.lower, row.upper) for k, row in rows.items() if k in truth}
+            ends = {k: pair for k, pair in ends.items() if np.isfinite(pair).any()}
+            tally[kind]["stated"] += len(ends)
+            tally[kind]["held"] += sum(bool(low <= truth[k] <= high) for k, (low, high) in ends.items())
+            width = ends.get("var(x)" if kind == "none, n known" else "n", (0.0, np.inf))
+            if np.isfinite(width).all():
+                tally[kind]["width"].append(np.ptp(width) / truth["var(x)" if kind == "none, n known" else "n"])
     names = {"correlation": "with the correlation", "none": "without it", "none, n known": "without it, n known"}
     for kind, one in tally.items():
         width = float(np.median(one["width"])) if one["width"] else None

@@ -92,14 +92,12 @@ def printed(
     coordinates: str,
     name: str | None,
     silent: int = 0,
-    related: bool = True,
 ) -> Release:
     """The release of numbers that were rounded, each with half the unit of its last digit; the correlations below the
     diagonal row by row. The model is in the coordinates of the numbers; of the last `silent` parameters no error was
-    released, and the other errors are those given them. Unless the estimates are `related`, their correlations were not
-    released: what is left are the equations of a mode, which has none of its errors."""
+    released, and the other errors are those given them."""
     half = np.concatenate([mean_half, sd_half, correlation_half])
-    return _release(model, mean, sd, correlation, half[None], coordinates, draws, jacobian, name, silent, related)
+    return _release(model, mean, sd, correlation, half[None], coordinates, draws, jacobian, name, silent)
 
 
 def _release(
@@ -113,7 +111,6 @@ def _release(
     jacobian: bool | None,
     name: str | None,
     silent: int = 0,
-    related: bool = True,
 ) -> Release:
     lower = np.tril_indices(len(mean), -1)
     constrained = coordinates == "constrained"
@@ -158,9 +155,7 @@ def _release(
     bounded = np.array(columns).T if columns else np.zeros((len(phi), 0))
     noisy = bool(normal.size or bounded.size)
     metric = whitening(model, phi)
-    if not related:
-        metric = metric[:, : len(mean)]
-    elif silent:
+    if silent:
         rows, columns = np.tril_indices(len(mean))
         told = np.maximum(rows, columns) < len(mean) - silent
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), told])]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -141,25 +141,9 @@ def _untold(
             "what a table without the correlations of its estimates says is known for least squares with an intercept "
             "alone; supply correlations="
         )
-    mean, at = estimates.values[order], list(order[:-1])
-    if mean[-1] <= 0:
+    theta = estimates.values[order]
+    if theta[-1] <= 0:
         raise BayesreconError("the residual standard error is not positive")
-    sd, zero = np.append(errors.values[at], 0.1 * mean[-1]), np.zeros(len(order) * (len(order) - 1) // 2)
-    release = printed(
-        model,
-        mean,
-        sd,
-        np.eye(len(order)),
-        estimates.half[order],
-        np.zeros(len(order)),
-        zero,
-        draws=None,
-        jacobian=None,
-        coordinates="constrained",
-        name=name,
-        silent=1,
-        related=False,
-    )
     numbers = [[(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors)]
     covariates = tuple(str(c) for c in model.settings["covariates"])
     limits = Untold(
@@ -172,7 +156,17 @@ def _untold(
         f"the correlations of the estimates were not given: {what}; with correlations= n and every mean, variance and "
         "covariance would be determined"
     )
-    return replace(release, limits=limits, notes=(note,))
+    return Release(
+        theta=theta[None],
+        weights=np.ones(1),
+        chain=np.ones(1, int),
+        log_density=None,
+        model=model,
+        temperature=0.0,
+        name=name or f"{model.name}, estimates and standard errors",
+        notes=(note,),
+        limits=limits,
+    )
 
 
 @in_float64
@@ -270,7 +264,13 @@ def _estimator_of(kind: str, fitted: Any) -> str:
             f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
         )
     if kind == "MixedLM":
-        raise BayesreconError("MixedLM is not read: by REML its likelihood does not factorise over groups")
+        why = "by REML its likelihood does not factorise over groups"
+        if not getattr(fitted, "reml", True):
+            why = "its covariance is that of a likelihood with the scale profiled out"
+        raise BayesreconError(
+            f"MixedLM is not read: {why}; give the mode and covariance of a model whose records are the groups to "
+            "posteriors.gaussian"
+        )
     raise BayesreconError(
         f"{kind} is not read; expected OLS, Logit, Poisson or GLM, or posteriors.gaussian with a model"
     )

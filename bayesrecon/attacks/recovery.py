@@ -7,21 +7,22 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.limits import limited
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.statistics import Library, components, library_of
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.kernels.joint import JointEmbedding
-from bayesrecon.knowledge import Knowledge, Knows, check_keywords
+from bayesrecon.knowledge import Knowledge, Knows, check_keywords, check_knowledge
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.recovery import Recovery, Row
-from bayesrecon.types import Limit, Progress, Release
+from bayesrecon.types import Progress, PseudoData, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
 _FAR = 5.0  # standard errors outside what is possible, from which it is no accident
-_ARITHMETIC = 1e-9  # relative, in a limit
 _FEW = 1.0  # standard errors of bias in the count from which draws are called so
 
 _Solved = tuple[Problem, Recovery, tuple[str, ...]]  # the warnings are about this release alone
@@ -76,6 +77,8 @@ def recover(
     """
     check_keywords(knows, "recover")
     options = {"estimator": estimator, "key": key, "progress": progress, **knows}
+    if isinstance(release, Release) and release.limits is not None:
+        return _limited(release, statistics, knows).judged(force)
     if isinstance(release, Release):
         _, recovery, warnings = _recover(release, statistics, options)
         return _warned(recovery, warnings).judged(force)
@@ -89,11 +92,38 @@ def recover_with_problem(release: Release, statistics: Statistics = None, **opti
         return problem, _warned(recovery, warnings).judged(force=True)
 
 
+def _limited(release: Release, statistics: Statistics, knows: Knows) -> Recovery:
+    """What is known of the data behind a release that leaves their equations open."""
+    start = time.perf_counter()
+    knowledge = check_knowledge(release.model, **knows)
+    if statistics is not None or knowledge.known or knowledge.unit is not None:
+        raise BayesreconError(
+            f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no use; "
+            "supply the correlations of its estimates"
+        )
+    rows, failures = limited(release, knowledge)
+    return Recovery(
+        rows=rows,
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        metric="identity",
+        coordinates="constrained",
+        temperature=release.temperature,
+        rank=0,
+        gap=True,
+        spectrum=np.zeros(0),
+        pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
+        warnings=release.notes,
+        failures=failures,
+        seconds=time.perf_counter() - start,
+    )
+
+
 def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> _Solved:
     start = time.perf_counter()
     problem = solve_release(release, **options)
     rows, scores, warnings = _rows(problem, statistics)
-    rows, beyond = _limited(rows, release, problem.knowledge)
     solved = problem.solved
     recovery = Recovery(
         rows=rows,
@@ -108,31 +138,10 @@ def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) 
         spectrum=solved.spectrum.values,
         pseudo=solved.pseudo,
         warnings=problem.asked,
-        failures=(*beyond, *_impossible(rows, problem.knowledge), *problem.failures(scores)),
+        failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
     )
     return problem, recovery, warnings
-
-
-def _limited(rows: Sequence[Row], release: Release, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...]]:
-    """The rows with what the release says of those that its equations leave open, and what is wrong where the number
-    of records that is known lies beyond its limit."""
-    if release.limits is None or knowledge.known:
-        return tuple(rows), ()
-    limits, total = dict(release.limits(knowledge.fields, knowledge.total)), knowledge.total
-    least = limits.get("n", Limit()).lower
-    if total is not None and total < least * (1 - _ARITHMETIC):
-        return tuple(rows), (f"{total:g} records were stated, but the standard errors need {least:.6g} or more",)
-    # The equations that are left say nothing by themselves that the limits do not.
-    named = {row.name: row if row.se == 0 else Row(row.name) for row in rows}
-    for name, limit in limits.items():
-        if named.get(name, Row(name)).estimate is not None:
-            continue
-        low, high = (float(x) if np.isfinite(x) else None for x in (limit.lower, limit.upper))
-        told = limit.estimate is not None
-        verdict = "determined" if told else "undetermined"
-        named[name] = Row(name, limit.estimate, lower=low, upper=high, visibility=float(told), verdict=verdict)
-    return tuple(named.values()), ()
 
 
 def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:

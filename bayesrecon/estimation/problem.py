@@ -205,6 +205,11 @@ def solve_release(
     **knows: Unpack[Knows],
 ) -> Problem:
     """Check the input of a verb once and solve the embedding."""
+    if release.limits is not None:
+        raise BayesreconError(
+            f"{release.name} leaves the equations of its data open: `recover` says within which limits statistics lie; "
+            "supply the correlations of its estimates"
+        )
     chosen = (estimator or Estimator()).settled(release)
     release = normalised(release)
     knowledge = check_knowledge(release.model, **knows)

@@ -135,6 +135,14 @@ def test_a_table_without_correlations_never_says_too_much():
     signed = bayesrecon.recover(release, total=150, bounds={"age": (0, 120)})
     assert signed["mean(age)"].estimate == pytest.approx(AGE.mean(), rel=1e-3)
     assert "need" in bayesrecon.recover(release, total=5).failures[0]
+    for refused in (
+        lambda: bayesrecon.diagnose(release),
+        lambda: bayesrecon.reconstruct(release, n=10),
+        lambda: bayesrecon.recover([release, release]),
+        lambda: bayesrecon.recover(release, known={"age": AGE}),
+    ):
+        with pytest.raises(BayesreconError, match="supply the correlations"):
+            refused()
 
 
 def test_one_estimate_has_no_correlations():
