@@ -168,7 +168,7 @@ def moments(name: str, tables: int) -> dict:
 
     def errors(draws):
         found = bayesrecon.recover(gaussian(model, draws.mean(axis=0), np.cov(draws.T), draws=len(draws)))
-        z = [(r.estimate - truth[r.name]) / r.se for r in found if r.verdict == "determined" and r.se]
+        z = [round((r.estimate - truth[r.name]) / r.se, 3) for r in found if r.verdict == "determined" and r.se]
         return found, z
 
     found, z = errors(theta)

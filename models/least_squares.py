@@ -56,12 +56,11 @@ class Untold:
 
         b, se = [within(x) for x in self.coefficients], [_square(within(x)) for x in self.errors]
         scale = _square(within(self.scale))
-        found = {"n": (_over(scale, se[0]), False)}
+        found: dict[str, tuple[Interval, bool]] = {"n": ((_over(scale, se[0])[0], float("inf")), False)}
         if total is not None:
             share, counted = (1 / total, 1 / total), True  # 1 / n
         else:
             share, counted = (0.0, _over(se[0], scale)[1]), False
-        found["n"] = (found["n"][0][0], float("inf")), False
         if len(self.covariates) > 1:
             return found | self._several(b, se, scale, share, counted)
         return found | self._single(fields[self.covariates[0]], b, se, scale, share, counted)
@@ -69,12 +68,14 @@ class Untold:
     def _several(
         self, b: list[Interval], se: list[Interval], scale: Interval, share: Interval, counted: bool
     ) -> dict[str, tuple[Interval, bool]]:
-        open_, found = float("inf"), {}
+        open_ = float("inf")
+        found: dict[str, tuple[Interval, bool]] = {}
         for name, error in zip(self.covariates, se[1:], strict=True):
             if counted:
                 found[f"var({name})"] = (_times(_over(scale, error), share)[0], open_), False
         ratio = max(_over(_square(slope), error)[0] for slope, error in zip(b[1:], se[1:], strict=True))
-        low = _times(scale, _plus((1.0, 1.0), _times(share, (ratio - len(b),) * 2)))[0]
+        shift = ratio - len(b)
+        low = _times(scale, _plus((1.0, 1.0), _times(share, (shift, shift))))[0]
         return found | {f"var({self.response})": ((max(low, 0.0), open_), False)}
 
     def _single(
@@ -83,23 +84,18 @@ class Untold:
         x, y = self.covariates[0], self.response
         square = _over(se[0], se[1])
         found: dict[str, tuple[Interval, bool]] = {f"mean({x}*{x})": (square, True)}
-        low, high = (
-            (min(field.domain.levels), max(field.domain.levels))
-            if field.domain.levels
-            else (
-                field.domain.low,
-                field.domain.high,
-            )
-        )
-        if field.domain.levels in ((0.0, 1.0), (0, 1)) and square[1] < 1:
+        domain = field.domain
+        low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        if domain.levels in ((0.0, 1.0), (0, 1)) and square[1] < 1:
             mean, signed = square, True
             if not counted:
                 spread = _times(square, (1 - square[1], 1 - square[0]))
                 share, counted = _over(_times(spread, se[1]), scale), True
                 found["n"] = (1 / share[1], 1 / share[0]), True
         else:
-            left = _plus(se[0], tuple(-v for v in reversed(_times(scale, share)))) if counted else (0.0, se[0][1])
-            size = tuple(max(v, 0.0) ** 0.5 for v in _over((max(left[0], 0.0), max(left[1], 0.0)), se[1]))
+            rest = _times(scale, share) if counted else (0.0, se[0][1])
+            left = max(se[0][0] - rest[1], 0.0), max(se[0][1] - rest[0], 0.0)
+            size = left[0] ** 0.5 / se[1][1] ** 0.5, left[1] ** 0.5 / se[1][0] ** 0.5
             signed = counted and (low >= 0 or high <= 0)
             mean = size if low >= 0 else (-size[1], -size[0]) if high <= 0 else (-size[1], size[1])
         spread = _times(_over(scale, se[1]), share) if counted else (0.0, square[1])
