@@ -290,6 +290,22 @@ class Noise:
     ascent: Ascent | None = None
 
 
+@dataclass(frozen=True)
+class Limit:
+    """Where a statistic lies, whatever else was not told; its value where that is told but for rounding."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    estimate: float | None = None
+
+
+class Limits(Protocol):
+    """What a release says of statistics, `{statistic: Limit}`, given the fields with their domains and the number of
+    records where it is known."""
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None) -> Mapping[str, Limit]: ...
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -309,6 +325,7 @@ class Release:
         metric: `(d, k)` factor of Sigma, the directions in which a trained parameter is stationary, each in units of
             its own; all by default.
         noise: of a trained parameter, None where it is exact.
+        limits: of statistics, of a release that leaves its equations open.
     """
 
     theta: Any
@@ -321,6 +338,7 @@ class Release:
     notes: tuple[str, ...] = field(default=(), metadata={"static": True})
     metric: Any = None
     noise: Noise | None = None
+    limits: Limits | None = field(default=None, metadata={"static": True})
 
     @property
     def size(self) -> int:

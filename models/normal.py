@@ -198,7 +198,8 @@ def _stacked(model: Model, theta: Any) -> Any:
 
 def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: Any, pseudo: PseudoData) -> np.ndarray:
     """`given + N(data) - M(data)`: what the equations give the pseudo-data, where `given` is what the posterior of the
-    pseudo-data should have and M what it has (indirect inference; Gourieroux, Monfort and Renault 1993).
+    pseudo-data should have and M what it has (indirect inference; Gourieroux, Monfort and Renault 1993). Both are taken
+    over the same nodes, whose error cancels as far as the posterior is normal.
 
     Raises:
         BayesreconError: the posterior of the pseudo-data is not near enough to a normal law to take its moments.
@@ -208,7 +209,15 @@ def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: A
     mean, factor = (np.asarray(x) for x in unpack(model, normal))
     theta = mean + nodes @ factor.T
     log_p, values = _posterior(model, constrained, theta, pseudo)
-    log_w = np.where(np.isfinite(log_p) & np.isfinite(values).all(axis=1), log_p - log_t, -np.inf)
+    usable = np.isfinite(log_p) & np.isfinite(values).all(axis=1)
+    has = _moments(np.where(usable[:, None], values, 0.0), np.where(usable, log_p - log_t, -np.inf))
+    if constrained:
+        has = unconstrained_moments(model, *has)
+    same = _moments(theta, -0.5 * (nodes**2).sum(axis=1) - log_t)
+    return np.asarray(given) + pack(model, *same) - pack(model, *has)
+
+
+def _moments(values: np.ndarray, log_w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     w = np.exp(log_w - log_w.max())
     w /= w.sum()
     if not 1 / np.sum(w**2) > _EVEN * len(w):
@@ -216,11 +225,8 @@ def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: A
             "the posterior of the data that fit is too far from a normal law for its mean and covariance to be "
             "matched; supply the draws themselves"
         )
-    values = np.where(w[:, None] > 0, values, 0.0)
     centre = w @ values
-    spread = (values - centre).T @ ((values - centre) * w[:, None])
-    has = unconstrained_moments(model, centre, spread) if constrained else (centre, spread)
-    return np.asarray(given) + normal - pack(model, *has)
+    return centre, (values - centre).T @ ((values - centre) * w[:, None])
 
 
 def _posterior(model: Model, constrained: bool, theta: np.ndarray, pseudo: PseudoData) -> tuple[np.ndarray, np.ndarray]:

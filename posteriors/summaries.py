@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.models.least_squares import Untold
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.precision import in_float64
@@ -37,7 +38,7 @@ def from_table(
     table: Any,
     model: Model | str,
     *,
-    correlations: Any,
+    correlations: Any = None,
     draws: float | None = None,
     jacobian: bool | None = None,
     coordinates: str = "constrained",
@@ -56,8 +57,10 @@ def from_table(
         model: the model, or "ols", "logit" or "poisson" for a regression whose covariates are the names of the
             lines (`Intercept`, `const` is none); "ols" has a line `sigma`, the residual standard error, without an
             error of its own.
-        correlations: of the estimates, `(d, d)`: CSV, DataFrame or array in the order of the table's lines. A table
-            without them is not read: what it determines has not been tried.
+        correlations: of the estimates, `(d, d)`: CSV, DataFrame or array in the order of the table's lines. Without
+            them a table of least squares with an intercept is read for what its standard errors say whatever the
+            correlations are (`bayesrecon.models.least_squares`): limits, wide or on one side, with more where the
+            number of records is stated (`total=`); another table of several estimates is not read.
         draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
         jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
         response: name of the regression's response.
@@ -94,9 +97,9 @@ def from_table(
             raise BayesreconError(f"the standard error of {labels[i]} is not positive")
     if silent and not (model.name in ESTIMATORS and len(given) == count - 1):
         raise BayesreconError(f"the standard error of {labels[silent[0]]} is missing")
-    if correlations is None:
-        raise BayesreconError("a table without the correlations of its estimates is not read; supply correlations=")
-    related = _correlations(correlations, [labels[i] for i in sorted(given)])
+    if correlations is None and len(given) > 1:
+        return _untold(boxes, estimates, errors, order, draws, title)
+    related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
     place = {i: k for k, i in enumerate(sorted(given))}
     at = [place[i] for i in given]
     correlation, half = np.eye(count), np.zeros((count, count))
@@ -117,6 +120,52 @@ def from_table(
         coordinates=coordinates,
         name=title,
         silent=len(silent),
+    )
+
+
+def _untold(
+    model: Model,
+    estimates: _Numbers,
+    errors: _Numbers,
+    order: Sequence[int],
+    draws: float | None,
+    name: str | None,
+) -> Release:
+    """The release of a table of least squares without correlations.
+
+    Raises:
+        BayesreconError: a table of another model.
+    """
+    if model.name != "ols" or not model.settings["intercept"] or draws is not None:
+        raise BayesreconError(
+            "what a table without the correlations of its estimates says is known for least squares with an intercept "
+            "alone; supply correlations="
+        )
+    theta = estimates.values[order]
+    if theta[-1] <= 0:
+        raise BayesreconError("the residual standard error is not positive")
+    numbers = [[(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors)]
+    covariates = tuple(str(c) for c in model.settings["covariates"])
+    limits = Untold(
+        covariates, str(model.settings["response"]), tuple(numbers[0][:-1]), tuple(numbers[1][:-1]), numbers[0][-1]
+    )
+    what = "n has a lower limit and moments wide ones; with total= all but the sign of the covariate's mean is told"
+    if len(covariates) > 1:
+        what = "n and var(" + str(model.settings["response"]) + ") have lower limits, with total= every variance"
+    note = (
+        f"the correlations of the estimates were not given: {what}; with correlations= n and every mean, variance and "
+        "covariance would be determined"
+    )
+    return Release(
+        theta=theta[None],
+        weights=np.ones(1),
+        chain=np.ones(1, int),
+        log_density=None,
+        model=model,
+        temperature=0.0,
+        name=name or f"{model.name}, estimates and standard errors",
+        notes=(note,),
+        limits=limits,
     )
 
 
@@ -215,7 +264,13 @@ def _estimator_of(kind: str, fitted: Any) -> str:
             f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
         )
     if kind == "MixedLM":
-        raise BayesreconError("MixedLM is not read: by REML its likelihood does not factorise over groups")
+        why = "by REML its likelihood does not factorise over groups"
+        if not getattr(fitted, "reml", True):
+            why = "its covariance is that of a likelihood with the scale profiled out"
+        raise BayesreconError(
+            f"MixedLM is not read: {why}; give the mode and covariance of a model whose records are the groups to "
+            "posteriors.gaussian"
+        )
     raise BayesreconError(
         f"{kind} is not read; expected OLS, Logit, Poisson or GLM, or posteriors.gaussian with a model"
     )

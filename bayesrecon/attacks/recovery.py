@@ -7,16 +7,18 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.limits import limited
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.statistics import Library, components, library_of
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.kernels.joint import JointEmbedding
-from bayesrecon.knowledge import Knowledge, Knows, check_keywords
+from bayesrecon.knowledge import Knowledge, Knows, check_keywords, check_knowledge
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.recovery import Recovery, Row
-from bayesrecon.types import Progress, Release
+from bayesrecon.types import Progress, PseudoData, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
@@ -75,6 +77,8 @@ def recover(
     """
     check_keywords(knows, "recover")
     options = {"estimator": estimator, "key": key, "progress": progress, **knows}
+    if isinstance(release, Release) and release.limits is not None:
+        return _limited(release, statistics, knows).judged(force)
     if isinstance(release, Release):
         _, recovery, warnings = _recover(release, statistics, options)
         return _warned(recovery, warnings).judged(force)
@@ -86,6 +90,34 @@ def recover_with_problem(release: Release, statistics: Statistics = None, **opti
     with x64():
         problem, recovery, warnings = _recover(release, statistics, options)
         return problem, _warned(recovery, warnings).judged(force=True)
+
+
+def _limited(release: Release, statistics: Statistics, knows: Knows) -> Recovery:
+    """What is known of the data behind a release that leaves their equations open."""
+    start = time.perf_counter()
+    knowledge = check_knowledge(release.model, **knows)
+    if statistics is not None or knowledge.known or knowledge.unit is not None:
+        raise BayesreconError(
+            f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no use; "
+            "supply the correlations of its estimates"
+        )
+    rows, failures = limited(release, knowledge)
+    return Recovery(
+        rows=rows,
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        metric="identity",
+        coordinates="constrained",
+        temperature=release.temperature,
+        rank=0,
+        gap=True,
+        spectrum=np.zeros(0),
+        pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
+        warnings=release.notes,
+        failures=failures,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> _Solved:

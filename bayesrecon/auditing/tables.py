@@ -35,24 +35,25 @@ def audit_table(
         BayesreconError: a table that cannot be read, or is of another model.
 
     >>> _ = Path("fit.csv").write_text("name,coef,se\\nconst,25.80,5.917\\nage,0.6100,0.05852\\nsigma,18.27,\\n")
-    >>> audit_table("fit.csv", "ols").not_run[0].attack
-    'table'
+    >>> found = audit_table("fit.csv", "ols")
+    >>> found.findings[0].severity, found.not_run[0].reason
+    ('low', 'the correlations of the estimates were not given')
     """
     began, path = time.perf_counter(), Path(path)
     limits, findings, untried, warnings = Thresholds(), (), (), ()
     if correlations is None:
         reason = "the correlations of the estimates were not given"
         untried = (NotRun(_ATTACK, reason, "pass the correlations (--correlations FILE)", (path.name,)),)
-    else:
+    if correlations is not None or model == "ols":  # of others a table without them is not read
         release = from_table(path, model, correlations=correlations, **options)
         fitted = recover(release, known=known or None, key=key, progress=progress)
         warnings = fitted.warnings
         mend = "mend what the check names"
-        untried = tuple(NotRun(_ATTACK, failure, mend, (path.name,)) for failure in fitted.failures)
+        untried += tuple(NotRun(_ATTACK, failure, mend, (path.name,)) for failure in fitted.failures)
         rows = [r for r in fitted if r.estimate is not None and r.verdict != "undetermined"]
         if rows:
             count = next((r for r in rows if r.name == "n"), None)
-            told = count is not None and count.upper is not None and count.lower is not None
+            told = count is not None and count.estimate is not None
             exact = told and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
             between = f"n between {count.lower:.6g} and {count.upper:.6g}, " if told else ""  # type: ignore[union-attr]
             findings = (

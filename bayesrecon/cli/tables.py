@@ -32,7 +32,8 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None) -
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in result:
-        interval = f"{number(row.lower)} … {number(row.upper)}" if row.lower is not None else "–"
+        ends = [number(x) if x is not None else "" for x in (row.lower, row.upper)]
+        interval = " … ".join(ends) if any(ends) else "–"
         cells = [row.name, number(row.estimate), number(row.se, 3), interval, number(row.floor, 3)]
         cells.append(share(row.visibility))
         if truth:

@@ -77,7 +77,7 @@ def diagnose(
     eigenvalues, noise, functions = mercer(solved, max(count, 1.0))
     features = []
     for i, name in enumerate(library.parts):
-        verdict = verdict_of(float(limit[i]), trained=totals.trained)
+        verdict = verdict_of(float(limit[i]), trained=totals.trained, spanned=totals.spanned)
         row, own = rows[name], verdict != "undetermined"
         features.append(
             Feature(

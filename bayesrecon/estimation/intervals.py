@@ -6,7 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-_PASSES = 4  # linear programs in a row towards the end of a statistic that is no linear one
+_PASSES = 6  # linear programs in a row towards the end of a statistic that is no linear one
+_STEPS = np.linspace(0, 1, 17)[1:]  # of the way to the end of one, at which the statistic is looked at
 _SAME = 1e-9  # change of a bound, in its own scale, that ends the successive programs: far below a printed digit
 
 
@@ -18,7 +19,6 @@ class EquationErrors:
         left, right: `(c, b)` and `(c,)`: what is known of delta, `left @ delta = right`, because data exist.
         believed: half units within which delta can lie, None where no data exist within the widest.
         freedom: degrees of freedom with which the size of the normal errors is known.
-        restricted: whether the parameter is stationary in some directions only, as a mean field is.
     """
 
     normal: np.ndarray
@@ -28,7 +28,6 @@ class EquationErrors:
     right: np.ndarray
     believed: float | None = 1.0
     freedom: float = np.inf
-    restricted: bool = False
 
     @property
     def exact(self) -> bool:
@@ -61,19 +60,39 @@ class EquationErrors:
         if self.normal.size or self.believed is None:  # the sum of a bounded error and a normal one, at its worst
             half = normal + float(np.abs(slope @ self.bounded).sum())
             return estimate - half, estimate + half
-        found = [estimate]
-        for sign in (1.0, -1.0):
-            here, last = slope, None
-            for _ in range(_PASSES):
-                delta = self._farthest(sign * (here @ self.bounded))
-                if delta is None or (last is not None and np.abs(delta - last).max() < _SAME):
-                    break
-                last = delta
-                value, here = moved(-self.bounded @ delta)
-                if not (np.isfinite(value) and np.isfinite(here).all()):
-                    return -np.inf, np.inf
-                found.append(value)
-        return min(found) - normal, max(found) + normal
+        found = [self._end(sign, start * slope, slope, moved) for sign in (1.0, -1.0) for start in (1.0, -1.0)]
+        return min(estimate, *found) - normal, max(estimate, *found) + normal
+
+    def _end(
+        self,
+        sign: float,
+        first: np.ndarray,
+        slope: np.ndarray,
+        moved: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    ) -> float:
+        """The largest value (sign 1) or the smallest (-1) on the way from the end along `first`: linear programs, each
+        followed as far as the statistic goes on growing (Frank and Wolfe 1956), and what the last one leaves open."""
+        at = self._farthest(first @ self.bounded)
+        if at is None:
+            return sign * np.inf
+        value, here = moved(-self.bounded @ at)
+        gap = 0.0
+        for _ in range(_PASSES):
+            vertex = self._farthest(sign * (here @ self.bounded))
+            if vertex is None:
+                return sign * np.inf
+            gap = -sign * float(here @ self.bounded @ (vertex - at))
+            if not np.isfinite(gap):
+                return sign * np.inf
+            if gap <= _SAME * float(np.abs(slope @ self.bounded).sum()):
+                break
+            steps = [moved(-self.bounded @ (at + t * (vertex - at))) for t in _STEPS]
+            best = max(range(len(_STEPS)), key=lambda k: sign * steps[k][0])
+            if sign * (steps[best][0] - value) <= 0:
+                break
+            at, (value, here) = at + _STEPS[best] * (vertex - at), steps[best]
+            gap = 0.0 if _STEPS[best] == 1 else gap
+        return value + sign * max(gap, 0.0)
 
     def _quantile(self) -> float:
         from scipy.special import stdtrit

@@ -208,6 +208,11 @@ def solve_release(
     **knows: Unpack[Knows],
 ) -> Problem:
     """Check the input of a verb once and solve the embedding."""
+    if release.limits is not None:
+        raise BayesreconError(
+            f"{release.name} leaves the equations of its data open: `recover` says within which limits statistics lie; "
+            "supply the correlations of its estimates"
+        )
     chosen = (estimator or Estimator()).settled(release)
     release = normalised(release)
     knowledge = check_knowledge(release.model, **knows)
@@ -289,7 +294,6 @@ def _with_errors(problem: Problem) -> Problem:
     errors, wrong = settled(release, embedding.metric, features, *parts)
     contradicted = contradicted or (() if wrong is None else (wrong,))
     exact = release.noise is None
-    errors = replace(errors, restricted=_restricted(own))
     if exact:
         return replace(problem, release=release, embedding=embedding, solved=replace(solved, errors=errors))
     solved = replace(solved, errors=errors)
@@ -309,10 +313,6 @@ def _with_told_errors(problem: Problem) -> Problem:
     return replace(problem, release=release, solved=solved, errors=errors, contradicted=contradicted)
 
 
-def _restricted(metric: np.ndarray) -> bool:
-    return metric.shape[1] < metric.shape[0]
-
-
 def _with_ascent(problem: Problem) -> Problem:
     """The same with what an optimiser left as errors of the equations, weighed by them."""
     release, own, solved, size = problem.release, problem.embedding.metric, problem.solved, 1.0
@@ -330,7 +330,6 @@ def _with_ascent(problem: Problem) -> Problem:
         left = weights.T @ rest.errors
         errors, size, wrong = ascent.sized(release, own, weights, features, known, left, rest.freedom)
         wrong = rest.wrong or wrong
-    errors = replace(errors, restricted=_restricted(own))
     solved = replace(solved, errors=errors)
     found = () if wrong is None else (wrong,)
     return replace(problem, release=release, embedding=embedding, solved=solved, errors=errors, contradicted=found)

@@ -21,17 +21,17 @@ TRAINED = 0.99
 """The same at a trained parameter, both at once: its records shape the network that should see them, and what it does
 not see of them can be anything."""
 
-_RESTRICTED = 1 - 1e-9
-"""The same where a law is stationary in some directions only: what it shows it shows exactly, and around records
-found in the wrong place a square looks like a line."""
+SPANNED = 1 - 1e-10
+"""The same where a trained parameter approximates a posterior: its equations span a function or do not, up to rounding.
+Records in a narrow range far from zero make one that they do not span look nearly so, wherever the data lie."""
 
 _BLOCK = 128  # statistics whose series are analysed at once
 
 
-def verdict_of(visibility: float, *, trained: bool = False) -> str:
+def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = False) -> str:
     """What a visibility means for the reader."""
     if trained:
-        return "determined" if visibility >= TRAINED else "undetermined"
+        return "determined" if visibility >= (SPANNED if spanned else TRAINED) else "undetermined"
     return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
 
 
@@ -42,11 +42,13 @@ class Totals:
     Attributes:
         visibility: `(P,)`.
         trained: whether the release is a trained parameter.
+        spanned: whether it approximates a posterior, with equations that span a function or do not.
     """
 
     totals: np.ndarray
     visibility: np.ndarray
     trained: bool = False
+    spanned: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +122,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         totals=totals,
         visibility=visibility,
         trained=not embedding.temperature,
+        spanned=getattr(getattr(embedding, "release", None), "metric", None) is not None,
         directions=directions,
         influence=series,
         spread=spread,
@@ -274,10 +277,7 @@ def _estimate(
 ) -> tuple[Row, np.ndarray | None]:
     """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
     visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
-    verdict = verdict_of(visibility, trained=totals.trained)
-    errors = getattr(totals, "errors", None)
-    if errors is not None and errors.restricted and visibility < _RESTRICTED:
-        verdict = "undetermined"
+    verdict = verdict_of(visibility, trained=totals.trained, spanned=totals.spanned)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate, gradient = float(statistic.value(values)), statistic.gradient(values)
     slope = np.zeros(len(library.parts))

@@ -10,7 +10,8 @@ class Row:
     Attributes:
         estimate, se: recovered value and its standard error; None when undetermined (se also at temperature 0).
         lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
-            alone at temperature 0, where nothing was sampled.
+            alone at temperature 0, where nothing was sampled. Of an undetermined statistic what is known all the same:
+            None where an end is open.
         floor: Cramer-Rao floor of the standard error for this many independent draws.
         visibility: share of the statistic that the release determines, in [0, 1]; without a gap in the spectrum, that
             stands out of the noise of these draws.

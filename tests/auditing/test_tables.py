@@ -22,10 +22,13 @@ def test_a_regression_table_is_a_finding(file):
     assert found.to_dict()["files"][0]["size"] == len(TABLE)
 
 
-def test_nothing_is_cleared_without_correlations(file):
+def test_without_correlations_limits_are_a_finding_and_the_rest_is_not_cleared(file):
     found = audit_table(file, "ols")
-    assert found.verdict == "incomplete"
+    assert [item.name for item in found.findings[0].evidence] == ["mean(mom_iq*mom_iq)"]
+    assert found.not_run[0].reason == "the correlations of the estimates were not given"
     assert "Not cleared" in found.advice
+    file.write_text(TABLE.replace("sigma,18.27,\n", ""))
+    assert audit_table(file, "logit").verdict == "incomplete"
 
 
 def test_a_table_of_another_model(file):

@@ -26,3 +26,16 @@ def test_ends_under_sampling_noise():
     errors = EquationErrors(np.eye(1), np.zeros((1, 0)), np.zeros((1, 0)), np.zeros((0, 0)), np.zeros(0))
     low, high = errors.ends(3.0, np.array([2.0]), lambda change: (0.0, change))
     assert (low, high) == pytest.approx((3 - 3.92, 3 + 3.92), abs=1e-2)
+
+
+def test_ends_of_a_variance_near_its_largest():
+    """p (1 - p) at 0.49, moved by up to 0.05: the largest value lies inside, the smallest at the nearer end."""
+    errors = EquationErrors(np.zeros((1, 0)), np.full((1, 1), 0.05), np.zeros((1, 0)), np.zeros((0, 1)), np.zeros(0))
+
+    def moved(change):
+        p = 0.49 + change[0]
+        return p * (1 - p), np.array([1 - 2 * p])
+
+    low, high = errors.ends(0.49 * 0.51, np.array([0.02]), moved)
+    assert low == pytest.approx(0.44 * 0.56)
+    assert 0.25 - 1e-12 <= high < 0.2505

@@ -118,6 +118,40 @@ def test_parameters_of_a_model_are_matched_by_name():
     assert np.allclose(np.asarray(release.theta)[0, :3], [25.8, 0.61, np.log(18.3)])
 
 
+def test_a_table_without_correlations_never_says_too_much():
+    """One covariate: what is determined is right and limits hold; with the number of records only a sign is open."""
+    table, _ = printed(5)
+    release = from_table(table, "ols", response="income")
+    alone, counted = bayesrecon.recover(release), bayesrecon.recover(release, total=150)
+    for found in (alone, counted):
+        assert "the correlations of the estimates were not given" in found.warnings[0]
+        for name, true in TRUTH.items():
+            row = found[name]
+            assert row.lower is None or row.lower <= true
+            assert row.upper is None or true <= row.upper
+            assert row.verdict == "undetermined" or row.estimate == pytest.approx(true, rel=1e-3)
+    assert (alone["n"].estimate, alone["n"].upper) == (None, None)
+    assert [k for k in TRUTH if counted[k].verdict != "determined"] == ["mean(age)", "mean(income)"]
+    signed = bayesrecon.recover(release, total=150, bounds={"age": (0, 120)})
+    assert signed["mean(age)"].estimate == pytest.approx(AGE.mean(), rel=1e-3)
+    assert "need" in bayesrecon.recover(release, total=5).failures[0]
+    for refused in (
+        lambda: bayesrecon.diagnose(release),
+        lambda: bayesrecon.reconstruct(release, n=10),
+        lambda: bayesrecon.recover([release, release]),
+        lambda: bayesrecon.recover(release, known={"age": AGE}),
+    ):
+        with pytest.raises(BayesreconError, match="supply the correlations"):
+            refused()
+
+
+def test_one_estimate_has_no_correlations():
+    """Of n counts of mean exp(b) the standard error is `(n exp(b))^(-1/2)`."""
+    lines = pd.DataFrame({"estimate": ["2.125"], "se": ["0.2500"]}, index=["const"])
+    n = bayesrecon.recover(from_table(lines, "poisson"))["n"]
+    assert n.lower < 16 * np.exp(-2.125) < n.upper < 1.01 * n.lower
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -127,7 +161,7 @@ def test_parameters_of_a_model_are_matched_by_name():
         ({"cells": ["1.0", "abc", "2.0"]}, "'abc' is not a number"),
         ({"cells": ["1.0", "inf", "2.0"]}, "not a finite number"),
         ({"cells": ["1.0", "", "2.0"]}, "the estimate of age is missing"),
-        ({"correlations": None}, "without the correlations"),
+        ({"correlations": None, "model": "logit", "index": ["const", "age", "sex"]}, "without the correlations"),
         ({"correlations": np.eye(3)}, r"\(2, 2\)"),
         ({"correlations": [[1, 1.2], [1.2, 1]]}, "above one"),
         ({"correlations": [[1, 0.2], [0.4, 1]]}, "not symmetric"),
