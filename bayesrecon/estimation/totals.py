@@ -13,6 +13,7 @@ from bayesrecon.estimation.statistics import Library, Statistic, add_units, comp
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.recovery import Row
+from bayesrecon.types import Release
 
 DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
@@ -33,6 +34,11 @@ def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = Fals
     if trained:
         return "determined" if visibility >= (SPANNED if spanned else TRAINED) else "undetermined"
     return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
+
+
+def _approximates(release: Release | None) -> bool:
+    """Whether equations are those of an approximation; of a density there is one at every point, and they decay."""
+    return release is not None and release.metric is not None and not (release.noise is not None and release.noise.told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +128,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         totals=totals,
         visibility=visibility,
         trained=not embedding.temperature,
-        spanned=getattr(getattr(embedding, "release", None), "metric", None) is not None,
+        spanned=_approximates(getattr(embedding, "release", None)),
         directions=directions,
         influence=series,
         spread=spread,
