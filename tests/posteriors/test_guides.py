@@ -117,7 +117,8 @@ def test_a_mean_field_needs_to_be_told_that_it_is_an_optimum(start, kind):
 
 @pytest.mark.slow
 def test_low_rank_has_its_own_equations(start):
-    guide = variational.ready(autoguide.AutoLowRankMultivariateNormal(variational.program, rank=1), jnp.ones((3, 1)))
+    shape = jnp.ones((3, 1)), jnp.ones(3)
+    guide = variational.ready(autoguide.AutoLowRankMultivariateNormal(variational.program, rank=1), *shape)
     mean, covariance = variational.optimum(MODEL, DATA, *start)
     sd = np.sqrt(np.diag(covariance))
     r = covariance / np.outer(sd, sd)
