@@ -61,7 +61,7 @@ class Untold:
             share, counted = (1 / total, 1 / total), True  # 1 / n
         else:
             share, counted = (0.0, _over(se[0], scale)[1]), False
-        if len(self.covariates) > 1:
+        if len(self.covariates) != 1:
             return found | self._several(b, se, scale, share, counted)
         return found | self._single(fields[self.covariates[0]], b, se, scale, share, counted)
 
