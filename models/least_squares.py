@@ -54,16 +54,18 @@ class Untold:
         def within(number: tuple[float, float]) -> Interval:
             return number[0] - width * number[1], number[0] + width * number[1]
 
-        b, se = [within(x) for x in self.coefficients], [_square(within(x)) for x in self.errors]
+        b: list[Interval] = [within(x) for x in self.coefficients]
+        se: list[Interval] = [_square(within(x)) for x in self.errors]
         scale = _square(within(self.scale))
         found: dict[str, tuple[Interval, bool]] = {"n": ((_over(scale, se[0])[0], float("inf")), False)}
         if total is not None:
             share, counted = (1 / total, 1 / total), True  # 1 / n
         else:
             share, counted = (0.0, _over(se[0], scale)[1]), False
-        if len(self.covariates) != 1:
+        first, *more = self.covariates
+        if more:
             return found | self._several(b, se, scale, share, counted)
-        return found | self._single(fields[self.covariates[0]], b, se, scale, share, counted)
+        return found | self._single(first, fields[first], b, se, scale, share, counted)
 
     def _several(
         self, b: list[Interval], se: list[Interval], scale: Interval, share: Interval, counted: bool
@@ -79,10 +81,16 @@ class Untold:
         return found | {f"var({self.response})": ((max(low, 0.0), open_), False)}
 
     def _single(
-        self, field: Field, b: list[Interval], se: list[Interval], scale: Interval, share: Interval, counted: bool
+        self,
+        x: str,
+        field: Field,
+        b: list[Interval],
+        se: list[Interval],
+        scale: Interval,
+        share: Interval,
+        counted: bool,
     ) -> dict[str, tuple[Interval, bool]]:
-        x, y = self.covariates[0], self.response
-        square = _over(se[0], se[1])
+        y, square = self.response, _over(se[0], se[1])
         found: dict[str, tuple[Interval, bool]] = {f"mean({x}*{x})": (square, True)}
         domain = field.domain
         low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)

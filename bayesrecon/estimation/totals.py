@@ -23,7 +23,7 @@ TRAINED = 0.99
 not see of them can be anything."""
 
 SPANNED = 1 - 1e-10
-"""The same where a trained parameter approximates a posterior: its equations span a function or do not, up to rounding.
+"""The same where equations span a function exactly or do not, up to rounding, as those of linear predictors do.
 Records in a narrow range far from zero make one that they do not span look nearly so, wherever the data lie."""
 
 _BLOCK = 128  # statistics whose series are analysed at once
@@ -36,9 +36,13 @@ def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = Fals
     return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
 
 
-def _approximates(release: Release | None) -> bool:
-    """Whether equations are those of an approximation; of a density there is one at every point, and they decay."""
-    return release is not None and release.metric is not None and not (release.noise is not None and release.noise.told)
+def _spans(release: Release | None) -> bool:
+    """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of a
+    density there is one at every point, and they decay; what a network shows of a function depends on where data lie."""
+    if release is None or release.temperature or (release.noise is not None and release.noise.told):
+        return False
+    model = release.model
+    return release.metric is not None or model.linear is not None or model.gaussian is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,7 @@ class Totals:
     Attributes:
         visibility: `(P,)`.
         trained: whether the release is a trained parameter.
-        spanned: whether it approximates a posterior, with equations that span a function or do not.
+        spanned: whether its equations span a function exactly or do not.
     """
 
     totals: np.ndarray
@@ -128,7 +132,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         totals=totals,
         visibility=visibility,
         trained=not embedding.temperature,
-        spanned=_approximates(getattr(embedding, "release", None)),
+        spanned=_spans(getattr(embedding, "release", None)),
         directions=directions,
         influence=series,
         spread=spread,
