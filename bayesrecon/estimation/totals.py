@@ -37,8 +37,8 @@ def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = Fals
 
 
 def _spans(release: Release | None) -> bool:
-    """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of a
-    density there is one at every point, and they decay; what a network shows of a function depends on where data lie."""
+    """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of
+    densities there is one at every point, and they decay; what networks see of a function depends on where data lie."""
     if release is None or release.temperature or (release.noise is not None and release.noise.told):
         return False
     model = release.model
