@@ -36,7 +36,7 @@ def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = Fals
     return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
 
 
-def _spans(release: Release | None) -> bool:
+def spans(release: Release | None) -> bool:
     """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of
     densities there is one at every point, and they decay; what networks see of a function depends on where data lie."""
     if release is None or release.temperature or (release.noise is not None and release.noise.told):
@@ -132,7 +132,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         totals=totals,
         visibility=visibility,
         trained=not embedding.temperature,
-        spanned=_spans(getattr(embedding, "release", None)),
+        spanned=spans(getattr(embedding, "release", None)),
         directions=directions,
         influence=series,
         spread=spread,

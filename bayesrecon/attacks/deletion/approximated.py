@@ -23,7 +23,7 @@ from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.solve import Projection
 from bayesrecon.estimation.statistics import components
-from bayesrecon.estimation.totals import TRAINED
+from bayesrecon.estimation.totals import SPANNED, TRAINED, spans
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.results.recovery import Row
 from bayesrecon.types import Deletion, Records
@@ -185,11 +185,12 @@ def _totals(before: Problem, after: Problem) -> tuple[Row, ...]:
     (one, other), (seen, seen_), (sd, sd_), (bounded, bounded_), (normal, normal_), (unseen, unseen_) = zip(
         *ends, strict=True
     )
+    least = SPANNED if spans(before.release) else TRAINED
     rows = []
     for i, name in enumerate(["n", *(f"sum({c.name})" for c in found)]):
         visibility = float(np.clip(min(seen[i], seen_[i]), 0, 1))
         half = 1.96 * np.hypot(normal[i], normal_[i]) + bounded[i] + bounded_[i] + unseen[i] + unseen_[i]
-        if visibility < TRAINED:
+        if visibility < least:
             rows.append(Row(name, visibility=visibility))
             continue
         at = float(one[i] - other[i])
