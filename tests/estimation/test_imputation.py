@@ -61,6 +61,7 @@ def test_draws_stay_in_their_cells(printed):
     assert np.asarray(problem.release.chain).tolist() == np.asarray(release.chain).tolist()
 
 
+@pytest.mark.slow
 def test_seeds_repeat(printed):
     one, other = (bayesrecon.recover(printed[1], key=3)["n"].estimate for _ in range(2))
     assert one == other
@@ -83,6 +84,7 @@ def test_too_little_to_go_on(printed, monkeypatch):
     assert found["n"].estimate is None
 
 
+@pytest.mark.slow
 def test_releases_with_cells_are_pooled_by_their_errors(printed):
     truth, release = printed
     other = drawn(2000, 0)[1]

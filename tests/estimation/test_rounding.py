@@ -155,6 +155,7 @@ def _mixture(y):
         numpyro.sample("y", dist.MixtureSameFamily(dist.Categorical(share), dist.Normal(jnp.arange(3.0), 1.0)), obs=y)
 
 
+@pytest.mark.slow
 def test_known_designs_are_not_mended(logistic_case):
     """Single records share the check, and are not treated."""
     true, release, _ = logistic_case

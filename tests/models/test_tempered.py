@@ -69,7 +69,8 @@ def sample_effects(y, power, draws, rng):
     return np.where(y == 1, np.interp(u, cumulative[1], grid), np.interp(u, cumulative[0], grid))
 
 
-@pytest.mark.parametrize("power", [0.5, pytest.param(2.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("power", [0.5, 2.0])
 def test_single_records_have_the_law_of_the_model_not_of_the_power(power):
     rng, units = np.random.default_rng(3), 40
     y = rng.integers(0, 2, units)
@@ -112,6 +113,7 @@ def test_answers_of_a_tempered_item_response_model():
     assert right.mean() > column.probability.mean() - 0.02
 
 
+@pytest.mark.slow
 def test_closed_forms_and_the_general_path_agree():
     model = load("kidscore_momiq")
     rng = np.random.default_rng(1)

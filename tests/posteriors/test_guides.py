@@ -51,6 +51,7 @@ def test_an_optimum_of_full_rank_gives_the_statistics(full, residual):
         assert found[name].verdict == "determined"
 
 
+@pytest.mark.slow
 def test_a_fit_that_has_not_settled_is_said_so():
     params = {"auto_loc": np.array([0.6, 0.9, 0.5]), "auto_scale_tril": np.diag([0.15, 0.2, 0.1])}
     release = from_guide(MODEL, guide_of("AutoMultivariateNormal"), params)
