@@ -1,13 +1,13 @@
 """Likelihoods that people use, without a word on where their fields lie."""
 
 import pytest
-from families import FAMILIES, RECORDS, model_of, simulated
+from families import RECORDS, model_of, simulated
 
 import bayesrecon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", ["negative binomial", "beta", "truncated normal", "censored normal"])
 def test_the_number_of_records_is_found(name):
     """Within five of its errors, with draws that no check objects to."""
     model = model_of(name)
