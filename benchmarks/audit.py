@@ -28,8 +28,9 @@ from numpyro.infer import MCMC, NUTS
 import bayesrecon
 from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
 from bayesrecon.attacks.sidechannels.preimage import invert_columns
-from bayesrecon.attacks.sidechannels.resolution import resolution, round_to
+from bayesrecon.attacks.sidechannels.resolution import resolution
 from bayesrecon.auditing.scoring import match_records
+from bayesrecon.digits import round_to
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro, load, shipped

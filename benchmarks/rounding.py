@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 import conjugate  # noqa: E402
 
 import bayesrecon  # noqa: E402
-from bayesrecon.attacks.sidechannels.resolution import round_to  # noqa: E402
+from bayesrecon.digits import round_to  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.estimation.rounding import rounding_of  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.normal import laplace, moments_of_draws, pack, unconstrained_moments, whitening
 from bayesrecon.models.tempered import tempered
-from bayesrecon.posteriors.sources import check_parameters
+from bayesrecon.posteriors.sources import at_parameter, check_parameters
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Noise, Release, entry
 
@@ -75,7 +76,7 @@ def gaussian(
     sd = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(sd, sd)
     pairs = len(sd) * (len(sd) - 1) // 2
-    steps = [_unit(mean, digits) / 2, _unit(sd, digits) / 2, np.full(pairs, 10.0**-digits / 2)]
+    steps = [decimal_step(mean, digits) / 2, decimal_step(sd, digits) / 2, np.full(pairs, 10.0**-digits / 2)]
     return printed(
         model, mean, sd, correlation, *steps, draws=draws, jacobian=jacobian, coordinates=coordinates, name=name
     )
@@ -162,17 +163,8 @@ def _release(
         rows, columns = np.tril_indices(len(mean))
         told = np.maximum(rows, columns) < len(mean) - silent
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), told])]
-    return Release(
-        theta=phi[None],
-        weights=np.ones(1),
-        chain=np.ones(1, int),
-        log_density=None,
-        model=derived,
-        temperature=0.0,
-        name=name or derived.name,
-        metric=metric,
-        noise=Noise(normal, bounded) if noisy else None,
-    )
+    noise = Noise(normal, bounded) if noisy else None
+    return at_parameter(phi, derived, name or derived.name, metric=metric, noise=noise)
 
 
 def _has_jacobian(model: Model) -> bool:
@@ -255,9 +247,3 @@ def _numbers(values: Any, what: str) -> np.ndarray:
     if not np.isfinite(values).all():
         raise BayesreconError(f"{what} holds missing or infinite values")
     return values
-
-
-def _unit(values: np.ndarray, digits: int) -> np.ndarray:
-    """Unit of the last of so many significant digits; an exact zero says nothing of its digits and takes one's."""
-    size = np.abs(values)
-    return 10.0 ** (np.floor(np.log10(np.where(size > 0, size, 1.0))) + 1 - digits)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.cmdstan import Settings, read_header
 from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
@@ -120,9 +121,7 @@ def _half_units(model: Model, theta: np.ndarray, settings: Settings) -> np.ndarr
         return jnp.concatenate([jnp.ravel(v) for v in model.constrain(x).values()])
 
     values, slope = jax.jvp(constrained, (jnp.asarray(theta),), (jnp.ones(len(theta)),))
-    size = np.abs(np.asarray(values))
-    unit = 10.0 ** (np.floor(np.log10(np.where(size > 0, size, 1.0))) + 1 - digits)
-    return np.asarray(0.5 * unit / np.abs(np.asarray(slope)))
+    return np.asarray(0.5 * decimal_step(np.asarray(values), digits) / np.abs(np.asarray(slope)))
 
 
 def _check_normal(path: Path, unit: np.ndarray, model: Model) -> None:

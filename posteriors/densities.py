@@ -9,6 +9,7 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.models.evaluated import contrasts, evaluated
 from bayesrecon.models.tempered import tempered
+from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Noise, Release
 
@@ -61,17 +62,8 @@ def from_density(
     values = _values(log_q, at)
     derived = evaluated(model, at, values)
     empty = np.zeros((len(at), 0))
-    return Release(
-        theta=np.zeros((1, len(at))),
-        weights=np.ones(1),
-        chain=np.ones(1, int),
-        log_density=None,
-        model=derived,
-        temperature=0.0,
-        name=name,
-        metric=contrasts(len(at)),
-        noise=Noise(empty, empty, told=True),
-    )
+    noise = Noise(empty, empty, told=True)
+    return at_parameter(np.zeros(len(at)), derived, name, metric=contrasts(len(at)), noise=noise)
 
 
 def _points(model: Model, points: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv
 from bayesrecon.posteriors.laws import Law
 from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
+from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Ascent, Model, Noise, Release
 
@@ -98,17 +99,7 @@ def from_guide(
         raise BayesreconError(
             f"the prior of model {model.name} has no derivatives at these parameters: nothing is stationary there"
         )
-    return Release(
-        theta=phi[None],
-        weights=np.ones(1),
-        chain=np.ones(1, int),
-        log_density=None,
-        model=derived,
-        temperature=0.0,
-        name=name or law.name,
-        metric=metric,
-        noise=noise,
-    )
+    return at_parameter(phi, derived, name or law.name, metric=metric, noise=noise)
 
 
 _Parts = tuple[Model, np.ndarray, np.ndarray | None, Noise | None]

@@ -228,10 +228,15 @@ def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Rele
         params = named_leaves(params)
     check_parameters(model, params)
     values = {k: _column(p, np.asarray(params[k])[None, None])[0, 0] for k, p in expected.items()}
-    theta = np.array(model.unconstrain(values), float)[None]
+    theta = np.array(model.unconstrain(values), float)
     if not np.isfinite(theta).all():
         raise BayesreconError(f"the parameters lie on or outside the support of model {model.name}")
-    return Release(theta, np.ones(1), np.ones(1, int), None, model, temperature=0.0, name=name)
+    return at_parameter(theta, model, name)
+
+
+def at_parameter(theta: np.ndarray, model: Model, name: str, **more: Any) -> Release:
+    """One atom `(d,)` at temperature 0, unchecked; `more` are fields of the release."""
+    return Release(theta[None], np.ones(1), np.ones(1, int), None, model, temperature=0.0, name=name, **more)
 
 
 @partial(jax.jit, static_argnames="model")

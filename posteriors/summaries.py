@@ -14,6 +14,7 @@ from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.least_squares import Untold
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
+from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Release
 
@@ -156,16 +157,8 @@ def _untold(
         f"the correlations of the estimates were not given: {what}; with correlations= n and every mean, variance and "
         "covariance would be determined"
     )
-    return Release(
-        theta=theta[None],
-        weights=np.ones(1),
-        chain=np.ones(1, int),
-        log_density=None,
-        model=model,
-        temperature=0.0,
-        name=name or f"{model.name}, estimates and standard errors",
-        notes=(note,),
-        limits=limits,
+    return at_parameter(
+        theta, model, name or f"{model.name}, estimates and standard errors", notes=(note,), limits=limits
     )
 
 

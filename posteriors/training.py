@@ -15,6 +15,7 @@ import scipy.linalg
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Release
 
@@ -88,8 +89,7 @@ class Objective:
         return float(loss + 0.5 * np.sum(self.penalty * outer**2)), slope
 
     def release(self, outer: np.ndarray, name: str) -> Release:
-        theta = join(self.model, outer)[None]
-        return Release(theta, np.ones(1), np.ones(1, int), None, self.model, temperature=0.0, name=name)
+        return at_parameter(join(self.model, outer), self.model, name)
 
 
 class Preconditioner:

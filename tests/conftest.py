@@ -112,7 +112,7 @@ def everything():
     import fits
     from kidscore import DATA, DRAWS
 
-    from bayesrecon.attacks.sidechannels.resolution import round_to
+    from bayesrecon.digits import round_to
 
     return {
         **DRAWS,

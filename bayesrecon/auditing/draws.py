@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from bayesrecon.attacks.recovery import recover
-from bayesrecon.attacks.sidechannels.resolution import round_to
 from bayesrecon.auditing.held import DROP_DRAWS
+from bayesrecon.digits import round_to
 from bayesrecon.disclosure.planner import plan
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.draws import Draws

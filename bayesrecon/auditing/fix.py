@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.sidechannels.resolution import round_to
 from bayesrecon.diagnostics import evenly
+from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.posteriors.contents import Contents

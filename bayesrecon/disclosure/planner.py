@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
+from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.rounding import rounding_of
@@ -25,6 +26,7 @@ from bayesrecon.estimation.totals import part_totals, rows_of, slopes_of
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.models.normal import fitted_normal, pack, variational, whitening
 from bayesrecon.posteriors.approximations import gaussian
+from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.results.plan import EXACT, Outlook, Plan
 from bayesrecon.types import Model, Progress, PseudoData, Release
@@ -147,8 +149,7 @@ def _fit(model: Model, pseudo: PseudoData, mean: np.ndarray, covariance: np.ndar
     phi = fitted_normal(model, derived, pack(model, mean, covariance), pseudo)
     if not np.isfinite(phi).all():
         raise BayesreconError(f"no normal law maximises the ELBO of {model.name} near the draws")
-    metric = whitening(model, phi)
-    return Release(phi[None], np.ones(1), np.ones(1, int), None, derived, 0.0, "variational fit", metric=metric)
+    return at_parameter(phi, derived, "variational fit", metric=whitening(model, phi))
 
 
 def _half_widths(release: Release, statistics: Any, key: Any, progress: Any, knows: Any) -> _HalfWidths:
@@ -236,5 +237,5 @@ def _rounded(model: Model, theta: np.ndarray, digits: int) -> np.ndarray:
 
 
 def _cut(values: np.ndarray, digits: int) -> np.ndarray:
-    size = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(values), 1e-300))) + 1 - digits)
-    return np.round(values / size) * size
+    step = decimal_step(values, digits)
+    return np.round(values / step) * step

@@ -10,7 +10,7 @@ from audited import arviz_tree
 from command import Outcome
 from kidscore import DRAWS
 
-from bayesrecon.attacks.sidechannels.resolution import round_to
+from bayesrecon.digits import round_to
 
 
 def audit_file(tmp_path, everything):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.attacks.sidechannels.resolution import round_to
+from bayesrecon.digits import round_to
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.estimation.rounding import rounding_of

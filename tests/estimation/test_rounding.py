@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.attacks.sidechannels.resolution import round_to
+from bayesrecon.digits import round_to
 from bayesrecon.estimation.rounding import cells, felt_rounding, rounding_of
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws

@@ -2,7 +2,7 @@
 
 import fits
 
-from bayesrecon.attacks.sidechannels.resolution import round_to
+from bayesrecon.digits import round_to
 from bayesrecon.models import load
 from bayesrecon.posteriors import Draws, from_draws
 

@@ -26,6 +26,7 @@ ON_ENGINES = {"games", "cli"}
 VOCABULARY = {
     "_version",
     "diagnostics",
+    "digits",
     "discovery",
     "domains",
     "errors",

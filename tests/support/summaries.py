@@ -73,7 +73,7 @@ def start():
 
 def cut(mean, covariance, digits):
     """The same as printed: mean and standard deviations to so many digits, correlations to so many decimals."""
-    from bayesrecon.attacks.sidechannels.resolution import round_to
+    from bayesrecon.digits import round_to
 
     sd = np.sqrt(np.diag(covariance))
     correlation = np.round(covariance / np.outer(sd, sd), digits)

@@ -21,8 +21,9 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.attacks.sidechannels.regression import Regression, least_squares, rounded
-from bayesrecon.attacks.sidechannels.resolution import Resolution, decimal_step, resolution, round_to
+from bayesrecon.attacks.sidechannels.resolution import Resolution, resolution
 from bayesrecon.diagnostics import Z95, evenly
+from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.locate import follow_moments, locate

@@ -3,11 +3,12 @@
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
-from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, decimal_step
+from bayesrecon.attacks.sidechannels.resolution import below_arithmetic
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.held import log_densities
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.digits import decimal_step
 from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
 from bayesrecon.results.recovery import Recovery
 

@@ -12,12 +12,13 @@ from bayesrecon.attacks.sidechannels.preimage import (
     linear_response,
     standard_errors,
 )
-from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, decimal_step, resolution, round_to
+from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.columns import MOST_RECORDS, for_rows, of_all, relative_errors
 from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
+from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Variable
 from bayesrecon.results.audit import Finding, Item, NotRun, Remedy, Severity

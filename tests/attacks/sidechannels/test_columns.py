@@ -10,7 +10,8 @@ from scipy import stats
 
 from bayesrecon.attacks.sidechannels.columns import summarise_columns
 from bayesrecon.attacks.sidechannels.preimage import invert_columns, linear_response, standard_errors
-from bayesrecon.attacks.sidechannels.resolution import decimal_step, resolution, round_to
+from bayesrecon.attacks.sidechannels.resolution import resolution
+from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.models import from_numpyro, load
 from bayesrecon.posteriors import from_draws
