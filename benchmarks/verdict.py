@@ -34,8 +34,9 @@ Made by `python benchmarks/verdict.py`; every row is one run of the attack that 
 data of posteriordb. *Records*: the design is known, one record a unit, the response private; *groups*: a count per
 group, nothing known; *statistics*: nothing known; *series*: one record that is the whole series. *Error* is against the
 truth, *stated error* what the attack says of itself, *floor* the Cramer-Rao floor of the same number for independent
-draws (of single records as if the posterior were normal), *naive guess* the posterior-mean guess scored alike. Records
-are given away where more are right (real values: nearer) than by the naive guess, and not by chance (p < 0.05). Draws:
+draws (of single records as if the posterior were normal), *naive guess* what the model says of a row without an attack
+(the most probable value or the expectation, over the draws), scored alike. Records are given away where more are right
+(real values: nearer) than by the naive guess, and not by chance (p < 0.05). Draws:
 "reference" are posteriordb's, "own NUTS" 10,000 draws sampled here; T is how many were used.
 """
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Rebuilt, index, levels, observe, rebuild, standard, standardised
@@ -132,6 +133,20 @@ def _sum_to_zero(name: str, length: int) -> Any:
     return jnp.append(free, last)
 
 
+# Of a regression without covariates.
+_ABILITY = Rebuilt("theta_raw", "theta", ("lambda_adj",), lambda x, weights: x - weights[..., :1])
+
+
+def _with_covariates(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    if "theta" in draws and "theta_raw" not in draws:
+        raise BayesreconError(
+            "draws of theta hold what the covariates of the persons add to it, and those are in no draws; supply "
+            "theta_raw = theta - lambda_adj[1] - W_adj lambda_adj[2:], W_adj being the covariates as the program "
+            "scales them"
+        )
+    return draws
+
+
 def _latent_regression(program: Any, name: str, settings: Mapping[str, Any], answers: int) -> Model:
     persons, items, covariates = (int(settings[k]) for k in ("persons", "items", "covariates"))
     record: dict[str, tuple[int, ...]] = {"person": (), "item": (), "W": (covariates,), "y": ()}
@@ -148,6 +163,7 @@ def _latent_regression(program: Any, name: str, settings: Mapping[str, Any], ans
         record,
         domain={"person": levels(persons), "item": levels(items), "y": list(range(answers))},
         name=name,
+        prepare=_with_covariates if covariates else rebuild(_ABILITY),
         settings=dict(settings),
         identities=known,
     )

@@ -80,8 +80,8 @@ def recover(
     if isinstance(release, Release) and release.limits is not None:
         return _limited(release, statistics, knows).judged(force)
     if isinstance(release, Release):
-        _, recovery, warnings = _recover(release, statistics, options)
-        return _warned(recovery, warnings).judged(force)
+        problem, recovery, warnings = _recover(release, statistics, options)
+        return _shown(_warned(recovery, warnings), problem.knowledge).judged(force)
     return _recover_pooled(list(release), statistics, options).judged(force)
 
 
@@ -89,7 +89,7 @@ def recover_with_problem(release: Release, statistics: Statistics = None, **opti
     """As `recover` by force, with the solved problem beside the result; takes `recover`'s options."""
     with x64():
         problem, recovery, warnings = _recover(release, statistics, options)
-        return problem, _warned(recovery, warnings).judged(force=True)
+        return problem, _shown(_warned(recovery, warnings), problem.knowledge).judged(force=True)
 
 
 def _limited(release: Release, statistics: Statistics, knows: Knows) -> Recovery:
@@ -152,14 +152,19 @@ def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np
     return rows, totals.scores, _few_draws(solved, library, totals, rows)
 
 
-def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
-    """Recovered statistics that no data have: means outside a field's domain, and negative counts and variances."""
+def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
+    """Where statistics of any data lie: means in their field's domain, counts and variances from zero on."""
     ends = {"n": (0.0, np.inf)}
     for c in components(knowledge.fields, list(knowledge.known), {}, {}):
         domain = knowledge.fields[c.field].domain
         low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
         ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
-    found = []
+    return ends
+
+
+def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
+    """Recovered statistics that no data have."""
+    ends, found = _possible(knowledge), []
     for row in rows:
         low, high = ends.get(row.name, (-np.inf, np.inf))
         if (
@@ -171,6 +176,23 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
                 f"{row.name} is {row.estimate:.5g} ± {row.se:.2g}, and no data have it outside {low:g} to {high:g}"
             )
     return tuple(found)
+
+
+def _shown(recovery: Recovery, knowledge: Knowledge) -> Recovery:
+    """Intervals without values that no data have, though never narrower than one standard error; and of what is partly
+    determined no standard error, since the bias of what is not seen can be many times as large."""
+    ends, rows = _possible(knowledge), []
+    for row in recovery.rows:
+        if row.lower is not None and row.upper is not None:
+            low, high = ends.get(row.name, (-np.inf, np.inf))
+            least = row.se or 0.0
+            row = replace(
+                row,
+                lower=float(min(max(row.lower, low), high - least)),
+                upper=float(max(min(row.upper, high), low + least)),
+            )
+        rows.append(replace(row, se=None) if row.verdict == "partly" else row)
+    return replace(recovery, rows=tuple(rows))
 
 
 def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[str, ...]:
@@ -208,12 +230,13 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: di
         # Errors of draws that were put back into their cells are those of their own solve.
         own = number if problem.solved.feedback is not None else None
         groups.setdefault((recovery.temperature, own, *sorted(problem.knowledge.fields.items())), []).append(one)
+    everywhere = alone[0][0].knowledge
     if len(groups) == len(alone):
-        return pooled
+        return _shown(pooled, everywhere)
     joint = [
         _recover_jointly(group, statistics) if len(group) > 1 else _warned(*group[0][1:]) for group in groups.values()
     ]
-    return pool(joint) if len(joint) > 1 else joint[0]
+    return _shown(pool(joint) if len(joint) > 1 else joint[0], everywhere)
 
 
 def _recover_jointly(group: list[_Solved], statistics: Statistics) -> Recovery:

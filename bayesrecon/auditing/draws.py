@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.held import DROP_DRAWS
+from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
 from bayesrecon.disclosure.planner import plan
 from bayesrecon.errors import BayesreconError
@@ -37,7 +38,8 @@ def draws_finding(
     summary = _summary(recovery)
     if units:
         spread = float(np.std([r.estimate for r in units if r.estimate is not None])) or 1.0
-        sharp = [r for r in units if r.se is not None and r.se < thresholds.vague * spread]
+        wide = 2 * Z95 * thresholds.vague * spread
+        sharp = [r for r in units if r.lower is not None and r.upper is not None and r.upper - r.lower < wide]
         severity = "high" if len(sharp) >= thresholds.share * len(units) else "medium"
         title = f"the draws give the records of single units ({unit})"
         summary = f"{len(sharp)} of {len(units)} units' values are known better than a guess; {summary}"

@@ -20,7 +20,7 @@ class Attacked(StrEnum):
 
 
 class Given(StrEnum):
-    """How many records are given away one by one; `PUBLIC` where the posterior mean shows all of them to anyone."""
+    """How many records are given away one by one; `PUBLIC` where the model's own guess shows all of them to anyone."""
 
     NONE = "none"
     SOME = "some"
@@ -39,7 +39,7 @@ class Values:
         right: values that are right; None where they are real numbers, of which the nearer ones count.
         error, expected, floor: RMSE of the estimates, what the attack says it is, and its Cramer-Rao floor; where
             values are real and some are nearer, of these alone.
-        naive_right, naive_error: the same for the posterior-mean guess, where there is one.
+        naive_right, naive_error: the same for the model's own guess, where there is one.
         p_value: of McNemar's test that values are right this much more often than guesses by chance; None where either
             has no right ones to count.
     """

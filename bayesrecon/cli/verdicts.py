@@ -35,7 +35,7 @@ _GIVEN = {
     Given.SOME: "some records given away one by one",
     Given.MOST: "most records given away one by one",
     Given.EVERY: "every record given away one by one",
-    Given.PUBLIC: "the posterior mean shows every record to anyone",
+    Given.PUBLIC: "the model's own guess shows every record to anyone",
 }
 
 

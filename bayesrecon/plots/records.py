@@ -83,7 +83,7 @@ def _estimates(ax: "Axes", column: "Column", name: str, true: np.ndarray | None)
     ax.errorbar(x, y, 1.96 * se, elinewidth=1.2 if few else 0.3, alpha=1.0 if few else 0.5, **style)
     if column.naive is not None:
         naive = np.asarray(column.naive, float)[seen][order]
-        ax.plot(x, naive, "x", ms=5 if few else 2, color=ORANGE, zorder=2, label="posterior-mean guess")
+        ax.plot(x, naive, "x", ms=5 if few else 2, color=ORANGE, zorder=2, label="the model's own guess")
     ax.set_ylabel(f"recovered {name}", parse_math=False)
 
 

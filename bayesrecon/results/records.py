@@ -26,9 +26,9 @@ class Column:
         verdict: what that makes of it; `undetermined` also where the error is wider than the domain or than the model's
             own spread of such a record.
         value, probability: most probable legal value and its probability; None for continuous fields.
-        prior: probability of that value from the model alone, at the draws.
-        naive, naive_sd: what the posterior mean suggests for the row, and the model's own spread around it; None where
-            the model suggests nothing.
+        prior: probability of that value from the model alone, averaged over the draws.
+        naive, naive_sd: what anyone would say of the row without an attack, the most probable value or the expectation
+            over the draws, and the model's own spread around it; None where the model says nothing.
     """
 
     estimate: np.ndarray

@@ -8,7 +8,8 @@ class Row:
     """One recovered statistic.
 
     Attributes:
-        estimate, se: recovered value and its standard error; None when undetermined (se also at temperature 0).
+        estimate, se: recovered value and its standard error; None when undetermined (se also where only partly
+            determined, since bias can be many times as large, and at temperature 0).
         lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
             alone at temperature 0, where nothing was sampled. Of an undetermined statistic what is known all the same:
             None where an end is open.

@@ -15,3 +15,7 @@ def test_the_number_of_records_is_found(name):
     recovery = bayesrecon.recover(release, key=1)
     assert recovery.consistent, recovery.failures
     assert abs(recovery["n"].estimate - RECORDS) < 5 * recovery["n"].se
+    for row in recovery:
+        # What is not seen can be many times the error of what is.
+        assert (row.se is not None) == (row.verdict == "determined"), row
+        assert not row.name.startswith("var(") or row.lower is None or row.lower >= 0, row

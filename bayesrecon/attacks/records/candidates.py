@@ -11,12 +11,14 @@ from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import log_liks, slopes
-from bayesrecon.types import Model, Records, Release, simulated
+from bayesrecon.types import Records, Release, simulated
 
 _ATOMS = 12  # draws on which amplitudes are computed
-_PRIOR = 64  # draws over which the model's own opinion is averaged
+_PRIOR, _LEAST = 1024, 64  # draws over which the model's own opinion is averaged, and the fewest of long lists
+_AVERAGED = 2**27  # log likelihoods that this may take
 _WIDE, _WINDOW = 6.0, 400  # standard errors around an estimate that are searched, and the most values a row may have
-_SIMULATED = 256  # responses drawn for a guess: its own error is a sixteenth of the model's spread
+_SIMULATED = 16384  # responses drawn for a guess: its own error is below one per cent of the model's spread
+_DRAWN = 2**22  # responses drawn at once
 _PROBES = 8  # values beside the anchors on which reading off is tested: a curve through the anchors shows on them
 # Deviation from a line, in units of the range: above the rounding of the amplitudes, below what bends on any probe.
 _AFFINE = 1e-6
@@ -48,10 +50,10 @@ class Readout:
 
 @dataclass(frozen=True)
 class Guess:
-    """What anyone would guess of a row from the posterior mean.
+    """What anyone would say of a row by the model and its posterior, without an attack.
 
     Attributes:
-        value: `(N,)` the most probable value, or the expectation; None where the model says nothing.
+        value: `(N,)` the most probable value, or the expectation, over the draws; None where the model says nothing.
         sd: `(N,)` standard deviation of the field around it, infinite where the model tells none.
     """
 
@@ -67,23 +69,22 @@ class Candidates:
         values: `{field: (N, C)}`.
         amplitudes: `(N, C, p)`.
         log_prior: `(N, C)` the model's mean log likelihood over the draws; minus infinity where illegal or padding.
-        log_total: `(N,)` the same summed over all values that the model expects, in the list or not.
+        prior: `(N, C)` their probabilities by the model, averaged over the draws.
     """
 
     values: Records
     amplitudes: np.ndarray
     log_prior: np.ndarray
-    log_total: np.ndarray
+    prior: np.ndarray
 
     def most_probable(self, name: str, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The most probable value of a field, its probability, and the prior probability of the same value."""
-        prior = np.exp(self.log_prior - self.log_total[:, None])
         values = self.values[name]
         same = values[:, :, None] == values[:, None, :]
         marginal = np.einsum("ncd,nd->nc", same, probability)
         best = marginal.argmax(axis=1)
         rows = np.arange(len(values))
-        return values[rows, best], marginal[rows, best], np.einsum("nd,nd->n", same[rows, best], prior)
+        return values[rows, best], marginal[rows, best], np.einsum("nd,nd->n", same[rows, best], self.prior)
 
 
 def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator) -> Readout:
@@ -102,8 +103,7 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
     amplitudes = _amplitudes(release, rows, slots, values)
     legal = np.asarray(np.isfinite(amplitudes).all(axis=2))
     if combinations(rows.unknown) is not None:
-        theta = np.asarray(release.theta)[evenly(release.size, _ATOMS)]
-        log_lik = _mean_log_likelihood(release.model, theta, rows, values)
+        log_lik, _ = _averages(release, rows, values, _ATOMS)
         legal &= log_lik > log_lik.max(axis=1, keepdims=True) - _IMPOSSIBLE
     s = np.where(legal[:, :, None], amplitudes, 0.0)
     design = np.concatenate([np.ones((n, count, 1)), s], axis=2) * legal[:, :, None]
@@ -138,57 +138,84 @@ def candidates_of(
             return None
         values, valid = found
         s = _amplitudes(release, rows, slots, values)
-    theta = np.asarray(release.theta)[evenly(release.size, _PRIOR)]
-    log_prior = _mean_log_likelihood(release.model, theta, rows, values)
+    log_prior, log_mean = _averages(release, rows, values)
     legal = valid & np.isfinite(log_prior) & np.isfinite(s).all(axis=2)
     if not legal.any(axis=1).all():
         return None
-    log_prior = np.where(legal, log_prior, -np.inf)
-    log_total = np.logaddexp.reduce(log_prior, axis=1)
+    log_prior, log_mean = (np.where(legal, x, -np.inf) for x in (log_prior, log_mean))
+    # Of all values that the model expects, in the list or not.
+    total = np.logaddexp.reduce(log_mean, axis=1)
     whole = None if complete else _windows(rows, *expected)
     if whole is not None:
         every, valid = whole
-        every_log = np.where(valid, _mean_log_likelihood(release.model, theta, rows, every), -np.inf)
-        log_total = np.logaddexp.reduce(every_log, axis=1)
-    return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, log_total)
+        total = np.logaddexp.reduce(np.where(valid, _averages(release, rows, every)[1], -np.inf), axis=1)
+    return Candidates(values, np.where(legal[:, :, None], s, 0.0), log_prior, np.exp(log_mean - total[:, None]))
 
 
-def _mean_log_likelihood(model: Model, theta: np.ndarray, rows: Rows, values: Records) -> np.ndarray:
-    """Mean log likelihood over draws of values `{field: (N, C)}`, `(N, C)`; minus infinity where it is no number.
+def _averages(release: Release, rows: Rows, values: Records, draws: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Over the draws: mean log likelihoods of values `{field: (N, C)}`, and logarithms of mean likelihoods, `(N, C)`
+    each; minus infinity where it is no number.
 
-    It is that of the records' own law, whatever the power of the posterior.
+    They are those of the records' own law, whatever the power of the posterior.
     """
-    model = model.untempered
-    shape = next(iter(values.values())).shape
+    model, shape = release.model.untempered, next(iter(values.values())).shape
+    count = draws or int(np.clip(_AVERAGED // max(1, shape[0] * shape[1]), _LEAST, _PRIOR))
+    theta = np.asarray(release.theta)[evenly(release.size, count)]
     batch = rows.filled({k: v.ravel() for k, v in values.items()}, shape[1])
-    parts = [np.asarray(log_liks(model, theta, part)).mean(axis=0) for part in _pieces(batch, len(theta))]
-    found = np.concatenate(parts).reshape(shape)
-    return np.where(np.isnan(found), -np.inf, found)
+    found = []
+    for part in _pieces(batch, len(theta)):
+        log_lik = np.asarray(log_liks(model, theta, part))
+        found.append((log_lik.mean(axis=0), np.logaddexp.reduce(log_lik, axis=0) - np.log(len(theta))))
+    mean, log_mean = (np.concatenate(x).reshape(shape) for x in zip(*found, strict=True))
+    return tuple(np.where(np.isnan(x), -np.inf, x) for x in (mean, log_mean))  # type: ignore[return-value]
 
 
 def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Generator) -> dict[str, Guess]:
     """By field. Fields that the model does not draw itself leave those it draws without a guess too."""
     model, n = release.model, rows.count
-    mean = np.asarray(release.weights) @ np.asarray(release.theta)
     unknown = np.full(n, np.inf)
     if combinations(rows.unknown) is not None:
-        best = _mean_log_likelihood(model, mean[None], rows, read.values).argmax(axis=1)
+        best = _averages(release, rows, read.values)[1].argmax(axis=1)
         return {k: Guess(v[np.arange(n), best], unknown) for k, v in read.values.items()}
     nothing = {k: Guess(None, unknown) for k in rows.unknown}
     if model.simulate is None:
         return nothing
-    before = rows.base()
-    keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _SIMULATED)
-    drawn = simulated(model, np.tile(mean, (_SIMULATED, 1)), before, keys)
+    moments = _simulated_moments(release, rows, rng)
+    if moments is None:
+        return nothing
+    mean, sd = moments
+    if all(spec.domain.discrete for spec in rows.unknown.values()):
+        windows = _windows(rows, mean, np.maximum(sd, 1.0))
+        if windows is not None:
+            values, valid = windows
+            likely = np.where(valid, _averages(release, rows, values)[1], -np.inf)
+            best = likely.argmax(axis=1)
+            mean = np.stack([v[np.arange(n), best] for v in values.values()], axis=1)
     found = {}
-    for name, spec in rows.unknown.items():
-        values = np.asarray(drawn[name], float)
-        if np.array_equal(values, np.broadcast_to(before[name], values.shape)):
-            return nothing
-        expected = values.mean(axis=0)
-        sd = np.nan_to_num(values.std(axis=0), nan=np.inf)
-        found[name] = Guess(np.round(expected) if spec.domain.discrete else expected, sd)
+    for j, (name, spec) in enumerate(rows.unknown.items()):
+        found[name] = Guess(np.round(mean[:, j]) if spec.domain.discrete else mean[:, j], sd[:, j])
     return found
+
+
+def _simulated_moments(release: Release, rows: Rows, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+    """Means and standard deviations `(N, k)` of the unknown fields over the draws, the second infinite where the first
+    is no number; None where the model does not draw one of them."""
+    before, weights = rows.base(), np.asarray(release.weights)
+    block = int(np.clip(_DRAWN // rows.count, 1, _SIMULATED))
+    atoms = rng.choice(release.size, (_SIMULATED // block, block), p=weights / weights.sum())
+    total = square = shift = np.zeros(())
+    for some in atoms:
+        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), block)
+        drawn = simulated(release.model, np.asarray(release.theta)[some], before, keys)
+        values = np.stack([np.asarray(drawn[name], float) for name in rows.unknown], axis=2)
+        if not shift.ndim:
+            if any((values[:, :, j] == before[name]).all() for j, name in enumerate(rows.unknown)):
+                return None
+            shift = values.mean(axis=0)
+        total = total + (values - shift).sum(axis=0)
+        square = square + ((values - shift) ** 2).sum(axis=0)
+    mean = total / atoms.size
+    return shift + mean, np.nan_to_num(np.sqrt(square / atoms.size - mean**2), nan=np.inf)
 
 
 def _amplitudes(release: Release, rows: Rows, slots: Slots, values: Records) -> np.ndarray:

@@ -145,6 +145,9 @@ def test_eight_schools(database):
     assert score["chance"] <= 1 / 2**7
     assert score["z_sd"] < 1.5
     assert score["naive_rmse"] > 8
+    drawn = jax.vmap(release.model.constrain)(release.theta)
+    effects = drawn["mu"][:, None] + drawn["tau"][:, None] * drawn["theta_trans"]
+    assert (np.abs(table["y"].naive - effects.mean(axis=0)) < 0.04 * table["y"].naive_sd).all()
     assert (np.abs(table["y"].estimate - truth["y"]) < 3 * table["y"].se).all()
     # The two schools that the model expects least, in units of their own spread, are the most exposed ones.
     assert set(table.exposure().index[:2]) == {1, 7}
