@@ -182,7 +182,7 @@ def find_basis(
             if not fresh or _span(columns[:, pivots], embedding.scores(fresh, few)):
                 break
         pool *= 2
-    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients), few
+    return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
 
 
 def _span(columns: np.ndarray, scores: np.ndarray) -> bool:

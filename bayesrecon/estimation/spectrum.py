@@ -17,7 +17,7 @@ _NOTHING = 1e-15  # rounding of the largest singular value
 _SMALLEST = 1e-10  # of a decaying spectrum, what is kept: later ones drown in rounding before they do in noise
 # One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
 _TRAINED = 1e-6
-_SMALL = 200  # records up to which one thread is faster
+_SMALL = 1024  # records up to which more threads save less than a second, and may cost many on a busy machine
 
 
 @dataclass(frozen=True)

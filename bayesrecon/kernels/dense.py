@@ -128,10 +128,12 @@ def _in_parts(records: Records) -> Iterator[tuple[Records, int]]:
 
 def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray:
     """Value functions of the basis at the atoms, `sum_m A_mk l(theta_t, z_m)`, `(T, r)`."""
-    chunk = 2 ** int(np.clip(np.log2(CHUNK / len(basis.coefficients)), 0, 14))
+    whole = basis.padded
+    chunk = 2 ** int(np.clip(np.log2(CHUNK / len(whole.coefficients)), 0, 14))
     chunk = min(chunk, power_of_two(len(theta)))
     parts = blocks(theta, np.ones(len(theta)), chunk)
-    return np.concatenate([np.asarray(_values(model, t, basis.records, basis.coefficients))[:n] for t, _, n in parts])
+    found = [np.asarray(_values(model, t, whole.records, whole.coefficients))[:n] for t, _, n in parts]
+    return np.concatenate(found)[:, : basis.size]
 
 
 @dataclass(frozen=True)
@@ -160,50 +162,54 @@ class DenseEmbedding(View):
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        origin = np.asarray(self.release.theta)[:1]
-        atoms_ = self._atoms(self._chunk(basis.records), label, atoms, stretches)
-        found, mean, square = [], np.zeros(basis.size), np.zeros((basis.size, basis.size))
+        origin, whole, r = np.asarray(self.release.theta)[:1], basis.padded, basis.size
+        atoms_ = self._atoms(self._chunk(whole.records), label, atoms, stretches)
+        found, mean, square = [], np.zeros(whole.size), np.zeros((whole.size, whole.size))
         for _, stretch in groupby(atoms_, key=itemgetter(4)):
             gram, target = np.zeros_like(square), np.zeros_like(mean)
             share = 0.0
             for metric, t, a, *_ in stretch:
-                terms = _moments(*self._static, metric, t, a, basis.records, basis.coefficients, origin)
+                terms = _moments(*self._static, metric, t, a, whole.records, whole.coefficients, origin)
                 for total, term in zip((gram, target, mean, square), terms, strict=True):
                     total += np.asarray(term)
                 share += a.sum()
-            found.append(Stretch(share, gram, target))
-        return Moments.of_stretches(found, square - np.outer(mean, mean))
+            found.append(Stretch(share, gram[:r, :r], target[:r]))
+        return Moments.of_stretches(found, (square - np.outer(mean, mean))[:r, :r])
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
+        whole = basis.padded
         (total,) = self._sum(
-            lambda metric, t, a: (_cross(*self._static, metric, t, a, basis.records, basis.coefficients, probes),),
-            self._atoms(self._chunk(basis.records, probes), "probes", atoms),
+            lambda metric, t, a: (_cross(*self._static, metric, t, a, whole.records, whole.coefficients, probes),),
+            self._atoms(self._chunk(whole.records, probes), "probes", atoms),
         )
-        return total
+        return total[:, : basis.size]
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
-        weights = basis.coefficients @ y
+        whole = basis.padded
+        weights = whole.coefficients[:, : basis.size] @ y
         mean, square = self._sum(
-            lambda metric, t, a: _noise(*self._static, metric, t, a, basis.records, weights, basis.coefficients),
-            self._atoms(self._chunk(basis.records), "noise"),
+            lambda metric, t, a: _noise(*self._static, metric, t, a, whole.records, weights, whole.coefficients),
+            self._atoms(self._chunk(whole.records), "noise"),
         )
-        return square - np.outer(mean, mean)
+        return (square - np.outer(mean, mean))[: basis.size, : basis.size]
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+        whole = basis.padded
         _, centre, precision = self._normal
         mean, square = self._sum(
             lambda metric, t, a: _normal_noise(
-                *self._static, metric, t, a, basis.records, basis.coefficients, centre, precision
+                *self._static, metric, t, a, whole.records, whole.coefficients, centre, precision
             ),
-            self._noise_atoms(self._chunk(basis.records), simulated),
+            self._noise_atoms(self._chunk(whole.records), simulated),
         )
-        return square - np.outer(mean, mean)
+        return (square - np.outer(mean, mean))[: basis.size, : basis.size]
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        weights, directions = basis.coefficients @ y, basis.coefficients @ b
+        whole = basis.padded
+        weights, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
         rows, fitted = [], [np.zeros((0, len(self.metric)))]
-        for metric, block, _, n, _ in self._atoms(self._chunk(basis.records), "errors"):
-            r, s = _residuals(*self._static, metric, block, basis.records, weights, directions)
+        for metric, block, _, n, _ in self._atoms(self._chunk(whole.records), "errors"):
+            r, s = _residuals(*self._static, metric, block, whole.records, weights, directions)
             rows.append(np.asarray(r)[:n])
             if self.temperature:
                 fitted.append(np.linalg.solve(metric.T, np.asarray(s)[:n].T).T)

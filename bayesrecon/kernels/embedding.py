@@ -23,17 +23,35 @@ import numpy as np
 
 from bayesrecon.types import Records, Release
 
+_FEW = 512  # functions up to which another program to be compiled costs more than an eighth of the work
+
 
 @dataclass(frozen=True)
 class Basis:
-    """r functions of a record: `psi = phi_Z A`, with anchors `records` `{field: (M, ...)}` and `A (M, r)`."""
+    """r functions of a record: `psi = phi_Z A`, with anchors `records` `{field: (M, ...)}` and `A (M, r)`.
+
+    Of a spectrum that decays, r is a little different with every release.
+    """
 
     records: Records
     coefficients: np.ndarray
+    decays: bool = False
 
     @property
     def size(self) -> int:
         return self.coefficients.shape[1]
+
+    @property
+    def padded(self) -> "Basis":
+        """Where the spectrum decays, the same with copies of an anchor that have no part in any function, and functions
+        that are zero, up to one of few sizes: programs are compiled for sizes."""
+        (m, r), few = self.coefficients.shape, max(self.coefficients.shape)
+        if not self.decays or few > _FEW:
+            return self
+        step = max(8, 2 ** (few.bit_length() - 4))
+        rows, columns = (-(-count // step) * step for count in (m, r))
+        records = {k: np.concatenate([v, np.repeat(v[:1], rows - m, axis=0)]) for k, v in self.records.items()}
+        return Basis(records, np.pad(self.coefficients, ((0, rows - m), (0, columns - r))))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ from bayesrecon.estimation.statistics import Library, library_of
 from bayesrecon.estimation.totals import Totals, slopes_of
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.dense import log_likelihoods
-from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64
@@ -314,7 +313,8 @@ def _solve(
     if not spectrum.gap:
         # Half of the equations at most go into coefficients: the pivots come in order of what they add.
         size = min(basis.size, max(1, (len(values) - 2) // 2))
-        basis = Basis({k: v[:size] for k, v in basis.records.items()}, basis.coefficients[:size, :size])
+        anchors = {k: v[:size] for k, v in basis.records.items()}
+        basis = replace(basis, records=anchors, coefficients=basis.coefficients[:size, :size])
     probes = reference.draw(rng, max(_PROBES, 4 * basis.size))
     cross = embedding.cross(basis, probes, few)
     design = log_likelihoods(embedding.release.model, theta, basis)
