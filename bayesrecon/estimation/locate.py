@@ -5,7 +5,7 @@ then rounding favours records near the data. So the generic records are moved, p
 recovered with the records of the pass before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import jax
@@ -57,6 +57,8 @@ _TAIL_SD = 0.888
 # Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
 # smaller one forces it where it is not; without it the number of records is open and weights go to blind ones.
 _TOTAL_ERROR = 0.3
+_FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
+_NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
 
 def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> tuple[Reference, int | None]:
@@ -194,7 +196,7 @@ def _follow_measure(
         if not weights.sum() > 0:
             break
         typical = float(weights @ information**2 / (weights @ information))
-        mean, sd = _weighted_moments(solved.probes, weights, knowledge)
+        mean, sd = _weighted_moments(solved.probes, weights, knowledge, _felt(judge, solved.probes, knowledge, rng))
         # Wider than the measure itself: the next pool should hold all of the data. Much wider never closes in; and a
         # constant field keeps a thousandth of its size to move in.
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
@@ -269,14 +271,32 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
     return next((weights for misfit, weights in tried if misfit <= best + noise), np.zeros(count))
 
 
+def _felt(judge: OneRelease, records: Records, knowledge: Knowledge, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """On which records `(Q,)` an unknown field matters at all: a covariate of counts that are zero for another reason
+    can be anything, and tells nothing of where it lies on others."""
+    unknown = [f for f in knowledge.fields if f not in knowledge.known]
+    count = len(next(iter(records.values())))
+    if not 1 < len(unknown) <= _FIELDS:
+        return {f: np.ones(count, bool) for f in unknown}
+    atoms = judge.thinned(1)
+    own = judge.scores(records, atoms)
+    found = {}
+    for f in unknown:
+        moved = judge.scores({**records, f: records[f][rng.permutation(count)]}, atoms)
+        # What is no number is another one.
+        found[f] = ~(np.abs(moved - own).max(axis=0) <= _NOTHING * np.abs(own).max(axis=0))
+    return found
+
+
 def _weighted_moments(
-    records: Records, weights: np.ndarray, knowledge: Knowledge
+    records: Records, weights: np.ndarray, knowledge: Knowledge, felt: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Mean and spread of the unknown fields under the weights, their tails drawn in."""
-    share = weights / weights.sum()
+    """Mean and spread of the unknown fields under the weights of records on which they matter, their tails drawn in."""
     mean, sd = {}, {}
     for f, spec in knowledge.fields.items():
         if f not in knowledge.known:
+            share = weights * felt[f] if weights @ felt[f] > 0 else weights
+            share = share / share.sum()
             values = np.asarray(records[f], float).reshape(len(share), -1)
             order = np.argsort(values, axis=0)
             below = np.cumsum(share[order], axis=0)

@@ -1,5 +1,6 @@
 """From an embedding to totals: the basis, the weights, and the projection of a statistic on what is seen."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -217,6 +218,17 @@ def fit(
     stretches = _stretches(embedding, basis) if spectrum.gap and atoms is None else 1
     moments = embedding.moments(basis, atoms, label, stretches)
     gram, target = moments.gram, moments.target
+    if not (np.isfinite(gram).all() and np.isfinite(target).all()):
+        return fit(
+            embedding,
+            _tamed(reference, embedding),
+            rng,
+            finite=finite,
+            atoms=atoms,
+            label=label,
+            expected=expected,
+            shrink=shrink,
+        )
     y, correction = _solve(gram, target), None
     if stretches > 1:
         y = _jackknifed(moments, y)
@@ -240,6 +252,34 @@ def fit(
         correction=correction,
     )
     return plain if spectrum.gap or not shrink else _shrunk(plain)
+
+
+def _tamed(reference: Reference, embedding: MeanEmbedding) -> Reference:
+    """Without records whose scores overflow at any draw at all.
+
+    Raises `BayesreconError` where that was seen to already.
+    """
+    before = reference.accept
+    if isinstance(before, _Everywhere):
+        raise BayesreconError(
+            "scores of generic records overflow at some of the draws; narrow the fields with domain= or bounds="
+        )
+    return replace(reference, accept=_Everywhere(embedding, before))
+
+
+@dataclass(frozen=True)
+class _Everywhere:
+    """Which records have scores that are finite at all atoms, of those that another rule accepts."""
+
+    embedding: MeanEmbedding
+    before: Callable[[Records], np.ndarray] | None
+
+    def __call__(self, records: Records) -> np.ndarray:
+        kept = np.ones(len(next(iter(records.values()))), bool) if self.before is None else self.before(records)
+        some = {k: v[kept] for k, v in records.items()}
+        if kept.any():
+            kept[kept] = self.embedding.tame(some, everywhere=True)
+        return kept
 
 
 def _shrunk(plain: Fit) -> Fit:

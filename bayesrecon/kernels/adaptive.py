@@ -14,7 +14,6 @@ from bayesrecon.kernels.view import View
 from bayesrecon.types import Records
 
 _SAMPLE = 64  # atoms on which a record's information is judged
-_ENDS = 32  # coordinates whose extreme atoms are looked at too: there scores overflow first
 _LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
 
 
@@ -54,11 +53,8 @@ class AdaptiveEmbedding(View):
         norm[norm >= 1e290] = np.inf
         return np.where(np.isfinite(norm), norm, np.inf) / self.metric.shape[1]
 
-    def tame(self, records: Records) -> np.ndarray:
-        if self._cheaper(records) is not self.dense:
-            return np.ones(len(next(iter(records.values()))), bool)
-        theta = np.asarray(self.release.theta)[:, :_ENDS]
-        return self.dense.tame(records, np.unique([theta.argmin(axis=0), theta.argmax(axis=0)]))
+    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+        return self._cheaper(records).tame(records, everywhere=everywhere)
 
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1

@@ -11,36 +11,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.kernels.embedding import Basis, Moments, Stretch
+from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
-from bayesrecon.kernels.view import CHUNK, View, blocks, power_of_two
+from bayesrecon.kernels.view import CHUNK, AtomBlock, View, blocks, power_of_two
 from bayesrecon.types import Model, Records
 
-_PART = 64  # records of a part: the smallest pool of generic records, so that larger ones need no other program
-_PARTED = 512  # records up to which that is done: with more, one program is soon worth its compilation
+_BLOCK = 256  # atoms of a block, where few are looked at
+_ENDS = 32  # coordinates whose extreme atoms are looked at: there scores overflow first
 
 
-@partial(jax.jit, static_argnames=("model", "temperature"))
-def _moments(
-    model: Model,
-    temperature: float,
-    metric: Any,
-    theta: Any,
-    weights: Any,
-    anchors: Records,
-    coefficients: Any,
-    origin: Any,
-) -> tuple[Any, ...]:
-    # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-    shift = _values(model, origin, anchors, coefficients)[0]
-    value, phi, lap = taylor(model, metric, theta, anchors, temperature)
+_expanded = partial(jax.jit, static_argnames=("model", "temperature"))(taylor)
+"""By far the longest program to compile: those that use its numbers are small, and leave it alone."""
+
+
+@jax.jit
+def _moments(parts: Any, coefficients: Any, shift: Any, weights: Any, base: Any, temperature: float) -> tuple[Any, ...]:
+    value, phi, lap = _joined(parts)
     value, lap = value @ coefficients - shift, lap @ coefficients
     psi = phi @ coefficients  # (C, k, r)
     heavy = psi * weights[:, None, None]
-    base = prior_score(model, metric, theta, temperature)
     gram = heavy.reshape(-1, psi.shape[-1]).T @ psi.reshape(-1, psi.shape[-1])
     target = -(temperature * (weights @ lap) + jnp.einsum("ckr,ck->r", heavy, base))
     return gram, target, weights @ value, (value * weights[:, None]).T @ value
+
+
+def _joined(parts: Any) -> tuple[Any, ...]:
+    """Values, scores and Laplacians of all records from those of parts of them."""
+    return tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
 
 
 @partial(jax.jit, static_argnames="model")
@@ -49,81 +46,44 @@ def _values(model: Model, theta: Any, anchors: Records, coefficients: Any) -> An
     return jax.vmap(one, in_axes=(0, None))(theta, anchors) @ coefficients
 
 
-@partial(jax.jit, static_argnames=("model", "temperature"))
-def _cross(
-    model: Model,
-    temperature: float,
-    metric: Any,
-    theta: Any,
-    weights: Any,
-    anchors: Records,
-    coefficients: Any,
-    probes: Records,
-) -> Any:
-    psi = taylor(model, metric, theta, anchors, temperature)[1] @ coefficients * weights[:, None, None]
-    phi = taylor(model, metric, theta, probes, temperature)[1]
-    return phi.reshape(-1, phi.shape[-1]).T @ psi.reshape(-1, psi.shape[-1])
+@jax.jit
+def _cross(anchors: Any, coefficients: Any, weights: Any, probes: Any) -> Any:
+    """Scores are `(C * k, M)` in parts, weights `(C * k,)`."""
+    psi = jnp.concatenate(anchors, axis=-1) @ coefficients * weights[:, None]
+    return jnp.concatenate(probes, axis=-1).T @ psi
 
 
-@partial(jax.jit, static_argnames=("model", "temperature"))
-def _residuals(
-    model: Model, temperature: float, metric: Any, theta: Any, anchors: Records, pseudo_weights: Any, directions: Any
-) -> tuple[Any, Any]:
-    _, phi, lap = taylor(model, metric, theta, anchors, temperature)
-    score = phi @ pseudo_weights + prior_score(model, metric, theta, temperature)
-    return (jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap) @ directions, score
+@jax.jit
+def _residuals(parts: Any, pseudo_weights: Any, directions: Any, base: Any, temperature: float) -> tuple[Any, Any]:
+    _, phi, lap = _joined(parts)
+    score = phi @ pseudo_weights + base
+    return _residual(phi, lap, score, temperature) @ directions, score
 
 
-@partial(jax.jit, static_argnames=("model", "temperature"))
+def _residual(phi: Any, lap: Any, score: Any, temperature: float) -> Any:
+    return jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap
+
+
+@partial(jax.jit, static_argnames="tame")
 def _noise(
-    model: Model,
-    temperature: float,
-    metric: Any,
-    theta: Any,
-    weights: Any,
-    anchors: Records,
-    pseudo_weights: Any,
-    coefficients: Any,
+    parts: Any, coefficients: Any, weights: Any, score: Any, temperature: float, tame: bool = False
 ) -> tuple[Any, Any]:
-    residual, _ = _residuals(model, temperature, metric, theta, anchors, pseudo_weights, coefficients)
+    _, phi, lap = _joined(parts)
+    residual = _residual(phi, lap, score, temperature) @ coefficients
+    if tame:  # atoms of a normal law that lie beyond all of the release's: there scores may overflow
+        residual = jnp.where(jnp.isfinite(residual).all(axis=1, keepdims=True), residual, 0.0)
     return weights @ residual, (residual * weights[:, None]).T @ residual
-
-
-@partial(jax.jit, static_argnames=("model", "temperature"))
-def _normal_noise(
-    model: Model,
-    temperature: float,
-    metric: Any,
-    theta: Any,
-    weights: Any,
-    anchors: Records,
-    coefficients: Any,
-    centre: Any,
-    precision: Any,
-) -> tuple[Any, Any]:
-    _, phi, lap = taylor(model, metric, theta, anchors, temperature)
-    score = -(theta - centre) @ precision @ metric
-    residual = (jnp.einsum("ckm,ck->cm", phi, score) + temperature * lap) @ coefficients
-    # Atoms of the normal law that lie beyond all of the release's: there scores may overflow.
-    residual = jnp.where(jnp.isfinite(residual).all(axis=1, keepdims=True), residual, 0.0)
-    return weights @ residual, (residual * weights[:, None]).T @ residual
-
-
-@partial(jax.jit, static_argnames=("model", "temperature"))
-def _tame(model: Model, temperature: float, metric: Any, theta: Any, records: Records) -> Any:
-    _, phi, lap = taylor(model, metric, theta, records, temperature)
-    return jnp.isfinite(phi).all(axis=(0, 1)) & jnp.isfinite(lap).all(axis=0)
 
 
 def _in_parts(records: Records) -> Iterator[tuple[Records, int]]:
     """Parts of one size and their numbers of records; the last is padded with copies."""
     count = len(next(iter(records.values())))
-    if not _PART < count <= _PARTED:
+    if not PART < count <= PARTED:
         yield records, count
         return
-    for start in range(0, count, _PART):
-        rows = np.minimum(np.arange(start, start + _PART), count - 1)
-        yield {k: np.asarray(v)[rows] for k, v in records.items()}, min(_PART, count - start)
+    for start in range(0, count, PART):
+        rows = np.minimum(np.arange(start, start + PART), count - 1)
+        yield {k: np.asarray(v)[rows] for k, v in records.items()}, min(PART, count - start)
 
 
 def log_likelihoods(model: Model, theta: np.ndarray, basis: Basis) -> np.ndarray:
@@ -149,27 +109,38 @@ class DenseEmbedding(View):
         blocks = [
             np.asarray(scores(model, metric, t, records, self.temperature))[: n * width]
             * np.repeat(np.sqrt(weights[:n]), width)[:, None]
-            for metric, t, weights, n, _ in self._atoms(self._chunk(records), None, atoms)
+            for metric, t, weights, n, _ in self._atoms(min(self._chunk(records), _BLOCK), None, atoms)
         ]
         return np.concatenate(blocks)
 
-    def tame(self, records: Records, atoms: np.ndarray) -> np.ndarray:
-        """Records `(M,)` whose scores and Laplacians are finite at some atoms."""
-        theta = np.asarray(self.release.theta)[np.resize(atoms, power_of_two(len(atoms)))]
-        parts = [np.asarray(_tame(*self._static, self.metric, theta, part))[:size] for part, size in _in_parts(records)]
-        return np.concatenate(parts)
+    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+        theta = np.asarray(self.release.theta)[:, :_ENDS]
+        atoms = None if everywhere else np.unique([theta.argmin(axis=0), theta.argmax(axis=0)])
+        found = []
+        for part, count in _in_parts(records):
+            kept = np.ones(len(next(iter(part.values()))), bool)
+            for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
+                _, phi, lap = _expanded(self.release.model, metric, t, part, self.temperature)
+                kept &= np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0)
+            found.append(kept[:count])
+        return np.concatenate(found)
 
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        origin, whole, r = np.asarray(self.release.theta)[:1], basis.padded, basis.size
+        whole, r = basis.padded, basis.size
         atoms_ = self._atoms(self._chunk(whole.records), label, atoms, stretches)
         found, mean, square = [], np.zeros(whole.size), np.zeros((whole.size, whole.size))
+        shift = None
         for _, stretch in groupby(atoms_, key=itemgetter(4)):
             gram, target = np.zeros_like(square), np.zeros_like(mean)
             share = 0.0
             for metric, t, a, *_ in stretch:
-                terms = _moments(*self._static, metric, t, a, whole.records, whole.coefficients, origin)
+                parts = self._expanded(metric, t, whole)
+                if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
+                    shift = np.concatenate([np.asarray(value)[0] for value, *_ in parts]) @ whole.coefficients
+                base = prior_score(self.release.model, metric, t, self.temperature)
+                terms = _moments(parts, whole.coefficients, shift, a, base, self.temperature)
                 for total, term in zip((gram, target, mean, square), terms, strict=True):
                     total += np.asarray(term)
                 share += a.sum()
@@ -177,48 +148,62 @@ class DenseEmbedding(View):
         return Moments.of_stretches(found, (square - np.outer(mean, mean))[:r, :r])
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
-        whole = basis.padded
-        (total,) = self._sum(
-            lambda metric, t, a: (_cross(*self._static, metric, t, a, whole.records, whole.coefficients, probes),),
-            self._atoms(self._chunk(whole.records, probes), "probes", atoms),
-        )
-        return total[:, : basis.size]
+        whole, count, width = basis.padded, len(next(iter(probes.values()))), self.metric.shape[1]
+        others = [part for part, _ in _in_parts(probes)]
+        total: Any = 0.0
+        for metric, t, a, *_ in self._atoms(self._chunk(whole.records, probes), "probes", atoms):
+            anchors, scored = (
+                [scores(self.release.model, metric, t, part, self.temperature) for part in parts]
+                for parts in (whole.parts, others)
+            )
+            total = total + np.asarray(_cross(anchors, whole.coefficients, np.repeat(a, width), scored))
+        return total[:count, : basis.size]
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
-        whole = basis.padded
-        weights = whole.coefficients[:, : basis.size] @ y
-        mean, square = self._sum(
-            lambda metric, t, a: _noise(*self._static, metric, t, a, whole.records, weights, whole.coefficients),
-            self._atoms(self._chunk(whole.records), "noise"),
-        )
-        return (square - np.outer(mean, mean))[: basis.size, : basis.size]
+        weights = basis.coefficients @ y
+        weights = np.pad(weights, (0, len(basis.padded.coefficients) - len(weights)))
+
+        def score(metric: Any, theta: Any, parts: Any) -> Any:
+            phi = jnp.concatenate([phi for _, phi, _ in parts], axis=-1)
+            return phi @ weights + prior_score(self.release.model, metric, theta, self.temperature)
+
+        return self._covariance(basis, score, self._atoms(self._chunk(basis.padded.records), "noise"))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
-        whole = basis.padded
         _, centre, precision = self._normal
-        mean, square = self._sum(
-            lambda metric, t, a: _normal_noise(
-                *self._static, metric, t, a, whole.records, whole.coefficients, centre, precision
-            ),
-            self._noise_atoms(self._chunk(whole.records), simulated),
+
+        def score(metric: Any, theta: Any, parts: Any) -> Any:
+            return -(theta - centre) @ precision @ metric
+
+        return self._covariance(
+            basis, score, self._noise_atoms(self._chunk(basis.padded.records), simulated), tame=True
         )
-        return (square - np.outer(mean, mean))[: basis.size, : basis.size]
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         whole = basis.padded
         weights, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
         rows, fitted = [], [np.zeros((0, len(self.metric)))]
-        for metric, block, _, n, _ in self._atoms(self._chunk(whole.records), "errors"):
-            r, s = _residuals(*self._static, metric, block, whole.records, weights, directions)
+        for metric, t, _, n, _ in self._atoms(self._chunk(whole.records), "errors"):
+            base = prior_score(self.release.model, metric, t, self.temperature)
+            r, s = _residuals(self._expanded(metric, t, whole), weights, directions, base, self.temperature)
             rows.append(np.asarray(r)[:n])
             if self.temperature:
                 fitted.append(np.linalg.solve(metric.T, np.asarray(s)[:n].T).T)
         return np.concatenate(rows), np.concatenate(fitted)
 
-    @staticmethod
-    def _sum(part: Callable[[Any, Any, Any], tuple[Any, ...]], blocks: Iterator[Any]) -> tuple[np.ndarray, ...]:
-        total: list[np.ndarray] = []
-        for metric, theta, weights, *_ in blocks:
-            terms = [np.asarray(x) for x in part(metric, theta, weights)]
-            total = terms if not total else [s + x for s, x in zip(total, terms, strict=True)]
-        return tuple(total)
+    def _expanded(self, metric: np.ndarray, theta: np.ndarray, basis: Basis) -> list[Any]:
+        """Values, scores and Laplacians of the parts of a padded basis at a block of atoms."""
+        return [_expanded(self.release.model, metric, theta, part, self.temperature) for part in basis.parts]
+
+    def _covariance(
+        self, basis: Basis, score: Callable[[Any, Any, Any], Any], atoms: Iterator[AtomBlock], tame: bool = False
+    ) -> np.ndarray:
+        """Of the residuals of the basis where the posterior's whitened score is `score`."""
+        whole = basis.padded
+        mean, square = np.zeros(whole.size), np.zeros((whole.size, whole.size))
+        for metric, t, a, *_ in atoms:
+            parts = self._expanded(metric, t, whole)
+            terms = _noise(parts, whole.coefficients, a, score(metric, t, parts), self.temperature, tame)
+            mean += np.asarray(terms[0])
+            square += np.asarray(terms[1])
+        return (square - np.outer(mean, mean))[: basis.size, : basis.size]

@@ -23,14 +23,17 @@ import numpy as np
 
 from bayesrecon.types import Records, Release
 
-_FEW = 512  # functions up to which another program to be compiled costs more than an eighth of the work
+PART, PARTED = 32, 512
+"""Records of a part, and those up to which work is done in parts: programs are compiled for sizes, and with more
+records one of their own is soon worth its compilation."""
 
 
 @dataclass(frozen=True)
 class Basis:
     """r functions of a record: `psi = phi_Z A`, with anchors `records` `{field: (M, ...)}` and `A (M, r)`.
 
-    Of a spectrum that decays, r is a little different with every release.
+    Attributes:
+        decays: whether they are of a spectrum that decays: then r is a little different with every release.
     """
 
     records: Records
@@ -44,14 +47,25 @@ class Basis:
     @property
     def padded(self) -> "Basis":
         """Where the spectrum decays, the same with copies of an anchor that have no part in any function, and functions
-        that are zero, up to one of few sizes: programs are compiled for sizes."""
+        that are zero, up to one of few sizes."""
         (m, r), few = self.coefficients.shape, max(self.coefficients.shape)
-        if not self.decays or few > _FEW:
+        if not self.decays or few > PARTED:
             return self
-        step = max(8, 2 ** (few.bit_length() - 4))
-        rows, columns = (-(-count // step) * step for count in (m, r))
+        rows, columns = (_rounded_up(count) for count in (m, r))
         records = {k: np.concatenate([v, np.repeat(v[:1], rows - m, axis=0)]) for k, v in self.records.items()}
-        return Basis(records, np.pad(self.coefficients, ((0, rows - m), (0, columns - r))))
+        return Basis(records, np.pad(self.coefficients, ((0, rows - m), (0, columns - r))), self.decays)
+
+    @property
+    def parts(self) -> list[Records]:
+        """The anchors of a padded basis."""
+        rows = len(self.coefficients)
+        if not self.decays or not PART < rows <= PARTED:
+            return [self.records]
+        return [{k: v[i : i + PART] for k, v in self.records.items()} for i in range(0, rows, PART)]
+
+
+def _rounded_up(count: int) -> int:
+    return -(-count // PART) * PART if count > PART else max(8, 2 ** (count - 1).bit_length())
 
 
 @dataclass(frozen=True)
@@ -121,6 +135,11 @@ class MeanEmbedding(Protocol):
         """Score matrix `(rows, M)` at some atoms, scaled by the square roots of the weights."""
         ...
 
+    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+        """Records `(M,)` whose scores and Laplacians are finite at the atoms farthest out, where they overflow first,
+        or at all atoms; not looked at where sums are taken in closed form or sparse."""
+        ...
+
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
@@ -176,9 +195,4 @@ class OneRelease(MeanEmbedding, Protocol):
 
         In the metric of the posterior covariance the private records' values add up to about one.
         """
-        ...
-
-    def tame(self, records: Records) -> np.ndarray:
-        """Records `(M,)` whose scores and Laplacians are finite at the atoms farthest out, where they overflow first;
-        not looked at where sums are taken in closed form or sparse."""
         ...

@@ -49,6 +49,10 @@ class JointEmbedding:
         chosen = zip(self._shares, self.members, self._split(atoms), strict=True)
         return np.concatenate([np.sqrt(s) * p.scores(records, a) for s, p, a in chosen])
 
+    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+        """Those of all releases."""
+        return np.all([p.tame(records, everywhere=everywhere) for p in self.members], axis=0)
+
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:

@@ -80,6 +80,9 @@ class View:
         number = min(self.release.size, max(8, -(-8 * count // self.metric.shape[1])))
         return evenly(self.release.size, number)
 
+    def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
+        return np.ones(len(next(iter(records.values()))), bool)
+
     def _noise_atoms(self, chunk: int, simulated: bool) -> Iterator[AtomBlock]:
         theta = self._normal[0] if simulated else np.asarray(self.release.theta)
         weights = np.full(len(theta), 1 / len(theta)) if simulated else self.weights

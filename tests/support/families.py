@@ -18,7 +18,8 @@ from bayesrecon.precision import x64
 from bayesrecon.types import Model, Release
 
 RECORDS, CHAINS = 200, 4
-FREEDOM, WIDER = 8, 1.1  # of the t law that draws are proposed from, and its scale over the posterior's
+FREEDOM, WIDER = 5, 1.1  # of the t law that draws are proposed from, and its scale over the posterior's
+ROUNDS = 4  # in which that law is fitted
 EDGES = (0.0, 0.5, 1.0, 2.0)  # of the pieces of a constant hazard
 
 Sample = Callable[[np.random.Generator, np.ndarray], dict[str, Any]]
@@ -213,22 +214,32 @@ def log_posteriors(model: Model, theta: Any, data: Any) -> Any:
 
 
 def exact(model: Model, data: dict[str, Any], draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Independent draws `(draws, d)` by rejection, under the largest ratio of the densities that was seen."""
+    """Independent draws `(draws, d)` by rejection, under the largest ratio of the densities that was seen; the law that
+    is proposed from takes the posterior's own mean and covariance, which the mode does not tell where it is skew."""
     found = scipy.optimize.minimize(
         lambda t: [-np.asarray(v) for v in slope(model, t, data)], np.full(model.dimension, 0.1), jac=True
     )
-    root = WIDER * np.linalg.inv(np.linalg.cholesky(-np.asarray(curvature(model, found.x, data)))).T
-    kept: list[np.ndarray] = []
-    most = -np.inf
-    while sum(map(len, kept)) < draws:
-        t = rng.standard_normal((2 * draws, model.dimension))
+    centre, covariance = found.x, np.linalg.inv(-np.asarray(curvature(model, found.x, data)))
+
+    def proposed(count: int) -> tuple[np.ndarray, np.ndarray]:
+        t = rng.standard_normal((count, model.dimension))
         t *= np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (len(t), 1)))
         log_q = -(FREEDOM + model.dimension) / 2 * np.log1p((t**2).sum(axis=1) / FREEDOM)
-        theta = found.x + t @ root.T
+        theta = centre + WIDER * t @ np.linalg.cholesky(covariance).T
         ratio = np.asarray(log_posteriors(model, theta, data)) - log_q
-        ratio = np.where(np.isfinite(ratio), ratio, -np.inf)
-        if not kept:
-            most = float(ratio.max())
+        return theta, np.where(np.isfinite(ratio), ratio, -np.inf)
+
+    for _ in range(ROUNDS):
+        theta, ratio = proposed(4 * draws)
+        weights = np.exp(ratio - ratio.max())
+        centre = np.average(theta, axis=0, weights=weights)
+        covariance = np.cov(theta.T, aweights=weights).reshape(model.dimension, -1)
+    kept: list[np.ndarray] = []
+    most = proposed(16 * draws)[1].max()
+    while sum(map(len, kept)) < draws:
+        theta, ratio = proposed(4 * draws)
+        if ratio.max() > most:  # what was kept so far was kept too often where this is
+            kept, most = [], ratio.max()
         kept.append(theta[np.log(rng.random(len(theta))) < ratio - most])
     return np.concatenate(kept)[:draws]
 
