@@ -50,6 +50,9 @@ _SEEN = 0.9
 # Share of the records that goes on looking everywhere: with less a pool that closed in on the wrong place stays there,
 # with more too few are left where the data are.
 _BROAD = 0.4
+# Interquartile ranges that a spread may have: where a predictor saturates, records at every larger scale are as good,
+# and the largest must not carry the rest away; data with tails as long as a lognormal law of scale 1.5 have less.
+_QUARTERS = 3.0
 _TAIL = 0.05  # of the measure, drawn in on either side: a few far records must not carry centre and spread away
 # Spread of a normal law so drawn in, nearly (0.912 by its formula): undone so that passes do not shrink the pool; a
 # little too small widens it by three in a hundred, too large cuts the data's tails pass by pass.
@@ -300,12 +303,15 @@ def _weighted_moments(
             values = np.asarray(records[f], float).reshape(len(share), -1)
             order = np.argsort(values, axis=0)
             below = np.cumsum(share[order], axis=0)
-            ends = [
+            low, lower, upper, high = (
                 np.take_along_axis(values, order, 0)[np.argmax(below >= p, axis=0), np.arange(values.shape[1])]
-                for p in (_TAIL, 1 - _TAIL)
-            ]
-            values = np.clip(values, *ends)
+                for p in (_TAIL, 0.25, 0.75, 1 - _TAIL)
+            )
+            values = np.clip(values, low, high)
             centre = share @ values
-            mean[f] = centre.reshape(spec.shape)
-            sd[f] = (np.sqrt(share @ (values - centre) ** 2) / _TAIL_SD).reshape(spec.shape)
+            spread = np.sqrt(share @ (values - centre) ** 2) / _TAIL_SD
+            half = _QUARTERS * (upper - lower)
+            scattered = (half > 0) & (spread > half)
+            mean[f] = np.where(scattered, 0.5 * (lower + upper), centre).reshape(spec.shape)
+            sd[f] = np.where(scattered, half, spread).reshape(spec.shape)
     return mean, sd
