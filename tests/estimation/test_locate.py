@@ -4,13 +4,18 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from families import model_of
 from gridded import logistic, poisson
 
 import bayesrecon
 from bayesrecon.estimation import locate
+from bayesrecon.estimation.problem import embedding_of
 from bayesrecon.estimation.solve import fit
+from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.precision import x64
+from bayesrecon.types import Release
 
 
 @pytest.mark.slow
@@ -86,3 +91,33 @@ def test_noise_that_no_weights_explain_does_not_narrow_the_search():
         recovery = bayesrecon.recover(release, key=key, domain=domain)
         assert recovery.consistent
         assert abs(recovery["n"].estimate - 300) < 4 * recovery["n"].se
+
+
+def test_records_on_which_a_field_does_not_matter_do_not_tell_where_it_lies():
+    """The rate of counts that are zero for another reason has no part in them."""
+    model = model_of("hurdle Poisson")
+    theta = 0.1 * np.random.default_rng(0).normal(size=(100, model.dimension))
+    release = Release(theta, np.full(100, 0.01), np.zeros(100, int), None, model)
+    records = {"x": np.array([0.3, 1e4, -0.5, -1e3]), "y": np.array([2, 0, 1, 0])}
+    with x64():
+        embedding, knowledge = embedding_of(release, "covariance"), check_knowledge(model)
+        felt = locate._felt(embedding, records, knowledge, np.random.default_rng(3))
+        mean, sd = locate._weighted_moments(records, np.ones(4), knowledge, felt)
+    assert felt["x"].tolist() == [True, False, True, False]
+    assert abs(mean["x"]) < 1
+    assert sd["x"] < 1
+
+
+def test_a_share_of_records_at_huge_scales_does_not_carry_the_rest_away():
+    """Where a predictor saturates they are as good as any."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(2, 1, 600), 1e5 * rng.normal(size=200)])
+    knowledge = check_knowledge(model_of("von Mises"))
+    felt = dict.fromkeys(["x", "y"], np.ones(800, bool))
+    mean, sd = locate._weighted_moments({"x": x, "y": x}, np.ones(800), knowledge, felt)
+    assert abs(mean["x"] - 2) < 0.5
+    assert 1 < sd["x"] < 10
+    mean, sd = locate._weighted_moments(
+        {"x": np.exp(x[:600]), "y": x[:600]}, np.ones(600), knowledge, {k: v[:600] for k, v in felt.items()}
+    )
+    assert sd["x"] > np.exp(2)
