@@ -1,7 +1,6 @@
 """The embedding of a release in the features of pseudo-records: Stein's identity, and copies of records."""
 
 import numpy as np
-import pytest
 from families import model_of
 
 import bayesrecon
@@ -72,25 +71,3 @@ def test_a_record_that_overflows_at_a_draw_in_the_middle_is_told_on_demand():
         embedding = AdaptiveEmbedding(release, np.eye(model.dimension))
         assert embedding.tame(record).tolist() == [True, True]
         assert embedding.tame(record, everywhere=True).tolist() == [False, True]
-
-
-@pytest.mark.parametrize("size", [5, 33])
-def test_padding_changes_nothing(size):
-    """A basis of a spectrum that decays is summed with anchors of no weight, in parts of one size."""
-    model, rng = model_of("Student t"), np.random.default_rng(0)
-    theta = 0.1 * rng.normal(size=(300, model.dimension))
-    release = Release(theta, np.full(300, 1 / 300), np.repeat([0, 1], 150), None, model)
-    records = {"x": rng.normal(size=size), "y": rng.normal(size=size)}
-    coefficients, y, b = (rng.normal(size=shape) for shape in ((size, size - 1), size - 1, (size - 1, 3)))
-    probes = {"x": rng.normal(size=50), "y": rng.normal(size=50)}
-    found = []
-    with x64():
-        embedding = AdaptiveEmbedding(release, metric_factor(release, None))
-        for decays in (False, True):
-            basis = Basis(records, coefficients, decays)
-            moments = embedding.moments(basis, stretches=2)
-            parts = [moments.gram, moments.target, moments.value, moments.stretches[1].gram]
-            parts += [embedding.cross(basis, probes), embedding.noise(basis, y), *embedding.influence(basis, y, b)]
-            found.append([*parts, embedding.normal_noise(basis), embedding.normal_noise(basis, simulated=True)])
-    for plain, padded in zip(*found, strict=True):
-        np.testing.assert_allclose(padded, plain, rtol=1e-9, atol=1e-9 * np.abs(plain).max())
