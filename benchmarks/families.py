@@ -31,7 +31,7 @@ INTRODUCTION = """# Families of likelihoods
 
 Made by `python benchmarks/families.py`. Simulated data sets of {records} records each, exact posterior draws, `recover`
 without any option. *Refused*: it ended in an error. *Failed*: a check of draws and model failed, which is wrong here.
-*z*: errors of n in standard errors, of the sets that were not refused. *Covered*: intervals of determined statistics
+*z*: errors of n in standard errors, where n was determined. *Covered*: intervals of determined statistics
 that hold the true value, with its 95 % Clopper-Pearson range as if they were independent.
 """
 COLUMNS = (

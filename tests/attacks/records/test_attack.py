@@ -119,8 +119,11 @@ def test_a_count_that_the_model_does_not_expect_is_determined(counted):
     assert (column.verdict[:5] == "determined").all()
     assert (column.value[:5] == y[:5]).all()
     assert column.bits()[1] > 6  # a case where a thousandth was expected
-    # The guess is the law of the count, not what is left of it in the values that are looked at.
-    assert column.prior[4] == pytest.approx(scipy.stats.poisson.pmf(25, 25), rel=0.1)
+    # The guess is the law of the count over the draws, not what is left of it in the values that are looked at.
+    log_rate = np.linspace(2, 5, 3001)
+    density = scipy.stats.norm.pdf(log_rate, np.log(30)) * scipy.stats.poisson.pmf(25, np.exp(log_rate))
+    expected = density @ scipy.stats.poisson.pmf(25, np.exp(log_rate)) / density.sum()
+    assert column.prior[4] == pytest.approx(expected, rel=0.06)  # over a thousand draws
 
 
 @pytest.mark.slow
