@@ -66,8 +66,9 @@ def decompose(
 
 
 def _decompose(scores: np.ndarray, finite: bool, trained: bool) -> tuple[Spectrum, np.ndarray, np.ndarray]:
-    length = np.linalg.norm(scores, axis=0)
-    alive = np.flatnonzero((length > 0) & np.isfinite(length))  # far from the data, scores overflow
+    with np.errstate(over="ignore"):  # far from the data, scores or their squares do
+        length = np.linalg.norm(scores, axis=0)
+    alive = np.flatnonzero((length > 0) & np.isfinite(length))
     if not alive.size:
         return Spectrum(np.zeros(0), 0, False), alive, np.zeros((0, 0))
     triangle = np.linalg.qr(scores[:, alive] / length[alive], mode="r")
