@@ -101,7 +101,7 @@ def grsm(p, z):
     density += stats.lognorm.logpdf(p["alpha"], 1, scale=np.e).sum() + N(beta, 0, 3).sum() + N(kappa, 0, 3).sum()
     for y, t, i in zip(z["y"], theta, z["item"] - 1, strict=True):
         density += credit(y, t * p["alpha"][i] - beta[i] - kappa)
-    return {}, density, 0.0
+    return {"theta": p["theta_raw"] + p["lambda_adj"][0]}, density, 0.0
 
 
 STEPS = (1, 2, 1)
