@@ -42,7 +42,9 @@ def main() -> None:
     in_group = {f"group {g}": (lambda record, g=g: record["group"] == g) for g in range(3)}
     result = bayesrecon.recover(release, statistics=in_group)
     truth = true_statistics(model, private, statistics=in_group)
-    print(compare(result, truth)[["estimate", "lower", "upper", "truth", "visibility", "verdict"]].to_string())
+    print(
+        compare(result, truth)[["estimate", "se", "lower", "upper", "truth", "z", "visibility", "verdict"]].to_string()
+    )
 
 
 if __name__ == "__main__":

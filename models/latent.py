@@ -16,6 +16,9 @@ from bayesrecon.errors import BayesreconError
 
 Draws = dict[str, np.ndarray]
 
+ILLEGAL = -200.0
+"""Logit of an answer that an item does not offer: below every rounding error, and finite."""
+
 
 def standard(name: str, *shape: int) -> Any:
     """A latent array of independent standard normal values."""

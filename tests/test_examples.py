@@ -86,12 +86,16 @@ def test_eight_schools(example, database):
 
 @pytest.mark.slow
 def test_own_model(example):
-    rows = [line.rsplit(maxsplit=6) for line in example("own_model.py", "--draws", 100).splitlines()[2:]]
+    rows = [line.rsplit(maxsplit=8) for line in example("own_model.py", "--draws", 300).splitlines()[2:]]
     assert {"n", "mean(dose)", "total(group 0)"} <= {row[0] for row in rows}
-    for name, estimate, lower, upper, true, _, verdict in rows:
+    for name, estimate, se, lower, upper, true, z, _, verdict in rows:
         if verdict != "undetermined":
             assert float(lower) < float(estimate) < float(upper), name
             assert abs(float(estimate) - float(true)) < 4.5 * (float(upper) - float(lower)) / 3.92, name
+        if verdict == "determined":
+            assert abs(float(z)) < 4.5, name
+            assert float(z) == pytest.approx((float(estimate) - float(true)) / float(se), rel=0.01, abs=0.01)
+    assert "determined" in {row[-1] for row in rows}
     assert "undetermined" not in {row[-1] for row in rows if row[0].startswith(("n", "total"))}
 
 

@@ -230,13 +230,13 @@ def _recover_pooled(releases: list[Release], statistics: Statistics, options: di
         # Errors of draws that were put back into their cells are those of their own solve.
         own = number if problem.solved.feedback is not None else None
         groups.setdefault((recovery.temperature, own, *sorted(problem.knowledge.fields.items())), []).append(one)
-    everywhere = alone[0][0].knowledge
+    knowledge = alone[0][0].knowledge
     if len(groups) == len(alone):
-        return _shown(pooled, everywhere)
+        return _shown(pooled, knowledge)
     joint = [
         _recover_jointly(group, statistics) if len(group) > 1 else _warned(*group[0][1:]) for group in groups.values()
     ]
-    return _shown(pool(joint) if len(joint) > 1 else joint[0], everywhere)
+    return _shown(pool(joint) if len(joint) > 1 else joint[0], knowledge)
 
 
 def _recover_jointly(group: list[_Solved], statistics: Statistics) -> Recovery:

@@ -20,24 +20,21 @@ _BLOCK = 256  # atoms of a block, where few are looked at
 _ENDS = 32  # coordinates whose extreme atoms are looked at: there scores overflow first
 
 
-_expanded = partial(jax.jit, static_argnames=("model", "temperature"))(taylor)
+_taylor = partial(jax.jit, static_argnames=("model", "temperature"))(taylor)
 """By far the longest program to compile: those that use its numbers are small, and leave it alone."""
 
 
 @jax.jit
-def _moments(parts: Any, coefficients: Any, shift: Any, weights: Any, base: Any, temperature: float) -> tuple[Any, ...]:
-    value, phi, lap = _joined(parts)
+def _moments(
+    expanded: Any, coefficients: Any, shift: Any, weights: Any, base: Any, temperature: float
+) -> tuple[Any, ...]:
+    value, phi, lap = expanded
     value, lap = value @ coefficients - shift, lap @ coefficients
     psi = phi @ coefficients  # (C, k, r)
     heavy = psi * weights[:, None, None]
     gram = heavy.reshape(-1, psi.shape[-1]).T @ psi.reshape(-1, psi.shape[-1])
     target = -(temperature * (weights @ lap) + jnp.einsum("ckr,ck->r", heavy, base))
     return gram, target, weights @ value, (value * weights[:, None]).T @ value
-
-
-def _joined(parts: Any) -> tuple[Any, ...]:
-    """Values, scores and Laplacians of all records from those of parts of them."""
-    return tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
 
 
 @partial(jax.jit, static_argnames="model")
@@ -54,8 +51,8 @@ def _cross(anchors: Any, coefficients: Any, weights: Any, probes: Any) -> Any:
 
 
 @jax.jit
-def _residuals(parts: Any, pseudo_weights: Any, directions: Any, base: Any, temperature: float) -> tuple[Any, Any]:
-    _, phi, lap = _joined(parts)
+def _residuals(expanded: Any, pseudo_weights: Any, directions: Any, base: Any, temperature: float) -> tuple[Any, Any]:
+    _, phi, lap = expanded
     score = phi @ pseudo_weights + base
     return _residual(phi, lap, score, temperature) @ directions, score
 
@@ -66,9 +63,9 @@ def _residual(phi: Any, lap: Any, score: Any, temperature: float) -> Any:
 
 @partial(jax.jit, static_argnames="tame")
 def _noise(
-    parts: Any, coefficients: Any, weights: Any, score: Any, temperature: float, tame: bool = False
+    expanded: Any, coefficients: Any, weights: Any, score: Any, temperature: float, tame: bool = False
 ) -> tuple[Any, Any]:
-    _, phi, lap = _joined(parts)
+    _, phi, lap = expanded
     residual = _residual(phi, lap, score, temperature) @ coefficients
     if tame:  # atoms of a normal law that lie beyond all of the release's: there scores may overflow
         residual = jnp.where(jnp.isfinite(residual).all(axis=1, keepdims=True), residual, 0.0)
@@ -120,7 +117,7 @@ class DenseEmbedding(View):
         for part, count in _in_parts(records):
             kept = np.ones(len(next(iter(part.values()))), bool)
             for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
-                _, phi, lap = _expanded(self.release.model, metric, t, part, self.temperature)
+                _, phi, lap = _taylor(self.release.model, metric, t, part, self.temperature)
                 kept &= np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0)
             found.append(kept[:count])
         return np.concatenate(found)
@@ -136,11 +133,11 @@ class DenseEmbedding(View):
             gram, target = np.zeros_like(square), np.zeros_like(mean)
             share = 0.0
             for metric, t, a, *_ in stretch:
-                parts = self._expanded(metric, t, whole)
+                expanded = self._expanded(metric, t, whole)
                 if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
-                    shift = np.concatenate([np.asarray(value)[0] for value, *_ in parts]) @ whole.coefficients
+                    shift = np.asarray(expanded[0])[0] @ whole.coefficients
                 base = prior_score(self.release.model, metric, t, self.temperature)
-                terms = _moments(parts, whole.coefficients, shift, a, base, self.temperature)
+                terms = _moments(expanded, whole.coefficients, shift, a, base, self.temperature)
                 for total, term in zip((gram, target, mean, square), terms, strict=True):
                     total += np.asarray(term)
                 share += a.sum()
@@ -160,24 +157,24 @@ class DenseEmbedding(View):
         return total[:count, : basis.size]
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
-        weights = basis.coefficients @ y
-        weights = np.pad(weights, (0, len(basis.padded.coefficients) - len(weights)))
+        whole = basis.padded
+        weights = whole.coefficients[:, : basis.size] @ y
 
-        def score(metric: Any, theta: Any, parts: Any) -> Any:
-            phi = jnp.concatenate([phi for _, phi, _ in parts], axis=-1)
+        def score(metric: Any, theta: Any, phi: Any) -> Any:
             return phi @ weights + prior_score(self.release.model, metric, theta, self.temperature)
 
-        return self._covariance(basis, score, self._atoms(self._chunk(basis.padded.records), "noise"))
+        found = self._covariance(whole, score, self._atoms(self._chunk(whole.records), "noise"))
+        return found[: basis.size, : basis.size]
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
+        whole = basis.padded
         _, centre, precision = self._normal
 
-        def score(metric: Any, theta: Any, parts: Any) -> Any:
+        def score(metric: Any, theta: Any, phi: Any) -> Any:
             return -(theta - centre) @ precision @ metric
 
-        return self._covariance(
-            basis, score, self._noise_atoms(self._chunk(basis.padded.records), simulated), tame=True
-        )
+        found = self._covariance(whole, score, self._noise_atoms(self._chunk(whole.records), simulated), tame=True)
+        return found[: basis.size, : basis.size]
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         whole = basis.padded
@@ -191,19 +188,19 @@ class DenseEmbedding(View):
                 fitted.append(np.linalg.solve(metric.T, np.asarray(s)[:n].T).T)
         return np.concatenate(rows), np.concatenate(fitted)
 
-    def _expanded(self, metric: np.ndarray, theta: np.ndarray, basis: Basis) -> list[Any]:
-        """Values, scores and Laplacians of the parts of a padded basis at a block of atoms."""
-        return [_expanded(self.release.model, metric, theta, part, self.temperature) for part in basis.parts]
+    def _expanded(self, metric: np.ndarray, theta: np.ndarray, whole: Basis) -> tuple[Any, ...]:
+        """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
+        parts = [_taylor(self.release.model, metric, theta, part, self.temperature) for part in whole.parts]
+        return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
 
     def _covariance(
-        self, basis: Basis, score: Callable[[Any, Any, Any], Any], atoms: Iterator[AtomBlock], tame: bool = False
+        self, whole: Basis, score: Callable[[Any, Any, Any], Any], atoms: Iterator[AtomBlock], tame: bool = False
     ) -> np.ndarray:
-        """Of the residuals of the basis where the posterior's whitened score is `score`."""
-        whole = basis.padded
+        """Of the residuals of a padded basis where the posterior's whitened score is `score(metric, theta, phi)`."""
         mean, square = np.zeros(whole.size), np.zeros((whole.size, whole.size))
         for metric, t, a, *_ in atoms:
-            parts = self._expanded(metric, t, whole)
-            terms = _noise(parts, whole.coefficients, a, score(metric, t, parts), self.temperature, tame)
+            expanded = self._expanded(metric, t, whole)
+            terms = _noise(expanded, whole.coefficients, a, score(metric, t, expanded[1]), self.temperature, tame)
             mean += np.asarray(terms[0])
             square += np.asarray(terms[1])
-        return (square - np.outer(mean, mean))[: basis.size, : basis.size]
+        return square - np.outer(mean, mean)

@@ -37,7 +37,8 @@ def plot_recovery(
     over a band from -1.96 to 1.96. Without it, bars show the standard error relative to the estimate, a tick
     marks the Cramer-Rao floor, and from 51 % on a 95 % interval includes zero. A trained parameter has no
     sampling error: the relative difference from the truth takes its place, or the visibility. Hollow marks
-    are statistics seen only in part; those not determined are grey.
+    are statistics seen only in part, for which half the 95 % interval over 1.96 stands in for a standard error;
+    those not determined are grey.
 
     Args:
         truth: true values by name, from `bayesrecon.evaluate.true_statistics`.
@@ -73,7 +74,7 @@ def plot_recovery(
         labels.append(f"and {len(result.rows) - MOST_ROWS} more")
     own = ax is None
     ax = new_figure().add_subplot() if ax is None else ax
-    sampled = bool(table["se"].notna().any())
+    sampled = bool(table["scale"].notna().any())
     if sampled and truth is not None:
         _draw_errors(ax, table)
     elif sampled:
@@ -102,15 +103,16 @@ def _draw_errors(ax: "Axes", table: Any) -> None:
     z, rows = table["z"].to_numpy(), np.arange(len(table))
     limit = float(np.clip(np.abs(np.nan_to_num(z)).max() + Z95 + _ARROW, 4.0, _FARTHEST_Z))
     far = np.abs(z) > limit - _ARROW
-    near = (np.abs(z) <= limit - _ARROW) & (table["se"] > 0).to_numpy()
+    near = (np.abs(z) <= limit - _ARROW) & (table["scale"] > 0).to_numpy()
     ax.set_xlim(-limit, limit)
     ax.axvspan(-Z95, Z95, color=GREY, alpha=0.16, lw=0, zorder=0)
     ax.axvline(0, color=GREY, lw=1, zorder=1)
-    ends = np.clip([z - Z95, z + Z95], -limit, limit)[:, near]
+    scale = table["scale"].where(table["scale"] > 0)
+    ends = np.clip([(table[end] - table["true"]) / scale for end in ("lower", "upper")], -limit, limit)[:, near]
     colours: Any = np.where(table["off"], RED, BLUE)[near]
     ax.hlines(rows[near], *ends, colors=colours, lw=1.4, zorder=2)
     for i in rows[far]:
-        text = minus(f"z = {z[i]:.3g}") if table["se"][i] else "exact, yet off"
+        text = minus(f"z = {z[i]:.3g}") if table["scale"][i] else "exact, yet off"
         _draw_arrow(ax, math.copysign(limit - _ARROW, z[i]), i, text, RED)
     draw_marks(ax, table, np.where(far, np.inf, z), rows)
     ax.set_xlabel(minus("(recovered - true) / standard error"))
@@ -119,7 +121,7 @@ def _draw_errors(ax: "Axes", table: Any) -> None:
 def _draw_precision(ax: "Axes", table: Any) -> None:
     """Standard errors relative to the estimates, and the Cramer-Rao floor."""
     floors = _share(table["floor"], table["estimate"])
-    _draw_bars(ax, table, _share(table["se"], table["estimate"]), floors)
+    _draw_bars(ax, table, _share(table["scale"], table["estimate"]), floors)
     low, high = ax.get_xlim()
     if high > 1 / Z95:
         ax.axvspan(1 / Z95, high, color=GREY, alpha=0.16, lw=0, zorder=0, label="95 % interval includes zero")

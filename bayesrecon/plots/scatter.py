@@ -87,7 +87,7 @@ def _set_common_scale(ax: "Axes", table: Any) -> tuple[float, float]:
     values = values[np.isfinite(values)] if len(table) else np.array([0.0, 1.0])
     low, high, largest = values.min(), values.max(), np.abs(values).max() or 1.0
     # Values of both signs: symmetric-logarithmic if even a usual interval would vanish on a linear scale.
-    usual = Z95 * table["se"][table["se"] > 0]
+    usual = Z95 * table["scale"][table["scale"] > 0]
     unit = max(np.median(usual if usual.size else np.abs(values)), largest * 1e-9)
     if low > 0 and high > 20 * low:
         low = max(low, high * 1e-20)

@@ -32,22 +32,24 @@ def power(value: float) -> str:
     return f"${factor}10^{{{int(exponent)}}}$"
 
 
-def numbers(value: float, se: float, lower: float, upper: float, true: float) -> tuple[str, str, str, str]:
-    """Value, error, interval and true value, to the digits that the standard error supports; NaN is left out."""
-    spec, scale, suffix = ".5g" if math.isnan(value) else ".6g", 1.0, ""
-    if se > 0:
-        exponent = math.floor(math.log10(max(abs(value), se)))
+def numbers(
+    value: float, se: float, scale: float, lower: float, upper: float, true: float
+) -> tuple[str, str, str, str]:
+    """Value, error, interval and true value, to the digits that the size of errors supports; NaN is left out."""
+    spec, unit, suffix = ".5g" if math.isnan(value) else ".6g", 1.0, ""
+    if scale > 0:
+        exponent = math.floor(math.log10(max(abs(value), scale)))
         if exponent >= 7 or -300 < exponent < -3:
-            scale, suffix = 10.0**exponent, f"e{exponent}"
-        decimals = 1 - math.floor(math.log10(max(se / scale, 1e-99)))
+            unit, suffix = 10.0**exponent, f"e{exponent}"
+        decimals = 1 - math.floor(math.log10(max(scale / unit, 1e-99)))
         spec = f".{min(max(decimals, 0), _MOST_DECIMALS)}f"
 
     def show(number: float) -> str:
-        return "" if math.isnan(number) else minus(f"{number / scale:{spec}}{suffix}")
+        return "" if math.isnan(number) else minus(f"{number / unit:{spec}}{suffix}")
 
     error = "exact" if se == 0 else ""
     if se > 0:
-        beneath = float(f"{se / scale:{spec}}") == 0  # the last digit shown
+        beneath = float(f"{se / unit:{spec}}") == 0  # the last digit shown
         error = f"± {minus(f'{se:.1g}') if beneath else show(se)}"
     interval = "" if math.isnan(lower + upper) else f"{show(lower)} to {show(upper)}"
     return show(value), error, interval, show(true)

@@ -386,9 +386,9 @@ def test_density_of_the_published_program_and_map_of_its_draws(name):
 
 
 def test_every_model_with_units_has_an_oracle():
-    from bayesrecon.models import glm, grouped_glm, item_response, logistic, radon, rates
+    from bayesrecon.models import glm, graded, grouped_glm, item_response, logistic, radon, rates
 
-    families = (glm, grouped_glm, item_response, logistic, radon, rates)
+    families = (glm, graded, grouped_glm, item_response, logistic, radon, rates)
     assert {e.name for f in families for e in f.MODELS if e.posteriors} == set(ORACLES)
 
 

@@ -309,6 +309,24 @@ class TestEveryPlot:
             assert not any(text.get_usetex() for text in texts if text.get_text())
 
 
+def test_statistics_seen_in_part_are_drawn_with_their_interval():
+    partly = Row("var(x)", 219.4, None, 190.0, 240.0, None, 0.7, "partly", None)
+    result, truth = recovery([row("n", 438.0, 2.0), partly]), {"n": 437.0, "var(x)": 241.0}
+    axes = plot_recovery(result, truth=truth)
+    texts = [text.get_text() for text in axes.texts]
+    assert any(text.startswith("219") for text in texts)
+    assert sum(text.startswith("±") for text in texts) == 1  # that of n
+    words = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert {"truth outside, seen in part (1)", "truth in 95 % interval (1)"} <= set(words)
+    ends = [path.vertices[:, 0] for c in axes.collections for path in getattr(c, "get_paths", list)()]
+    wanted = np.array([190.0 - 241.0, 240.0 - 241.0]) * 1.959964 / 25
+    assert any(np.allclose(x, wanted, rtol=1e-4) for x in ends if len(x) == 2)
+    assert any("190" in t.get_text() and "240" in t.get_text() for t in plot_recovery(result).texts)
+    scatter = plot_recovered_against_true(result, truth)
+    bars = [path.vertices[:, 1] for c in scatter.collections for path in getattr(c, "get_paths", list)()]
+    assert any(np.allclose(np.sort(x), [190.0, 240.0]) for x in bars if len(x) == 2)
+
+
 def test_methods_of_the_result():
     result = recovery(ROWS)
     assert plot_recovery(result, ax=plain()).get_xlabel() == result.plot(ax=plain()).get_xlabel()

@@ -39,6 +39,7 @@ class Readout:
         readable: `(N, k)` whether the field is such a function at all.
         values, amplitudes: the values it was read off, `{field: (N, C)}`, and their amplitudes `(N, C, p)`, not
             finite where a value is illegal.
+        averages: those of `_averages` at these values, where they are all that there are; else None.
     """
 
     columns: Any
@@ -46,6 +47,7 @@ class Readout:
     readable: np.ndarray
     values: Records
     amplitudes: np.ndarray
+    averages: tuple[np.ndarray, np.ndarray] | None
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
     values = {k: np.tile(v, (n, 1)) for k, v in probes.items()}
     amplitudes = _amplitudes(release, rows, slots, values)
     legal = np.asarray(np.isfinite(amplitudes).all(axis=2))
-    if combinations(rows.unknown) is not None:
+    complete = combinations(rows.unknown) is not None
+    if complete:
         log_lik, _ = _averages(release, rows, values, _ATOMS)
         legal &= log_lik > log_lik.max(axis=1, keepdims=True) - _IMPOSSIBLE
     s = np.where(legal[:, :, None], amplitudes, 0.0)
@@ -120,7 +123,9 @@ def readout(release: Release, rows: Rows, slots: Slots, rng: np.random.Generator
         offset[:, j], slope[:, :, j] = beta[:, 0], beta[:, 1:]
     columns = scipy.sparse.bsr_array((slope, np.arange(n), np.arange(n + 1)), shape=(n * p, n * k))
     columns = columns.tocsr()[np.flatnonzero(rows.distinct)].tocsc()
-    return Readout(columns, offset, readable, values, amplitudes)
+    return Readout(
+        columns, offset, readable, values, amplitudes, _averages(release, rows, values) if complete else None
+    )
 
 
 def candidates_of(
@@ -128,8 +133,7 @@ def candidates_of(
 ) -> Candidates | None:
     """Every combination of values where they are few, else those around where they should be; None if those are too
     many. `expected` is where the model by itself would have them, not a number where it says nothing."""
-    complete = combinations(rows.unknown) is not None
-    if complete:
+    if read.averages is not None:
         values, s = read.values, read.amplitudes
         valid = np.ones_like(s[:, :, 0], bool)
     else:
@@ -138,14 +142,14 @@ def candidates_of(
             return None
         values, valid = found
         s = _amplitudes(release, rows, slots, values)
-    log_prior, log_mean = _averages(release, rows, values)
+    log_prior, log_mean = read.averages or _averages(release, rows, values)
     legal = valid & np.isfinite(log_prior) & np.isfinite(s).all(axis=2)
     if not legal.any(axis=1).all():
         return None
     log_prior, log_mean = (np.where(legal, x, -np.inf) for x in (log_prior, log_mean))
     # Of all values that the model expects, in the list or not.
     total = np.logaddexp.reduce(log_mean, axis=1)
-    whole = None if complete else _windows(rows, *expected)
+    whole = _windows(rows, *expected) if read.averages is None else None
     if whole is not None:
         every, valid = whole
         total = np.logaddexp.reduce(np.where(valid, _averages(release, rows, every)[1], -np.inf), axis=1)
@@ -174,8 +178,8 @@ def naive_guesses(release: Release, rows: Rows, read: Readout, rng: np.random.Ge
     """By field. Fields that the model does not draw itself leave those it draws without a guess too."""
     model, n = release.model, rows.count
     unknown = np.full(n, np.inf)
-    if combinations(rows.unknown) is not None:
-        best = _averages(release, rows, read.values)[1].argmax(axis=1)
+    if read.averages is not None:
+        best = read.averages[1].argmax(axis=1)
         return {k: Guess(v[np.arange(n), best], unknown) for k, v in read.values.items()}
     nothing = {k: Guess(None, unknown) for k in rows.unknown}
     if model.simulate is None:
