@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy import stats
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Field, Records
@@ -25,6 +26,7 @@ class Reference:
         accept: `records -> (M,)` mask of the records to keep; the others are drawn again.
         most: the largest pool that a basis is chosen from.
         source: draws records, `(rng, size) -> {field: (size, *shape)}`, instead of the domains.
+        tails: degrees of freedom of a t law, by whose random scale every record is stretched; none by default.
     """
 
     fields: Mapping[str, Field]
@@ -35,6 +37,7 @@ class Reference:
     accept: Callable[[Records], np.ndarray] | None = None
     most: int = 1024
     source: Callable[[np.random.Generator, int], Records] | None = None
+    tails: float | None = None
 
     def draw(self, rng: np.random.Generator, size: int) -> Records:
         """`size` records, `{field: (size, *shape)}`.
@@ -70,6 +73,10 @@ class Reference:
             rows = np.concatenate([rng.permutation(count) for _ in range(-(-size // count))])[:size]
         far = rng.random(size) < self.broad if self.broad else np.zeros(size, bool)
         together = self._combinations(rng, size)
+        stretch = np.ones(size)
+        if self.tails is not None:  # every quantile of its scale once: how far out they reach is not left to chance
+            quantiles = (rng.permutation(size) + 0.5) / size
+            stretch = np.sqrt(self.tails / stats.chi2.ppf(quantiles, self.tails))
         for name, spec in self.fields.items():
             shape = (size, *spec.shape)
             if name in self.known:
@@ -77,7 +84,8 @@ class Reference:
             elif name in together:
                 records[name] = together[name]
             elif name in self.centre:
-                records[name] = spec.domain.draw(rng, shape, self.centre[name], self.scale[name])
+                scale = stretch.reshape(size, *(1 for _ in spec.shape)) * self.scale[name]
+                records[name] = spec.domain.draw(rng, shape, self.centre[name], scale)
                 if far.any():
                     records[name][far] = spec.domain.draw_broad(rng, (int(far.sum()), *spec.shape))
             else:

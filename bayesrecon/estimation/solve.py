@@ -16,6 +16,7 @@ from bayesrecon.types import PseudoData, Records
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
 _ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
+_TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
@@ -105,6 +106,8 @@ class Fit(Span):
         errors: of the equations of a trained parameter, where it has some.
         feedback: `(r, r)` by which directions in the basis grow where the measure has a part in the draws it is fitted
             to (`estimation.imputation`), None elsewhere.
+        distant: where the spectrum decays, probes with longer tails and the basis functions there: estimates are made
+            for the probes, and what is left of a function is judged here.
     """
 
     embedding: MeanEmbedding
@@ -114,6 +117,7 @@ class Fit(Span):
     correction: np.ndarray | None = None
     errors: EquationErrors | None = None
     feedback: np.ndarray | None = None
+    distant: tuple[Records, np.ndarray] | None = None
 
     @property
     def response(self) -> np.ndarray:
@@ -236,9 +240,7 @@ def fit(
         correction = target - moments.target
     # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
     cross = embedding.cross(basis, sample, few) @ gram if spectrum.gap else embedding.cross(basis, sample, atoms)
-    told = np.isfinite(cross).all(axis=1)
-    if not told.all():  # far from the data scores overflow at some atoms
-        sample, cross = {k: v[told] for k, v in sample.items()}, cross[told]
+    sample, cross = _told(sample, cross)
     plain = Fit(
         embedding=embedding,
         spectrum=spectrum,
@@ -251,7 +253,19 @@ def fit(
         y=y,
         correction=correction,
     )
-    return plain if spectrum.gap or not shrink else _shrunk(plain)
+    if spectrum.gap or not shrink:
+        return plain
+    solved = _shrunk(plain)
+    if not embedding.temperature:
+        return solved
+    records = replace(reference, tails=_TAILS).draw(rng, len(sample[next(iter(sample))]))
+    return replace(solved, distant=_told(records, embedding.cross(basis, records, atoms)))
+
+
+def _told(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:
+    """Without those far from the data whose scores overflow at some atoms."""
+    told = np.isfinite(cross).all(axis=1)
+    return {k: v[told] for k, v in records.items()}, cross[told]
 
 
 def _tamed(reference: Reference, embedding: MeanEmbedding) -> Reference:

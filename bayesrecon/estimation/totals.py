@@ -13,7 +13,7 @@ from bayesrecon.estimation.statistics import Library, Statistic, add_units, comp
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.recovery import Row
-from bayesrecon.types import Release
+from bayesrecon.types import Records, Release
 
 DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
@@ -70,6 +70,7 @@ class SampledTotals(Totals):
         influence: `(T, P)` per atom.
         spread: `(P,)` the influence's size before exact knowledge was used; next to it, a rounding error is zero.
         unseen: `(Q, P)` what the projection leaves of the parts at the probes, times the number of records.
+        beyond: the same where visibility is judged, which may be farther out.
         floor: `(P, P)` covariance at the Cramer-Rao floor.
         scores: `(T, d)` fitted posterior scores.
         chain: `(T,)`.
@@ -80,6 +81,7 @@ class SampledTotals(Totals):
     influence: np.ndarray
     spread: np.ndarray
     unseen: np.ndarray
+    beyond: np.ndarray
     floor: np.ndarray
     scores: np.ndarray
     chain: np.ndarray
@@ -92,22 +94,30 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     remedy = "leave unit= out, or name a field with fewer values"
     check_memory(3 * 8 * count**2, f"statistics of {count} totals", remedy)
     constraints, exact = _constraints(knowledge)
-    parts = library.evaluate(solved.probes)
-    values = np.concatenate([parts, constraints.evaluate(solved.probes)], axis=1) if exact.size else parts
+
+    def evaluate(records: Records) -> np.ndarray:
+        parts = library.evaluate(records)
+        return np.concatenate([parts, constraints.evaluate(records)], axis=1) if exact.size else parts
+
+    values = evaluate(solved.probes)
     projection = solved.project(values)
     directions = projection.beta
     totals = solved.target @ projection.beta
     series, scores = solved.influence(projection.beta)
-    spread = series.std(axis=0)[: parts.shape[1]]
+    spread = series.std(axis=0)[:count]
     if solved.errors is not None:
-        own = solved.errors.of(_features(solved) @ projection.beta[:, : parts.shape[1]])
-        spread = np.array([own.sd(one) for one in np.eye(parts.shape[1])])
+        own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
+        spread = np.array([own.sd(one) for one in np.eye(count)])
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
-    count = parts.shape[1]
     variance = solved.variance(projection.beta[:, :count])
-    visibility = library.visibility(parts, projection.fitted[:, :count], solved.basis.size, variance)
     rest = values - projection.fitted
-    unseen = rest[:, :count]
+    far, far_rest, fitted = values, rest, projection.fitted
+    if solved.distant is not None:
+        records, cross = solved.distant
+        far, fitted = evaluate(records), cross @ projection.beta
+        far_rest = far - fitted
+    visibility = library.visibility(far[:, :count], fitted[:, :count], solved.basis.size, variance)
+    unseen, beyond = rest[:, :count], far_rest[:, :count]
     if exact.size:
         # Least divergence under the equality constraints. The noise covariance as the metric would be more
         # efficient if it were known, but estimated from heavy-tailed residuals it is worse and overconfident.
@@ -117,17 +127,17 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
         series = series[:, :count] - series[:, usable] @ gain.T
         directions = directions[:, :count] - directions[:, usable] @ gain.T
-        unseen = unseen - rest[:, usable] @ gain.T
+        unseen, beyond = unseen - rest[:, usable] @ gain.T, beyond - far_rest[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
         floor = floor[:count, :count] - gain @ floor[usable, :count]
         # What is known is known, whether the release shows it or not.
         for i, name in enumerate(library.parts):
             if name in constraints.parts:
                 totals[i], visibility[i] = exact[constraints.index([name])[0]], 1.0
-                for array in (series, directions, unseen, floor, floor.T):
+                for array in (series, directions, unseen, beyond, floor, floor.T):
                     array[:, i] = 0.0
     # What is not seen of one record, times the number of records.
-    unseen = unseen * (knowledge.total or abs(totals[library.index(["1"])]))
+    number = knowledge.total or abs(totals[library.index(["1"])])
     return SampledTotals(
         totals=totals,
         visibility=visibility,
@@ -136,7 +146,8 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         directions=directions,
         influence=series,
         spread=spread,
-        unseen=unseen,
+        unseen=unseen * number,
+        beyond=beyond * number,
         floor=floor,
         scores=scores,
         chain=embedding.chain,
@@ -212,13 +223,14 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
             errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
-            for (name, _), (se, floor, unseen, ess) in zip(block, errors, strict=True):
+            for (name, _), (se, floor, unseen, beyond, ess) in zip(block, errors, strict=True):
                 estimate = rows[name].estimate
                 assert estimate is not None
                 if se:
                     se = float(np.hypot(se, _bent(statistics[name], library, totals, embedding.weights, ess)))
                 # What is not seen can bias the estimate by about its size on the generic records.
-                half = Z95 * se + unseen if se else 0.0
+                hidden = unseen if rows[name].verdict == "determined" else max(unseen, beyond)
+                half = Z95 * se + hidden if se else 0.0
                 bounds = {"lower": estimate - half, "upper": estimate + half}
                 rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
     return tuple(rows.values())
@@ -297,10 +309,8 @@ def _estimate(
     return Row(statistic.name, estimate, visibility=visibility, verdict=verdict), slope
 
 
-def _errors(
-    slopes: np.ndarray, totals: SampledTotals, embedding: MeanEmbedding
-) -> list[tuple[float, float, float, float]]:
-    """Standard error, floor, unseen part and effective sample size for gradients `(P, S)`."""
+def _errors(slopes: np.ndarray, totals: SampledTotals, embedding: MeanEmbedding) -> list[tuple[float, ...]]:
+    """Standard error, floor, unseen parts near and far and effective sample size for gradients `(P, S)`."""
     weights = embedding.weights
     series = totals.influence @ slopes
     variance = weights @ (series - weights @ series) ** 2
@@ -308,6 +318,6 @@ def _errors(
     fixed = np.sqrt(variance) <= 1e-8 * totals.spread @ np.abs(slopes)  # by what is known
     se = np.where(fixed, 0.0, np.sqrt(variance / ess))
     floor = np.sqrt(np.maximum(np.einsum("ps,pq,qs->s", slopes, totals.floor, slopes, optimize=True), 0.0))
-    unseen = np.sqrt(np.mean((totals.unseen @ slopes) ** 2, axis=0))
-    columns = (x.tolist() for x in (se, floor, unseen, ess))
+    unseen, beyond = (np.sqrt(np.mean((rest @ slopes) ** 2, axis=0)) for rest in (totals.unseen, totals.beyond))
+    columns = (x.tolist() for x in (se, floor, unseen, beyond, ess))
     return list(zip(*columns, strict=True))

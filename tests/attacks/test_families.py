@@ -20,3 +20,15 @@ def test_the_number_of_records_is_found(name):
         # What is not seen can be many times the error of what is.
         assert (row.se is not None) == (row.verdict == "determined"), row
         assert not row.name.startswith("var(") or row.lower is None or row.lower >= 0, row
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [4, 6, 9])
+def test_squares_that_fade_far_out_are_not_called_determined(key):
+    """On normal records nearly all of var(y) is seen here, but data with a t law's tails have most of theirs beyond."""
+    model = model_of("Student t")
+    _, release = simulated("Student t", model, key, 2000)
+    rows = bayesrecon.recover(release, key=key)
+    assert rows["var(y)"].verdict != "determined"
+    assert rows["var(y)"].se is None
+    assert rows["n"].lower < RECORDS < rows["n"].upper
