@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import stats
+from scipy.special import gammaincinv
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Field, Records
@@ -76,7 +76,7 @@ class Reference:
         stretch = np.ones(size)
         if self.tails is not None:  # every quantile of its scale once: how far out they reach is not left to chance
             quantiles = (rng.permutation(size) + 0.5) / size
-            stretch = np.sqrt(self.tails / stats.chi2.ppf(quantiles, self.tails))
+            stretch = np.sqrt(self.tails / (2 * gammaincinv(self.tails / 2, quantiles)))
         for name, spec in self.fields.items():
             shape = (size, *spec.shape)
             if name in self.known:
