@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.models.evaluated import contrasts, evaluated
+from bayesrecon.models.pointwise import contrasts, evaluated
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
@@ -41,7 +41,7 @@ def from_density(
         power: of the likelihood, where the posterior is tempered (`models.tempered`).
 
     Returns:
-        A trained parameter, temperature 0, of a derived model (`bayesrecon.models.evaluated`): verbs take it.
+        A trained parameter, temperature 0, of a derived model (`bayesrecon.models.pointwise`): verbs take it.
 
     Raises:
         BayesreconError: no points, points of another shape, fewer than three or without spread, values that are not

@@ -73,7 +73,7 @@ class Reference:
             rows = np.concatenate([rng.permutation(count) for _ in range(-(-size // count))])[:size]
         far = rng.random(size) < self.broad if self.broad else np.zeros(size, bool)
         together = self._combinations(rng, size)
-        stretch = np.ones(size)
+        stretch = np.ones(1)
         if self.tails is not None:  # every quantile of its scale once: how far out they reach is not left to chance
             quantiles = (rng.permutation(size) + 0.5) / size
             stretch = np.sqrt(self.tails / (2 * gammaincinv(self.tails / 2, quantiles)))
@@ -84,7 +84,7 @@ class Reference:
             elif name in together:
                 records[name] = together[name]
             elif name in self.centre:
-                scale = stretch.reshape(size, *(1 for _ in spec.shape)) * self.scale[name]
+                scale = stretch.reshape(-1, *(1 for _ in spec.shape)) * self.scale[name]
                 records[name] = spec.domain.draw(rng, shape, self.centre[name], scale)
                 if far.any():
                     records[name][far] = spec.domain.draw_broad(rng, (int(far.sum()), *spec.shape))
