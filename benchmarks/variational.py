@@ -80,7 +80,7 @@ def optima() -> list[dict[str, str]]:
             params = {"auto_loc": mean[at], **({"auto_scale_tril": root} if full else {"auto_scale": np.diag(root)})}
             found = bayesrecon.recover(from_guide(model, guide, params, residual=0.0))
             seen = [r for r in found if r.verdict == "determined"]
-            off = [abs(r.estimate - truth[r.name]) / (abs(truth[r.name]) or 1.0) for r in seen]
+            off = [abs(r.estimate - truth[r.name]) / size(r.name, truth) for r in seen]
             n = found["n"]
             row[f"n, {title}"] = f"{n.estimate:.8g}" if n.estimate is not None else "–"
             row[f"error, {title}"] = f"{max(off):.0e}" if off else "–"
@@ -88,6 +88,13 @@ def optima() -> list[dict[str, str]]:
         rows.append(row)
         print(row, flush=True)
     return rows
+
+
+def size(name: str, truth: dict[str, float]) -> float:
+    """What an error is relative to: a mean is also measured against its field's spread, a covariance against two."""
+    kind, _, fields = name.rstrip(")").partition("(")
+    spread = float(np.prod([truth[f"var({f})"] ** 0.5 for f in fields.split(",")])) if kind in ("mean", "cov") else 0.0
+    return max(abs(truth[name]), spread)
 
 
 def linear(x, y=None):

@@ -22,6 +22,7 @@ from bayesrecon.types import Progress, PseudoData, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
+_ROUNDED = 1e-9  # of what exact equations say, relative to the square that a variance is left of
 _FAR = 5.0  # standard errors outside what is possible, from which it is no accident
 _FEW = 1.0  # standard errors of bias in the count from which draws are called so
 
@@ -165,16 +166,22 @@ def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
 def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
     """Recovered statistics that no data have."""
     ends, found = _possible(knowledge), []
+    means = {row.name: row.estimate for row in rows if row.estimate is not None}
     for row in rows:
         low, high = ends.get(row.name, (-np.inf, np.inf))
-        if (
-            row.estimate is not None
-            and row.se
-            and not (-_FAR * row.se < row.estimate - low and row.estimate - high < _FAR * row.se)
-        ):
-            found.append(
-                f"{row.name} is {row.estimate:.5g} ± {row.se:.2g}, and no data have it outside {low:g} to {high:g}"
-            )
+        if row.estimate is None:
+            continue
+        if row.se:
+            slack, below, above = _FAR * row.se, row.estimate, row.estimate
+        elif row.se is None and row.lower is not None and row.upper is not None:
+            # What exact equations say has no sampling error; a variance is a small difference of squares.
+            mean = means.get(row.name.replace("var(", "mean(")) or 0.0
+            slack, below, above = _ROUNDED * max(1.0, mean**2), row.upper, row.lower
+        else:
+            continue
+        if below < low - slack or above > high + slack:
+            error = f" ± {row.se:.2g}" if row.se else ""
+            found.append(f"{row.name} is {row.estimate:.5g}{error}, and no data have it outside {low:g} to {high:g}")
     return tuple(found)
 
 

@@ -11,12 +11,13 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
-from bayesrecon.types import PseudoData, Records
+from bayesrecon.types import PseudoData, Records, Release
 
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
 _ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
+_FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
@@ -106,8 +107,9 @@ class Fit(Span):
         errors: of the equations of a trained parameter, where it has some.
         feedback: `(r, r)` by which directions in the basis grow where the measure has a part in the draws it is fitted
             to (`estimation.imputation`), None elsewhere.
-        distant: where the spectrum decays, probes with longer tails and the basis functions there: estimates are made
-            for the probes, and what is left of a function is judged here.
+        distant: other probes and the basis functions there, with longer tails where the spectrum decays, and wider ones
+            where equations span a function or do not: estimates are made for the probes, and what is left of a function
+            is judged here.
     """
 
     embedding: MeanEmbedding
@@ -138,6 +140,15 @@ class Fit(Span):
     @property
     def pseudo(self) -> PseudoData:
         return PseudoData(self.basis.coefficients @ self.y, self.basis.records)
+
+
+def spans(release: Release | None) -> bool:
+    """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of
+    densities there is one at every point, and they decay; what networks see of a function depends on where data lie."""
+    if release is None or release.temperature or (release.noise is not None and release.noise.told):
+        return False
+    model = release.model
+    return release.metric is not None or model.linear is not None or model.gaussian is not None
 
 
 def find_basis(
@@ -253,13 +264,46 @@ def fit(
         y=y,
         correction=correction,
     )
+    if spectrum.gap and atoms is None and spans(getattr(embedding, "release", None)):
+        records = _wide(reference).draw(rng, len(sample[next(iter(sample))]))
+        return replace(plain, distant=_told(records, embedding.cross(basis, records, few) @ gram))
     if spectrum.gap or not shrink:
         return plain
     solved = _shrunk(plain)
-    if not embedding.temperature:
+    if not embedding.temperature or atoms is not None:
         return solved
-    records = replace(reference, tails=_TAILS).draw(rng, len(sample[next(iter(sample))]))
-    return replace(solved, distant=_told(records, embedding.cross(basis, records, atoms)))
+    law, size = replace(reference, tails=_TAILS), len(sample[next(iter(sample))])
+    records, far = _told(distant := law.draw(rng, size), embedding.cross(basis, distant, atoms))
+    lost = _lost(solved, law, records, far)
+    if lost:
+        law = replace(law, centre={k: v for k, v in law.centre.items() if k not in lost})
+        records, far = _told(distant := law.draw(rng, size), embedding.cross(basis, distant, atoms))
+    return replace(solved, distant=(records, far))
+
+
+def _lost(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:
+    """Fields of which neither mean nor spread is seen: where the probes have them says nothing of where they lie."""
+    lost = []
+    for name in law.centre:
+        if law.fields[name].domain.kind == "levels":
+            continue
+
+        def powers(at: Records, name: str = name) -> np.ndarray:
+            value = ((at[name] - law.centre[name]) / np.maximum(law.scale[name], 1e-300)).reshape(len(at[name]), -1)
+            return np.concatenate([value, value**2], axis=1)
+
+        far = powers(records)
+        rest = far - cross @ solved.project(powers(solved.probes)).beta
+        if (rest.var(axis=0) > (1 - _FOUND) * far.var(axis=0)).all():
+            lost.append(name)
+    return lost
+
+
+def _wide(reference: Reference) -> Reference:
+    """Records that spread at least as far as they lie from zero: in a narrower range a function that equations do not
+    span looks like one that they do."""
+    scale = {k: np.maximum(v, np.abs(reference.centre[k])) for k, v in reference.scale.items()}
+    return replace(reference, scale=scale)
 
 
 def _told(records: Records, cross: np.ndarray) -> tuple[Records, np.ndarray]:

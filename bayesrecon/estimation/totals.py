@@ -8,12 +8,12 @@ import numpy as np
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.solve import Fit, spans
 from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.recovery import Row
-from bayesrecon.types import Records, Release
+from bayesrecon.types import Records
 
 DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
@@ -34,15 +34,6 @@ def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = Fals
     if trained:
         return "determined" if visibility >= (SPANNED if spanned else TRAINED) else "undetermined"
     return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
-
-
-def spans(release: Release | None) -> bool:
-    """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of
-    densities there is one at every point, and they decay; what networks see of a function depends on where data lie."""
-    if release is None or release.temperature or (release.noise is not None and release.noise.told):
-        return False
-    model = release.model
-    return release.metric is not None or model.linear is not None or model.gaussian is not None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import pytest
 from families import RECORDS, model_of, simulated
 
 import bayesrecon
+from bayesrecon.evaluate import true_statistics
 
 
 @pytest.mark.slow
@@ -32,3 +33,17 @@ def test_squares_that_fade_far_out_are_not_called_determined(key):
     assert rows["var(y)"].verdict != "determined"
     assert rows["var(y)"].se is None
     assert rows["n"].lower < RECORDS < rows["n"].upper
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [2, 3])
+def test_a_field_that_is_lost_may_lie_anywhere(key):
+    """Of the covariate of a saturating link nothing is seen: what the response is seen to be where the search left the
+    covariate says nothing of where it is."""
+    model = model_of("von Mises")
+    data, release = simulated("von Mises", model, key, 2000)
+    truth = true_statistics(model, data)
+    found = bayesrecon.recover(release, key=key)
+    assert found["n"].lower < RECORDS < found["n"].upper
+    for row in found:
+        assert row.lower is None or row.lower <= truth[row.name] <= row.upper, row

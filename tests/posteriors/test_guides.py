@@ -10,8 +10,10 @@ from summaries import DATA, TRUTH
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import from_numpyro
-from bayesrecon.posteriors import from_guide
+from bayesrecon.evaluate import true_statistics
+from bayesrecon.models import find, from_numpyro
+from bayesrecon.posteriors import from_guide, from_posteriordb
+from bayesrecon.posteriors.database import read_data
 
 MODEL = from_numpyro(variational.program, {"x": (1,), "y": ()})
 
@@ -113,6 +115,25 @@ def test_a_mean_field_needs_to_be_told_that_it_is_an_optimum(start, kind):
     assert not found.failures
     for name, true in TRUTH.items():
         assert found[name].verdict == "undetermined" or found[name].estimate == pytest.approx(true, rel=1e-5)
+    assert found["n"].verdict == "determined"
+
+
+@pytest.mark.slow
+def test_a_mean_field_of_data_far_from_zero_tells_no_mean(database):
+    """Its equations hold the sum of squares and not the sum, which is nearly a multiple of it on records that are as
+    near to each other as these."""
+    release = from_posteriordb("earnings-earn_height")
+    entry, theta = find(release.model.name), np.asarray(release.theta)
+    records = entry.records(read_data(database, "earnings"))
+    mean, covariance = variational.optimum(release.model, records, theta.mean(axis=0), np.cov(theta.T), full=False)
+    guide = autoguide.AutoDiagonalNormal(lambda batch: release.model.program(**batch))
+    variational.ready(guide, {k: np.asarray(v)[:3] for k, v in records.items()})
+    params = {"auto_loc": mean, "auto_scale": np.sqrt(np.diag(covariance))}
+    found = bayesrecon.recover(from_guide(release.model, guide, params, residual=0.0))
+    truth = true_statistics(release.model, records)
+    for row in found:
+        assert row.verdict == "undetermined" or row.estimate == pytest.approx(truth[row.name], rel=1e-6), row
+    assert found["mean(height)"].verdict == "undetermined"
     assert found["n"].verdict == "determined"
 
 
