@@ -21,9 +21,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.solve import Projection
+from bayesrecon.estimation.solve import Projection, spans
 from bayesrecon.estimation.statistics import components
-from bayesrecon.estimation.solve import spans
 from bayesrecon.estimation.totals import SPANNED, TRAINED
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.results.recovery import Row
