@@ -1,8 +1,10 @@
-"""Models: NumPyro programs, one family a file, and the adapter from a NumPyro program to a `Model`."""
+"""Models: NumPyro programs, one family a file, and what makes a `Model` of a program, a PyMC model or a loss."""
 
 from bayesrecon.models.adapter import from_numpyro as from_numpyro
+from bayesrecon.models.door import model_of as model_of
 from bayesrecon.models.entry import Shipped as Shipped
 from bayesrecon.models.losses import from_loss as from_loss
+from bayesrecon.models.pymc import from_pymc as from_pymc
 from bayesrecon.models.registry import find as find
 from bayesrecon.models.registry import load as load
 from bayesrecon.models.registry import shipped as shipped

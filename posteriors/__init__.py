@@ -2,6 +2,7 @@
 
 from bayesrecon.posteriors.approximations import gaussian as gaussian
 from bayesrecon.posteriors.densities import from_density as from_density
+from bayesrecon.posteriors.door import release_of as release_of
 from bayesrecon.posteriors.draws import Draws as Draws
 from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
 from bayesrecon.posteriors.estimators import save_trained as save_trained

@@ -178,7 +178,7 @@ def stored_model(draws: Draws) -> Model:
     name = draws.attributes.get("bayesrecon_model")
     if name is None:
         raise BayesreconError(
-            f"{draws.name} does not say which model it belongs to; pass a model (--model NAME or file.py:function)"
+            f"{draws.name} does not say which model it belongs to; pass one (model=, or --model NAME or file.py:name)"
         )
     try:
         settings = json.loads(draws.attributes.get("bayesrecon_model_settings", "{}"))

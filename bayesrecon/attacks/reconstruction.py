@@ -21,8 +21,9 @@ Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord
 
 @overload
 def reconstruct(
-    release: Release | Deletion,
+    release: Any,
     *,
+    model: Any = None,
     attack: Attack[R],
     n: None = None,
     force: bool = False,
@@ -32,8 +33,9 @@ def reconstruct(
 ) -> R: ...
 @overload
 def reconstruct(
-    release: Release | Deletion,
+    release: Any,
     *,
+    model: Any = None,
     attack: None = None,
     n: int | None = None,
     force: bool = False,
@@ -43,8 +45,9 @@ def reconstruct(
 ) -> Reconstructed: ...
 @in_float64
 def reconstruct(
-    release: Release | Deletion,
+    release: Any,
     *,
+    model: Any = None,
     attack: Attack[Any] | None = None,
     n: int | None = None,
     force: bool = False,
@@ -55,7 +58,9 @@ def reconstruct(
     """Reconstruct records from what was released.
 
     Args:
-        release: draws, a trained parameter, or a `Deletion`, two releases around a deletion.
+        release: draws, a trained parameter, or a `Deletion`, two releases around a deletion; or whatever holds draws,
+            with its `model`.
+        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         attack: an attack with its options. By default `WeightedRecords`; with `unit`, `SingleRecords`; for a network,
             `GradientMatching`; for draws around a deletion, `Tilt`; for trained parameters around one it is
             `HRec(public=...)`.
@@ -78,6 +83,10 @@ def reconstruct(
     >>> reconstruct(release, n=5).relative_gap < 1e-6
     True
     """
+    if not isinstance(release, Release | Deletion) or model is not None:
+        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
+
+        release = release_of(release, model)
     if attack is None:
         attack = _default(release, n, knows)
     elif n is not None:

@@ -31,8 +31,9 @@ _Solved = tuple[Problem, Recovery, tuple[str, ...]]  # the warnings are about th
 
 @in_float64
 def recover(
-    release: Release | Sequence[Release],
+    release: Any,
     *,
+    model: Any = None,
     statistics: Statistics = None,
     estimator: Estimator | None = None,
     force: bool = False,
@@ -51,8 +52,10 @@ def recover(
     spectrum decays, more draws always show more, and the variance of `P f` counts as not seen too.
 
     Args:
-        release: from `bayesrecon.posteriors`; several releases of one data set are pooled: targets add where
-            their records share the fields, the rest by inverse variance.
+        release: from `bayesrecon.posteriors`, or whatever holds draws (`posteriors.release_of`), with its `model`;
+            several releases of one data set are pooled: targets add where their records share the fields, the rest by
+            inverse variance.
+        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
             `{field: array}` and returns one number. The result holds their total and their mean.
         estimator: metric and coordinates in which the divergence is taken (`Estimator`).
@@ -77,13 +80,17 @@ def recover(
     ('determined', True)
     """
     check_keywords(knows, "recover")
+    if not isinstance(release, Release) or model is not None:
+        from bayesrecon.posteriors.door import releases_of  # only then: what reads loads every reader
+
+        release = releases_of(release, model)
     options = {"estimator": estimator, "key": key, "progress": progress, **knows}
     if isinstance(release, Release) and release.limits is not None:
         return _limited(release, statistics, knows).judged(force)
     if isinstance(release, Release):
         problem, recovery, warnings = _recover(release, statistics, options)
         return _shown(_warned(recovery, warnings), problem.knowledge).judged(force)
-    return _recover_pooled(list(release), statistics, options).judged(force)
+    return _recover_pooled(release, statistics, options).judged(force)
 
 
 def recover_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:

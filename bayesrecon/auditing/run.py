@@ -31,7 +31,7 @@ _MEND = "mend what the reason names, or drop what it would open"
 @in_float64
 def audit(
     source: Any,
-    model: Model | None = None,
+    model: Any = None,
     *,
     data: Any = None,
     known: Mapping[str, Any] | None = None,
@@ -53,7 +53,8 @@ def audit(
         source: a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a list of them, one a chain; a CmdStanPy
             fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON or zip; a NumPy archive; a dictionary
             of arrays `(chains, draws, *shape)`; or what `read_contents(..., trusted=True)` read without limits.
-        model: the model behind the draws; files by `bayesrecon fit` name theirs.
+        model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model; files by `bayesrecon fit`
+            name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
         unit: the known field with one record for each of its values.
@@ -79,7 +80,7 @@ def audit(
     began = time.perf_counter()
     limits = thresholds or Thresholds()
     contents = read_contents(source, name=name, progress=progress)
-    model = model or _stored_model(contents)
+    model = _stored_model(contents) if model is None else _model_of(model)
     private = read_private(data, model)
     warnings = list(contents.notes)
     found = find_copies(contents, _named(private)) if private else find_copies(contents)
@@ -204,6 +205,14 @@ def _attacks(
     if not any(f.kind == "log-likelihood" for f in findings):
         findings += look_at_columns(contents, key)
     return findings, warnings + [str(n) for n in untried], untried
+
+
+def _model_of(given: Any) -> Model:
+    if isinstance(given, Model):
+        return given
+    from bayesrecon.models.door import model_of
+
+    return model_of(given)
 
 
 def _stored_model(contents: Contents) -> Model | None:

@@ -1,6 +1,7 @@
 """From what is typed to a release, a model, or a table of data."""
 
 import importlib.util
+import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -40,9 +41,10 @@ def parse_intervals(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
 
 
 def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
-    """A shipped model's name, or `file.py:function` for a function that returns a `Model`.
+    """A shipped model's name, or `file.py:name` of a model, or of a function that returns one.
 
-    The file is the user's own program and is executed.
+    The file is the user's own program and is executed. A model is what `models.model_of` takes: a `Model`, a PyMC or
+    Bambi model, a NumPyro program.
     """
     if ":" not in spec and not spec.endswith(".py"):
         from bayesrecon.models import load
@@ -50,7 +52,7 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
         return load(spec, **(settings or {}))
     path, _, function = spec.rpartition(":") if ":" in spec else (spec, "", "")
     if not function or not path:
-        raise BayesreconError(f"--model {spec}: name the function that returns the model, as file.py:function")
+        raise BayesreconError(f"--model {spec}: name the model, or the function that returns it, as file.py:name")
     file = Path(path)
     if not file.is_file():
         raise BayesreconError(f"--model {spec}: there is no file {path}")
@@ -63,21 +65,30 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
         loader.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise BayesreconError(f"--model {spec}: {path} does not import: {first_line(error)}") from None
-    make = getattr(module, function, None)
-    if not callable(make):
-        raise BayesreconError(f"--model {spec}: {path} has no function {function}")
+    if not hasattr(module, function):
+        raise BayesreconError(f"--model {spec}: {path} has no model or function {function}")
+    return _model(getattr(module, function), spec, settings)
+
+
+def _model(found: Any, spec: str, settings: Mapping[str, Any] | None) -> Model:
+    from bayesrecon.models.door import model_of, program_fields
+
+    made, name = found, spec.rpartition(":")[2]
+    if inspect.isroutine(found) and not program_fields(found, settings):
+        try:
+            made = found(**(settings or {}))
+        except BayesreconError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise BayesreconError(f"--model {spec}: {name}() failed: {first_line(error)}") from None
+        if inspect.isroutine(made):
+            made = None
+    elif settings:
+        raise BayesreconError(f"--settings belong to a function that returns a model, which {name} is not")
     try:
-        model = make(**(settings or {}))
-    except BayesreconError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise BayesreconError(f"--model {spec}: {function}() failed: {first_line(error)}") from None
-    if not isinstance(model, Model):
-        raise BayesreconError(
-            f"--model {spec}: {function}() must return a Model (bayesrecon.models.from_numpyro makes one), "
-            f"got {type(model).__name__}"
-        )
-    return model
+        return model_of(made)
+    except BayesreconError as error:
+        raise BayesreconError(f"--model {spec}: {error}") from None
 
 
 def open_release(
@@ -113,23 +124,15 @@ def _opened(
     given = parse_settings(settings)
     if given and model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
+    from bayesrecon.posteriors.door import is_file, release_of
+
     chosen = load_model(model, given) if model else None
-    if len(sources) == 1 and not _is_file(sources[0]):
+    if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.reference import from_posteriordb
 
         return from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
-    from bayesrecon.posteriors.formats import read_draws
-    from bayesrecon.posteriors.sources import dirac, from_draws, stored_model
-
-    table = read_draws(sources[0] if len(sources) == 1 else list(sources), trusted=trusted)
-    if draws is not None:
-        table = table.last(draws)
-    if table.attributes.get("bayesrecon_temperature") == "0":  # written by save_trained
-        values = {k: v[0, 0] for k, v in table.values.items()}
-        return dirac(chosen or stored_model(table), values, name=table.name)
-    strict = str(sources[0]).endswith(".npz")
-    return from_draws(table, chosen or stored_model(table), ignore_unknown=not strict)
+    return release_of(sources[0] if len(sources) == 1 else list(sources), chosen, draws=draws, trusted=trusted)
 
 
 def open_given(given: Any) -> Release:
@@ -160,21 +163,15 @@ def knows_given(given: Any, model: Model) -> dict[str, Any]:
 
 def open_releases(sources: Sequence[str], *, draws: int | None = None, **options: Any) -> list[Release]:
     """Releases of one data set: every posteriordb name and every file is one, CmdStan files together are one."""
-    files = [_is_file(source) for source in sources]
+    from bayesrecon.posteriors.door import is_file
+
+    files = [is_file(source) for source in sources]
     if any(files) and any(Path(source).suffix.lower() == ".csv" for source in sources):
         return [open_release(sources, draws=draws, **options)]
     for i, source in enumerate(sources):
         if source in sources[:i]:
             raise BayesreconError(f"{source} is given twice; pooling needs releases that are independent")
     return [open_release([source], draws=draws, **options) for source in sources]
-
-
-def _is_file(source: str) -> bool:
-    if Path(source).exists() or not Path(source).suffix:  # so that a posterior's name loads no reader of files
-        return Path(source).exists()
-    from bayesrecon.posteriors.formats import suffixes
-
-    return Path(source).suffix.lower() in suffixes()
 
 
 def known_fields(path: str | None, model: Model) -> dict[str, Any] | None:

@@ -21,8 +21,9 @@ _MOST_FEATURES = 400  # monomials that are tried: of records with many fields th
 
 @in_float64
 def diagnose(
-    release: Release,
+    release: Any,
     *,
+    model: Any = None,
     order: int = 3,
     statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
     estimator: Estimator | None = None,
@@ -39,6 +40,8 @@ def diagnose(
     the kernel operator on those records (Mercer), with the noise of the target beside each eigenvalue.
 
     Args:
+        release: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
+        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         order: highest degree of the monomials; lowered, with a warning, where there would be more than 400 of them.
         statistics: further functions of a record, `{name: f}`.
         estimator, force, key, progress, knows: as in `recover`.
@@ -57,6 +60,10 @@ def diagnose(
     """
     start = time.perf_counter()
     check_keywords(knows, "diagnose")
+    if not isinstance(release, Release) or model is not None:
+        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
+
+        release = release_of(release, model)
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)

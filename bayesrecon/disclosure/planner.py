@@ -39,8 +39,9 @@ _NEWTON, _SETTLED = 100, 1e-10  # steps to a mode, and the last one in standard 
 
 @in_float64
 def plan(
-    release: Release,
+    release: Any,
     *,
+    model: Any = None,
     draws: Sequence[int] = (100, 300, 1000, 3000, 10_000),
     digits: Sequence[int] = (2, 3, 4, 6),
     summaries: bool = True,
@@ -52,7 +53,8 @@ def plan(
     """Predict what an attacker would recover from fewer or rounder draws, or from a summary instead of them.
 
     Args:
-        release: all draws that exist.
+        release: all draws that exist: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
+        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         draws: numbers of draws to consider, kept at even distances (those above the release's own size are
             extrapolated as further independent draws).
         digits: significant decimal digits that the published parameters are rounded to, and those of the summaries.
@@ -72,6 +74,10 @@ def plan(
     True
     """
     check_keywords(knows, "plan")
+    if not isinstance(release, Release) or model is not None:
+        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
+
+        release = release_of(release, model)
     if not release.temperature:
         raise BayesreconError("a trained parameter has no draws to thin; round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:

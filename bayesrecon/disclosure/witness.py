@@ -23,9 +23,10 @@ _WIDTH = 0.3  # of the bump, in standard deviations of the field
 
 @in_float64
 def witness(
-    release: Release,
+    release: Any,
     fields: str | Sequence[str],
     *,
+    model: Any = None,
     points: int = 60,
     estimator: Estimator | None = None,
     key: Any = 0,
@@ -35,6 +36,8 @@ def witness(
     """Evaluate the witness over one or two scalar fields.
 
     Args:
+        release: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
+        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         fields: a field's name or two names.
         points: grid points per field, over three standard deviations about the recovered mean, or the levels.
         estimator, key, progress, knows: as in `recover`, without `known` and `unit`.
@@ -52,6 +55,10 @@ def witness(
     ((9,), 4)
     """
     check_keywords(knows, "witness", ("total", "bounds", "domain"))
+    if not isinstance(release, Release) or model is not None:
+        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
+
+        release = release_of(release, model)
     names = (fields,) if isinstance(fields, str) else tuple(fields)
     model_fields = release.model.fields
     for name in names:

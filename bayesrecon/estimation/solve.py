@@ -14,6 +14,7 @@ from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
 from bayesrecon.types import PseudoData, Records, Release
 
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
+_LARGER_POOL = 512  # up to which records are added that may show a feature that was seen before
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
 _ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
@@ -190,7 +191,8 @@ def find_basis(
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
         unclear = unclear or (trained and pool <= spectrum.rank + spectrum.rank // 4)
-        unclear = unclear or (pool < groups and spectrum.rank < expected)
+        # A record that shows one feature alone, as a rare count does, may not be among so few.
+        unclear = unclear or (pool < max(groups, _LARGER_POOL) and spectrum.rank < expected)
         if pool >= largest:
             break
         if not unclear:

@@ -68,7 +68,7 @@ def _noise(
     _, phi, lap = expanded
     residual = _residual(phi, lap, score, temperature) @ coefficients
     if tame:  # atoms of a normal law that lie beyond all of the release's: there scores may overflow
-        residual = jnp.where(jnp.isfinite(residual).all(axis=1, keepdims=True), residual, 0.0)
+        residual = jnp.where(jnp.isfinite(residual**2).all(axis=1, keepdims=True), residual, 0.0)
     return weights @ residual, (residual * weights[:, None]).T @ residual
 
 

@@ -106,7 +106,7 @@ BAD_INPUT = {
     "unknown model": (with_options("--model", "kidscore_momi"), "no shipped model 'kidscore_momi'; did you mean"),
     "another model": (with_options("--model", "blr"), "shape"),
     "no model file": (with_options("--model", "none.py:make"), "there is no file none.py"),
-    "no function named": (with_options("--model", "own.py"), "as file.py:function"),
+    "no function named": (with_options("--model", "own.py"), "as file.py:name"),
     "model file of another kind": (
         lambda folder: [*a_file("own.txt", "", *draws()(folder))(folder), "--model", "own.txt:make"],
         "own.txt is not a Python file",
@@ -114,9 +114,9 @@ BAD_INPUT = {
     "model with a syntax error": (model_file("def make(:"), "own.py does not import: SyntaxError"),
     "model with a missing import": (model_file("import not_there"), "own.py does not import: ModuleNotFoundError"),
     "model file that exits": (model_file("raise SystemExit(0)"), "own.py does not import: SystemExit"),
-    "model without the function": (model_file("x = 1"), "own.py has no function make"),
-    "model that is no function": (model_file("make = 1"), "own.py has no function make"),
-    "model of another type": (model_file("def make(): return 1"), r"make\(\) must return a Model .*got int"),
+    "model without the function": (model_file("x = 1"), "own.py has no model or function make"),
+    "model that is no function": (model_file("make = 1"), "cannot make a model of a int"),
+    "model of another type": (model_file("def make(): return 1"), "cannot make a model of a int"),
     "model that fails": (model_file("def make(): return 1 / 0"), r"make\(\) failed: ZeroDivisionError"),
     "model that exits": (model_file("def make(): raise SystemExit(0)"), r"make\(\) failed: SystemExit"),
     "model that is refused": (

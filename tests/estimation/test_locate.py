@@ -8,7 +8,7 @@ from families import model_of
 from gridded import logistic, poisson
 
 import bayesrecon
-from bayesrecon.estimation import locate
+from bayesrecon.estimation import locate, solve
 from bayesrecon.estimation.problem import embedding_of
 from bayesrecon.estimation.solve import fit
 from bayesrecon.knowledge import check_knowledge
@@ -38,6 +38,7 @@ def test_units_far_from_one_are_found_whatever_the_seed(database):
 
 def test_records_that_do_not_show_all_features_are_no_answer(database, monkeypatch):
     monkeypatch.setattr(locate, "_PASSES", 1)
+    monkeypatch.setattr(solve, "_LARGER_POOL", 0)
     release = from_posteriordb("earnings-earn_height").take(np.arange(0, 10_000, 10))
     found = bayesrecon.recover(release, key=4)
     assert any("show 5 of 6 features" in failure for failure in found.failures)

@@ -1,0 +1,58 @@
+"""A model from whatever describes one."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.models.adapter import from_numpyro
+from bayesrecon.models.pymc.program import from_pymc, pymc_model
+from bayesrecon.models.registry import load
+from bayesrecon.types import Model
+
+
+def model_of(given: Any) -> Model:
+    """A `Model` from one, from the name of a shipped one, from a PyMC or Bambi model, or from a NumPyro program.
+
+    Of a program every argument without a default, and `y=None` or its like, is a field of one number a record;
+    `from_numpyro` takes fields of other shapes and domains.
+
+    Raises:
+        BayesreconError: something else, a name that is not shipped, or a program or model that is no target.
+        MissingExtraError: a PyMC model, and PyMC is not installed.
+
+    >>> model_of("kidscore_momiq").coordinates
+    ('beta[1]', 'beta[2]', 'sigma')
+    """
+    if isinstance(given, Model):
+        return given
+    if isinstance(given, str):
+        return load(given)
+    if pymc_model(given) is not None:
+        return from_pymc(given)
+    if callable(given) and not isinstance(given, type):
+        return from_numpyro(given, dict.fromkeys(program_fields(given), ()))
+    raise BayesreconError(
+        f"cannot make a model of a {type(given).__name__}: give a Model (models.from_numpyro makes one), the name of a "
+        "shipped model, or a PyMC or Bambi model"
+    )
+
+
+def program_fields(program: Any, given: Mapping[str, Any] | None = None) -> list[str]:
+    """Arguments of a function without a default, or None by default, that are not among those given.
+
+    >>> program_fields(lambda x, scale=2.0, y=None: None)
+    ['x', 'y']
+    """
+    try:
+        found = inspect.signature(program).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise BayesreconError(f"cannot see the arguments of the program: {first_line(error)}") from None
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [
+        p.name
+        for p in found
+        if p.kind in kinds
+        and (p.default is inspect.Parameter.empty or p.default is None)
+        and p.name not in (given or {})
+    ]

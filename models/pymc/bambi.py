@@ -1,0 +1,104 @@
+"""What a Bambi model knows of its PyMC model: names of the columns, and how predictors were centred."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Design:
+    """A matrix of common predictors as it stands in the graph.
+
+    Bambi subtracts the columns' means, and takes what that does to the intercept back from its draws: draws belong to
+    predictors as they are, priors to centred ones.
+
+    Attributes:
+        values: `(N, p)` as in the graph.
+        mean: `(p,)` that were subtracted.
+        columns: `(field, level)` of every column, the level that it marks where the field is categorical, else None.
+        fields: `{field: (values (N,), number of levels or None)}`.
+        intercept: name of the intercept where it was moved, else None.
+        coefficients: names of the columns' coefficients, in order.
+    """
+
+    values: np.ndarray
+    mean: np.ndarray
+    columns: tuple[tuple[str, int | None], ...]
+    fields: Mapping[str, tuple[np.ndarray, int | None]]
+    intercept: str | None
+    coefficients: tuple[str, ...]
+
+
+def designs(model: Any) -> list[Design]:
+    """The matrices of a Bambi model that was built; none of another model."""
+    parts = getattr(getattr(model, "backend", None), "distributional_components", {})
+    return [found for part in parts.values() if (found := _design(part, model)) is not None]
+
+
+def _design(part: Any, model: Any) -> Design | None:
+    terms = part.component.common_terms
+    if not terms:
+        return None
+    intercept = part.component.intercept_term
+    raw = np.column_stack([np.asarray(t.data, float).reshape(len(t.data), -1) for t in terms.values()])
+    centred = bool(intercept) and model.center_predictors
+    mean = raw.mean(axis=0) if centred else np.zeros(raw.shape[1])
+    columns: list[tuple[str, int | None]] = []
+    fields: dict[str, tuple[np.ndarray, int | None]] = {}
+    for name, term in terms.items():
+        values = np.asarray(term.data, float).reshape(len(term.data), -1)
+        marks = term.kind == "categoric" and np.isin(values, (0, 1)).all() and (values.sum(axis=1) <= 1).all()
+        if marks:
+            first = 0 if (values.sum(axis=1) == 1).all() else 1
+            fields[name] = ((values @ np.arange(first, first + values.shape[1])).astype(int), values.shape[1] + first)
+            columns += [(name, first + j) for j in range(values.shape[1])]
+        else:
+            several = values.shape[1] > 1
+            for j in range(values.shape[1]):
+                own = f"{name}[{j + 1}]" if several else name
+                fields[own] = (np.asarray(term.data).reshape(values.shape)[:, j], None)
+                columns.append((own, None))
+    return Design(
+        values=raw - mean,
+        mean=mean,
+        columns=tuple(columns),
+        fields=fields,
+        intercept=_name(intercept) if centred else None,
+        coefficients=tuple(map(_name, terms.values())),
+    )
+
+
+def hints(model: Any) -> dict[str, np.ndarray]:
+    """Arrays by the names that they have in the formula or its data."""
+    found = {}
+    for part in getattr(getattr(model, "backend", None), "distributional_components", {}).values():
+        for name, term in part.component.group_specific_terms.items():
+            expression, factor = name.split("|", 1)
+            found[factor] = np.asarray(term.group_index)
+            if expression != "1":
+                found[expression] = np.asarray(term.predictor)
+    data = getattr(model, "data", None)
+    if data is not None:
+        found |= {str(c): np.asarray(data[c]) for c in data.columns if data[c].dtype.kind in "biuf" and c not in found}
+    return found
+
+
+def offsets(names: Sequence[str]) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
+    """From the group effects that Bambi keeps to those in units of their standard deviation that it samples."""
+
+    def prepare(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for name in names:
+            effect = name.removesuffix("_offset")
+            if effect != name and name not in values and {effect, f"{effect}_sigma"} <= set(values):
+                size = np.asarray(values[f"{effect}_sigma"])
+                effects = np.asarray(values[effect])
+                values[name] = effects / size.reshape(*size.shape, *[1] * (effects.ndim - size.ndim))
+        return values
+
+    return prepare
+
+
+def _name(term: Any) -> str:
+    return str(getattr(term, "alias", None) or term.name)

@@ -1,0 +1,208 @@
+"""The graph of a PyMC model, rewritten for one record: arrays with an entry per record become inputs."""
+
+import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, MissingExtraError
+
+
+def library(name: str) -> Any:
+    """A module of PyMC or PyTensor.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("reading PyMC models", "pymc") from error
+
+
+@dataclass(frozen=True)
+class Column:
+    """An array of the model with an entry per record.
+
+    Attributes:
+        leaves: variables of the graph that hold it, of different shape perhaps where an axis has length one.
+        values: `(N, *shape)`, for names and for checking the rewritten graph; nothing else sees them.
+        levels: number of values that it can have where the graph indexes something by it, else None.
+        along: name of the dimension that it indexes, where the model says so.
+    """
+
+    leaves: tuple[Any, ...]
+    values: np.ndarray
+    levels: int | None = None
+    along: str | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape[1:]
+
+    @property
+    def name(self) -> str | None:
+        """Of a `pm.Data`."""
+        return next((leaf.name for leaf in self.leaves if leaf.name and hasattr(leaf, "get_value")), None)
+
+    def holds(self, values: np.ndarray) -> bool:
+        """Whether these are the same numbers, but for axes of length one."""
+        values = _squeezed(values)
+        return self.values.shape == values.shape and np.array_equal(self.values, values)
+
+
+def content(leaf: Any) -> np.ndarray | None:
+    """What a leaf of the graph holds, None for an input."""
+    if hasattr(leaf, "get_value"):
+        return np.asarray(leaf.get_value(borrow=True)) if hasattr(leaf.type, "ndim") else None
+    held = getattr(leaf, "data", None)
+    return np.asarray(held) if isinstance(held, np.ndarray | np.generic) else None
+
+
+def _squeezed(values: np.ndarray) -> np.ndarray:
+    return values.reshape(*values.shape[:1], *(d for d in values.shape[1:] if d != 1))
+
+
+def leaves_of(graphs: Sequence[Any], count: int) -> list[Any]:
+    """Leaves of the graphs that hold `count` entries along their first axis."""
+    found = []
+    for leaf in library("pytensor.graph.traversal").ancestors(graphs):
+        held = content(leaf) if leaf.owner is None else None
+        if held is not None and held.ndim and len(held) == count:
+            found.append(leaf)
+    return found
+
+
+def columns_of(
+    graphs: Sequence[Any], leaves: Sequence[Any], sizes: Callable[[Any], tuple[int, ...]], dims: Mapping[Any, Any]
+) -> list[Column]:
+    """The leaves by what they hold: the same array, used twice, is one column.
+
+    Args:
+        sizes: shape of a variable of the graph.
+        dims: names of the dimensions of free variables.
+    """
+    indexed = _indexed(graphs)
+    found: list[Column] = []
+    for leaf in leaves:
+        values = _squeezed(np.asarray(content(leaf)))
+        levels = along = None
+        if leaf in indexed and values.dtype.kind in "iu":
+            target, axis = indexed[leaf]
+            levels = sizes(target)[axis]
+            names = dims.get(target)
+            along = str(names[axis]) if names and names[axis] else None
+        for i, other in enumerate(found):
+            if other.holds(values):
+                found[i] = Column(
+                    (*other.leaves, leaf), values, max(levels or 0, other.levels or 0) or None, along or other.along
+                )
+                break
+        else:
+            found.append(Column((leaf,), values, levels, along))
+    return found
+
+
+def _indexed(graphs: Sequence[Any]) -> dict[Any, tuple[Any, int]]:
+    """Variables that are used as an index, with what they index and along which axis."""
+    found: dict[Any, tuple[Any, int]] = {}
+    for node in library("pytensor.graph.traversal").toposort(graphs):
+        kind = type(node.op).__name__
+        if kind == "AdvancedSubtensor1":
+            found[_plain(node.inputs[1])] = (node.inputs[0], 0)
+        elif kind == "AdvancedSubtensor":
+            for axis, index in enumerate(node.inputs[1:]):
+                if hasattr(index.type, "ndim") and index.type.ndim:
+                    found[_plain(index)] = (node.inputs[0], axis)
+    return found
+
+
+def _plain(index: Any) -> Any:
+    """What an index is but for its axes and its type."""
+    while index.owner is not None and type(index.owner.op).__name__ == "DimShuffle":
+        index = index.owner.inputs[0]
+    return index
+
+
+class NotOneRecordError(BayesreconError):
+    """An operation that cannot be made for one record."""
+
+
+def for_one_record(graphs: Sequence[Any], replaced: Mapping[Any, Any], count: int) -> list[Any]:
+    """The graphs with leaves replaced by inputs of one record, every operation made anew for their shapes.
+
+    Args:
+        replaced: leaf to its stand-in, whose first axis has length one.
+        count: of the records in the graphs, which shapes may name.
+
+    Raises:
+        NotOneRecordError: an operation that cannot be made for one record.
+    """
+    ancestors = library("pytensor.graph.traversal").ancestors
+    now: dict[Any, Any] = dict(replaced)
+
+    def length(dim: Any) -> Any:
+        fixed = all(v.owner is not None or content(v) is not None for v in ancestors([dim]))
+        return 1 if fixed and int(dim.eval()) == count else now.get(dim, dim)
+
+    for node in library("pytensor.graph.traversal").toposort(graphs):
+        kind = type(node.op).__name__
+        inputs = [now.get(i, i) for i in node.inputs]
+        if kind in ("SpecifyShape", "CheckParameterValue", "CheckAndRaise", "Assert"):
+            now[node.outputs[0]] = inputs[0]  # JAX leaves checks of values out; of shapes none is left to check
+            continue
+        if kind == "Alloc":
+            inputs = [inputs[0], length(node.inputs[1]) if len(inputs) > 1 else [], *inputs[2:]][: len(node.inputs)]
+        elif kind == "ARange":
+            inputs = [inputs[0], length(node.inputs[1]), inputs[2]]
+        elif (ours := _ours(node, inputs)) is not None:
+            now[node.outputs[0]] = ours
+            continue
+        elif all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+            continue
+        try:
+            made = node.op.make_node(*inputs)
+        except Exception as error:
+            text = str(error).strip().splitlines()
+            raise NotOneRecordError(f"{kind}: {text[0] if text else type(error).__name__}") from None
+        now.update(zip(node.outputs, made.outputs, strict=True))
+    return [now.get(g, g) for g in graphs]
+
+
+def jaxified(inputs: Sequence[Any], graphs: Sequence[Any], title: str) -> Callable[..., Any]:
+    """The graphs as one JAX function of the inputs.
+
+    Raises:
+        BayesreconError: an operation that has no counterpart in JAX.
+    """
+    try:
+        return library("pymc.sampling.jax").get_jaxified_graph(list(inputs), for_one_record(graphs, {}, 0))
+    except NotImplementedError as error:
+        raise BayesreconError(f"{title}: {str(error).strip().splitlines()[0]}") from None
+
+
+def _erfcx(x: Any) -> tuple[Any]:
+    """`exp(x^2) erfc(x)`, by the logarithm of the normal distribution function."""
+    return (2 * jnp.exp(x * x + jax.scipy.special.log_ndtr(-math.sqrt(2) * x)),)
+
+
+_OURS: dict[str, Callable[..., tuple[Any]]] = {
+    "Erfcx": _erfcx,
+    "I0": lambda x: (jax.scipy.special.i0(x),),
+    "I1": lambda x: (jax.scipy.special.i1(x),),
+}
+"""Functions that PyTensor takes from a package of its own in JAX."""
+
+
+def _ours(node: Any, inputs: Sequence[Any]) -> Any:
+    function = _OURS.get(type(getattr(node.op, "scalar_op", None)).__name__)
+    if function is None:
+        return None
+    of = inputs[0].type
+    returned = library("pytensor.tensor").TensorType(of.dtype, of.shape)
+    return library("pytensor.link.jax.ops").JAXOp([of], [returned], function)(inputs[0])

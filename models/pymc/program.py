@@ -1,0 +1,329 @@
+"""From a PyMC model to a `Model`: the likelihood of one record, a prior, and the transforms, read off its graph."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.models.inspection import Site, parameter
+from bayesrecon.models.pymc.bambi import Design, designs, hints, offsets
+from bayesrecon.models.pymc.graph import (
+    NotOneRecordError,
+    columns_of,
+    content,
+    for_one_record,
+    jaxified,
+    leaves_of,
+    library,
+)
+from bayesrecon.models.pymc.record import Record, is_constant, is_matrix, record_of
+from bayesrecon.models.pymc.simulation import drawn, state
+from bayesrecon.models.pymc.supports import domain_of, packed, support_of
+from bayesrecon.models.recognition import gaussian_predictor
+from bayesrecon.precision import in_float64
+from bayesrecon.stated import parse
+from bayesrecon.types import Field, GaussianPredictor, Model, Parameter, Params, Records
+
+_POINTS = (0.3, -0.4, 1.1)  # unconstrained values at which the likelihood is compared with the model's own
+
+
+@in_float64
+def from_pymc(
+    model: Any,
+    record: Mapping[str, Any] | Sequence[str] | None = None,
+    *,
+    domain: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Model:
+    """Make a PyMC model, or a Bambi model that was built, a target.
+
+    Every array of the model with an entry per record becomes a field: observed variables under their own names,
+    `pm.Data` under theirs, arrays that index a dimension under the dimension's name (or `unit`), other arrays as `x` or
+    `x1`, `x2`, ... in the order in which the model uses them. The numbers in those arrays are not used: any other data
+    of the same lengths make the same target.
+
+    Args:
+        model: a `pymc.Model` with observed variables; or an object whose `backend.model` is one.
+        record: names of the fields: `{name: array}` gives the array that holds a name, a sequence names the arrays
+            that have none in their order.
+        domain: `{field: domain}`, as in `from_numpyro`; observed fields default to the support of their law, arrays
+            that index to the values that can be indexed, others to the line.
+        name: default the model's name.
+
+    Raises:
+        BayesreconError: a model outside this class (a latent per record, discrete latents, missing values, records that
+            depend on each other), naming the variable and the remedy.
+        MissingExtraError: PyMC is not installed.
+
+    ```python
+    with pm.Model() as program:
+        slope = pm.Normal("slope", 0, 10)
+        pm.Normal("y", slope * x, 1.0, observed=y)
+    trace = pm.sample(model=program)
+    model = bayesrecon.models.from_pymc(program, {"x": x})
+    bayesrecon.recover(bayesrecon.posteriors.from_inferencedata(trace, model))
+    ```
+    """
+    program = pymc_model(model)
+    if program is None:
+        raise BayesreconError(
+            f"expected a PyMC model, or a Bambi model that was built, got {type(model).__name__}: models.from_numpyro "
+            "takes NumPyro programs"
+        )
+    return _Reader(program, name or program.name or "PyMC model", designs(model), hints(model)).model(record, domain)
+
+
+def pymc_model(model: Any) -> Any:
+    """The PyMC model that this is, or that a Bambi model holds; None for anything else."""
+    held = getattr(getattr(model, "backend", None), "model", None)
+    program = model if held is None else held
+    if not any(c.__name__ == "Model" and c.__module__.startswith("pymc.") for c in type(program).__mro__):
+        return None
+    library("pymc")
+    return program
+
+
+class _Reader:
+    """One PyMC model: its graphs in terms of constrained values."""
+
+    def __init__(
+        self, program: Any, title: str, matrices: Sequence[Design] = (), known: Mapping[str, Any] | None = None
+    ):
+
+        self.title, self.matrices, self.known = title, matrices, known or {}
+        free, observed = list(program.free_RVs), list(program.observed_RVs)
+        self._check_variables(program, free, observed)
+        self.start = {v.name: np.asarray(x) for v, x in zip(free, _start(program, free), strict=True)}
+        self.free = {v: v.type(name=v.name) for v in free}
+        self.data = {v: program.rvs_to_values[v] for v in observed}
+        terms = library("pymc.logprob.basic").conditional_logp(self.free | self.data)
+        self.prior = [terms[value] for value in self.free.values()]
+        self.likelihood = [terms[value] for value in self.data.values()]
+        self.count = self._count()
+        self.leaves = [leaf for leaf in leaves_of(self.likelihood, self.count) if leaf not in self.data.values()]
+        ancestors, data = library("pytensor.graph.traversal").ancestors, [*self.leaves, *self.data.values()]
+        for potential, graph in zip(program.potentials, self.in_values(program.potentials), strict=True):
+            if leaves_of([graph], self.count) or set(ancestors([graph])) & set(data):
+                raise BayesreconError(
+                    f"{title}: the potential {potential.name} depends on the records; write it as an observed "
+                    "variable, e.g. pm.CustomDist, which has one term per record"
+                )
+            self.prior.append(graph)
+        self.program = program
+
+    def _check_variables(self, program: Any, free: list[Any], observed: list[Any]) -> None:
+        if not observed:
+            raise BayesreconError(f"{self.title} has no observed variable; pass observed= to the one that is data")
+        if not free:
+            raise BayesreconError(f"{self.title} has no free variable: there is nothing to release")
+        for v in free:
+            if v.name.endswith("_unobserved"):
+                raise BayesreconError(
+                    f"{self.title}: {v.name[: -len('_unobserved')]} has missing values; drop their rows"
+                )
+            if not v.type.dtype.startswith("float"):
+                raise BayesreconError(f"{self.title}: {v.name} is discrete; sum it out of the likelihood (pm.Mixture)")
+        for v in observed:
+            if "Minibatch" in type(v.owner.op).__name__:
+                raise BayesreconError(f"{self.title}: {v.name} is scaled by total_size; give it all records")
+
+    def _count(self) -> int:
+        """N, and whether all observed variables have as many records."""
+        shapes = {v.name: np.shape(content(value)) for v, value in self.data.items()}
+        for name, shape in shapes.items():
+            if not shape:
+                raise BayesreconError(
+                    f"{self.title}: the observed variable {name} is a single number, not one per record"
+                )
+        if len({shape[0] for shape in shapes.values()}) > 1:
+            lengths = ", ".join(f"{name} ({shape[0]})" for name, shape in shapes.items())
+            raise BayesreconError(
+                f"{self.title}: observed variables of different lengths: {lengths}; model one at a time"
+            )
+        return int(next(iter(shapes.values()))[0])
+
+    def in_values(self, graphs: Sequence[Any]) -> list[Any]:
+        """Graphs in terms of constrained values instead of random variables."""
+        return _in_values(graphs, self.free | self.data) if graphs else []
+
+    def sizes(self, variable: Any) -> tuple[int, ...]:
+        """Shape of a variable of the graphs."""
+        named = {value: self.start[value.name] for value in self.free.values()}
+        if variable in named:
+            return np.shape(named[variable])
+        return tuple(int(n) for n in variable.shape.eval(named, on_unused_input="ignore"))
+
+    def model(self, names: Mapping[str, Any] | Sequence[str] | None, domain: Mapping[str, Any] | None) -> Model:
+        dims = {value: self.program.named_vars_to_dims.get(v.name) for v, value in self.free.items()}
+        arrays = [a for a in self.leaves if not self._stands_alone(np.asarray(content(a)))]
+        columns = columns_of(self.likelihood, arrays, self.sizes, dims)
+        observed = {v.name: value for v, value in self.data.items()}
+        record = record_of(columns, observed, self.matrices, names, self.known, self.title)
+        fields = {k: Field(c.shape, record.domain(k)) for k, c in record.columns.items()}
+        for v, value in self.data.items():
+            shape = np.shape(content(value))[1:]
+            fields[v.name] = Field(shape, domain_of(v, shape))
+        for k, text in (domain or {}).items():
+            if k not in fields:
+                raise BayesreconError(f"domain: {k!r} is not a field ({', '.join(fields)}){near(k, fields)}")
+            fields[k] = replace(fields[k], domain=parse(text, k))
+        one = _OneRecord(self, record)
+        terms, prior = one.function(self.likelihood), jaxified(one.latents, self.prior, self.title)
+        found = Model(
+            name=self.title,
+            parameters=tuple(map(self._parameter, self.free)),
+            fields=fields,
+            log_lik_at=lambda params, z: sum(jnp.sum(t) for t in terms(self.moved(params), z)),
+            log_prior_at=lambda params: sum(jnp.sum(t) for t in prior(*one.ordered(self.moved(params)))),
+            prepare=offsets(one.names) if self.matrices else None,
+        )
+        self._check(found, terms, record.held)
+        return replace(found, gaussian=one.gaussian(found), simulate=one.simulation(found))
+
+    def _parameter(self, variable: Any) -> Parameter:
+        transform, shape = self.program.rvs_to_transforms.get(variable), self.start[variable.name].shape
+        cholesky: Any = packed(transform, shape)
+        if cholesky is not None:
+            return Parameter(variable.name, shape, cholesky, None)
+        site = Site("latent", shape, support=support_of(variable, transform, self.title))
+        return parameter(variable.name, site, self.title)
+
+    def _stands_alone(self, held: np.ndarray) -> bool:
+        """Whether an array is no field by itself."""
+        return is_constant(held) or any(is_matrix(m, held) for m in self.matrices)
+
+    def moved(self, params: Params) -> Params:
+        """Parameters as the graph takes them: with the intercepts of centred predictors."""
+        found = dict(params)
+        for m in self.matrices:
+            if m.intercept is not None:
+                slopes = jnp.concatenate([jnp.ravel(params[name]) for name in m.coefficients])
+                found[m.intercept] = params[m.intercept] + slopes @ m.mean
+        return found
+
+    def _check(self, model: Model, terms: Callable[..., list[Any]], held: Records) -> None:
+        """The terms of records, one by one, are those of the model itself."""
+        whole = jaxified(list(self.free.values()), self.likelihood, self.title)
+        single = jax.jit(jax.vmap(terms, in_axes=(None, 0)))
+        for point in _POINTS:
+            params = model.constrain(np.linspace(point, point + 0.2, model.dimension))
+            theirs = whole(*(params[v.name] for v in self.free))
+            try:
+                ours = single(params, held)
+            except Exception:  # whatever shapes that do not fit are called in JAX
+                ours = [np.zeros(0)] * len(theirs)
+            for one, all_ in zip(ours, theirs, strict=True):
+                one, all_ = (np.asarray(x, float) for x in (one, all_))
+                alike = all_.ndim and len(one) == len(all_) and one.size == all_.size
+                if not alike or not np.allclose(one.ravel(), all_.ravel(), rtol=1e-8, atol=1e-8, equal_nan=True):
+                    raise self.not_a_product()
+
+    def not_a_product(self, why: str = "") -> BayesreconError:
+        grown = [v.name for v in self.free if self.count in self.start[v.name].shape]
+        if grown:
+            remedy = (
+                f"{', '.join(grown)} has an entry per record, and a latent may not grow with the records: index a "
+                "fixed number of units by an array (effect[unit])"
+            )
+        else:
+            remedy = "what is computed from several records (a mean, a lag) belongs into the record itself"
+        return BayesreconError(f"{self.title}: the likelihood is not a product over records{why}; {remedy}")
+
+
+class _OneRecord:
+    """Functions of one record that are read off the graphs of a model."""
+
+    def __init__(self, reader: _Reader, record: Record):
+        self.reader, self.record = reader, record
+        self.latents = list(reader.free.values())
+        self.names = [value.name for value in self.latents]
+
+    def ordered(self, params: Params) -> list[Any]:
+        return [jnp.asarray(params[n]) for n in self.names]
+
+    def rebuilt(self, graphs: Sequence[Any]) -> list[Any]:
+        leaves = [*leaves_of(graphs, self.reader.count), *self.record.observed.values()]
+        return for_one_record(graphs, {leaf: self.record.stand_in(leaf) for leaf in leaves}, self.reader.count)
+
+    def function(self, graphs: Sequence[Any]) -> Callable[[Params, Records], list[Any]]:
+        """Graphs as a function of parameters and one record.
+
+        Raises:
+            BayesreconError: graphs that cannot be made for one record.
+        """
+        try:
+            return self.evaluated(self.rebuilt(graphs), ())
+        except NotOneRecordError as error:
+            raise self.reader.not_a_product(f" ({error})") from None
+
+    def evaluated(self, graphs: Sequence[Any], more: Sequence[Any]) -> Callable[..., list[Any]]:
+        inputs = self.record.inputs
+        run = jaxified([*self.latents, *inputs.values(), *more], graphs, self.reader.title)
+
+        def evaluate(params: Params, one: Records, *rest: Any) -> list[Any]:
+            given = [jnp.asarray(one[k])[None].astype(v.type.dtype) for k, v in inputs.items()]
+            return list(run(*self.ordered(params), *given, *rest))
+
+        return evaluate
+
+    def simulation(self, model: Model) -> Callable[[Params, Records, Any], Records] | None:
+        """Records with their observed fields drawn anew, None where a law is not drawn from."""
+        reader = self.reader
+
+        def sizes(law: Any) -> tuple[int, ...]:
+            return reader.sizes(_in_values([law], reader.free)[0])
+
+        graphs, generators = [], []
+        try:
+            for v, value in reader.data.items():
+                others = {w: x for w, x in reader.data.items() if w is not v}
+                (law,) = _in_values([v], reader.free | others)
+                graph, more = drawn(law, np.shape(content(value))[1:], self.rebuilt, sizes)
+                graphs.append(graph)
+                generators += more
+            one = self.evaluated(graphs, generators)
+        except BayesreconError:
+            return None
+
+        def simulate(params: Params, batch: Records, key: Any) -> Records:
+            keys = jax.random.split(key, (len(next(iter(batch.values()))), len(generators)))
+            params = reader.moved(params)
+            found = jax.vmap(lambda record, keys: one(params, record, *map(state, keys)))(dict(batch), keys)
+            return {**batch, **{v.name: x[:, 0] for v, x in zip(reader.data, found, strict=True)}}
+
+        try:
+            jax.eval_shape(simulate, model.constrain(np.zeros(model.dimension)), self.record.held, jax.random.key(0))
+        except Exception:  # laws that JAX does not draw are told of in many ways
+            return None
+        return simulate
+
+    def gaussian(self, model: Model) -> GaussianPredictor | None:
+        """The linear regression that a model with one normal observed variable may be."""
+        reader = self.reader
+        (variable, *others), value = list(reader.data), next(iter(reader.data.values()))
+        if others or type(variable.owner.op).__name__ != "NormalRV" or model.fields[variable.name].shape:
+            return None
+        evaluate = self.function([*reader.in_values(variable.owner.op.dist_params(variable.owner)), value])
+
+        def response(params: Params, records: Records) -> tuple[Any, Any, Any]:
+            found = jax.vmap(evaluate, in_axes=(None, 0))(reader.moved(params), records)
+            location, scale, seen = (jnp.reshape(x, (len(x), -1))[:, 0] for x in found)
+            return location, scale, seen
+
+        some = {k: v[:2] for k, v in self.record.held.items()}
+        return gaussian_predictor(model, response, model.constrain(np.zeros(model.dimension)), some)
+
+
+def _start(program: Any, free: Sequence[Any]) -> list[Any]:
+    """Constrained values of the free variables somewhere, for their shapes."""
+    found = library("pymc.initial_point").make_initial_point_fn(model=program, return_transformed=False)(0)
+    return [found[v.name] for v in free]
+
+
+def _in_values(graphs: Sequence[Any], values: Mapping[Any, Any]) -> list[Any]:
+    """Graphs in terms of values instead of random variables."""
+    return list(library("pymc.logprob.utils").replace_rvs_by_values(graphs, rvs_to_values=values))

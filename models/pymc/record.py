@@ -1,0 +1,167 @@
+"""The record of a PyMC model: its fields by name, and what stands for each array of the model where one record does."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.domains import BINARY, REAL, Domain
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.pymc.bambi import Design
+from bayesrecon.models.pymc.graph import Column, NotOneRecordError, content, library
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Record:
+    """Fields and their stand-ins in the graph.
+
+    Attributes:
+        columns: fields that are not observed, by name.
+        observed: values of the observed variables in the graph, by name.
+        inputs: `{field: tensor}`, each of one record, `(1, *shape)`.
+        matrices: of common predictors that fields are put together to.
+    """
+
+    columns: Mapping[str, Column]
+    observed: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    matrices: Sequence[Design]
+
+    @property
+    def held(self) -> dict[str, np.ndarray]:
+        """What the model holds of its fields, `{field: (N, *shape)}`; only checks of the graph may see it."""
+        observed = {k: np.asarray(content(value)) for k, value in self.observed.items()}
+        return {k: c.values for k, c in self.columns.items()} | observed
+
+    def domain(self, name: str) -> Domain:
+        """Where a field that is not observed lies, as far as the graph tells."""
+        column = self.columns[name]
+        if column.values.dtype.kind == "b":
+            return BINARY
+        return REAL if column.levels is None else Domain("levels", levels=tuple(map(float, range(column.levels))))
+
+    def stand_in(self, leaf: Any) -> Any:
+        """The graph of one record that an array of the model becomes.
+
+        Raises:
+            NotOneRecordError: an array that is no field.
+        """
+        pt = library("pytensor.tensor")
+        held = np.asarray(content(leaf))
+        matrix = next((m for m in self.matrices if is_matrix(m, held)), None)
+        if matrix is not None:
+            parts = [self._column(name, level).reshape((1, 1)) for name, level in matrix.columns]
+            found = pt.concatenate([p.astype(leaf.type.dtype) for p in parts], axis=1) - matrix.mean
+            return found.reshape((1, *held.shape[1:])).astype(leaf.type.dtype)
+        names = [k for k, value in self.observed.items() if value is leaf]
+        names += [k for k, c in self.columns.items() if leaf in c.leaves or c.holds(held)]
+        if names:
+            return self.inputs[names[0]].reshape((1, *held.shape[1:])).astype(leaf.type.dtype)
+        if is_constant(held):
+            return pt.constant(held[:1], dtype=leaf.type.dtype)
+        raise NotOneRecordError("an array with an entry per record that the likelihood does not have")
+
+    def _column(self, name: str, level: int | None) -> Any:
+        return self.inputs[name] if level is None else library("pytensor.tensor").eq(self.inputs[name], level)
+
+
+def record_of(
+    columns: Sequence[Column],
+    observed: Mapping[str, Any],
+    matrices: Sequence[Design],
+    names: Mapping[str, Any] | Sequence[str] | None,
+    known: Mapping[str, Any],
+    title: str,
+) -> Record:
+    """The record, its fields named.
+
+    Args:
+        columns: arrays of the graph with an entry per record.
+        observed: values of the observed variables by name.
+        matrices: of Bambi's common predictors.
+        names: as the user gives them to `from_pymc`.
+        known: names of arrays that may be among the columns.
+        title: of the model.
+
+    Raises:
+        BayesreconError: names that do not fit the columns.
+    """
+    pt = library("pytensor.tensor")
+    found = _named(list(columns), observed, matrices, names, known, title)
+    inputs = {k: pt.tensor(k, dtype=str(c.values.dtype), shape=(1, *c.shape)) for k, c in found.items()}
+    inputs |= {
+        k: pt.tensor(k, dtype=value.type.dtype, shape=(1, *np.shape(content(value))[1:]))
+        for k, value in observed.items()
+    }
+    return Record(found, observed, inputs, matrices)
+
+
+def is_matrix(matrix: Design, held: np.ndarray) -> bool:
+    """Whether this is the matrix of common predictors."""
+    flat = held.reshape(len(held), -1)
+    return matrix.values.shape == flat.shape and np.allclose(matrix.values, flat, rtol=_ROUNDING, atol=_ROUNDING)
+
+
+def is_constant(held: np.ndarray) -> bool:
+    """Whether all records have one value: no field, but a number that is written out for each."""
+    return bool(held.size) and bool((held == held[:1]).all())
+
+
+def _named(
+    columns: list[Column],
+    observed: Mapping[str, Any],
+    matrices: Sequence[Design],
+    names: Mapping[str, Any] | Sequence[str] | None,
+    known: Mapping[str, Any],
+    title: str,
+) -> dict[str, Column]:
+    found: dict[str, Column] = {}
+
+    def take(name: str, column: Column) -> None:
+        found[_free(name, {*observed, *found})] = column
+        columns[:] = [c for c in columns if c is not column]
+
+    for matrix in matrices:
+        for name, (values, levels) in matrix.fields.items():
+            same = next((c for c in columns if c.holds(values)), None)
+            if name not in found:
+                take(name, Column((), values, levels) if same is None else replace(same, levels=levels or same.levels))
+            columns[:] = [c for c in columns if c is not same]
+    for name, array in (dict(names) if isinstance(names, Mapping) else {}).items():
+        values = np.asarray(array)
+        if name in observed or name in found:
+            continue
+        same = next((c for c in columns if c.holds(values)), None)
+        if same is None:
+            held = ", ".join(f"{c.name or 'an array'} {c.values.shape}" for c in columns) or "none"
+            raise BayesreconError(
+                f"record: {name} {values.shape} is no array of {title} that has an entry per record: {held}"
+            )
+        take(name, same)
+    for name, array in known.items():
+        same = next((c for c in columns if c.name is None and c.holds(np.asarray(array))), None)
+        if same is not None:
+            take(name, same)
+    unnamed = [c for c in columns if c.name is None]
+    stated = [] if names is None or isinstance(names, Mapping) else [str(k) for k in names if k not in observed]
+    if stated and len(stated) != len(unnamed):
+        raise BayesreconError(
+            f"record: {title} has {len(unnamed)} arrays without a name and an entry per record, and {len(stated)} "
+            f"names were given ({', '.join(stated)})"
+        )
+    plain = [c for c in unnamed if c.levels is None]
+    for i, column in enumerate(unnamed):
+        number = f"{plain.index(column) + 1}" if column.levels is None and len(plain) > 1 else ""
+        own = f"x{number}" if column.levels is None else column.along or "unit"
+        take(stated[i] if stated else own, column)
+    for column in list(columns):
+        take(str(column.name), column)
+    return found
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it where it is taken."""
+    return next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10**6))) if n not in taken)

@@ -1,0 +1,64 @@
+"""Records drawn anew from a PyMC model: its laws with their random generators as inputs."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.pymc.graph import library
+
+
+class NotDrawnError(BayesreconError):
+    """A law that is not drawn from."""
+
+
+def drawn(
+    variable: Any,
+    shape: tuple[int, ...],
+    rebuilt: Callable[[Sequence[Any]], list[Any]],
+    sizes: Callable[[Any], tuple[int, ...]],
+) -> tuple[Any, list[Any]]:
+    """A graph that draws the variable for one record, `(1, *shape)`, and the generators that it takes.
+
+    Args:
+        rebuilt: graphs for one record.
+        sizes: shape of a law inside the model, for all records.
+
+    Raises:
+        NotDrawnError: a law of another kind than PyTensor's own, mixtures of them, and censored ones.
+    """
+    pt, generators_of = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type
+    op, inputs = variable.owner.op, variable.owner.inputs
+    kind = type(op).__name__
+    if kind == "CategoricalRV":  # in JAX it is drawn by its odds as if they were probabilities
+        return _chosen(rebuilt(inputs[-1:])[0], shape)
+    if isinstance(op, library("pytensor.tensor.random.op").RandomVariable):
+        generator = generators_of()
+        size = np.array((1, *shape)[: 1 + len(shape) - op.ndim_supp], np.int64)
+        return op.make_node(generator, pt.constant(size), *rebuilt(inputs[2:])).outputs[1], [generator]
+    if kind == "CensoredRV":
+        found, generators = drawn(inputs[0], shape, rebuilt, sizes)
+        return pt.clip(found, *rebuilt(inputs[1:])), generators
+    if kind == "MixtureRV" and not inputs[-1].owner.op.ndim_supp:
+        _, weights, *components = inputs
+        parts = [drawn(c, sizes(c)[1:], rebuilt, sizes) for c in components]
+        each = parts[0][0] if len(parts) == 1 else pt.stack([d for d, _ in parts], axis=-1)
+        chosen, generators = _chosen(rebuilt([weights])[0], shape)
+        found = pt.take_along_axis(each, chosen[..., None], axis=-1)[..., 0]
+        return found, [*generators, *(g for _, more in parts for g in more)]
+    raise NotDrawnError(f"{kind} is not drawn from")
+
+
+def _chosen(share: Any, shape: tuple[int, ...]) -> tuple[Any, list[Any]]:
+    """Which of several is drawn, by their probabilities along the last axis."""
+    pt, generator = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type()
+    uniform = pt.random.uniform(0.0, 1.0, size=np.array((1, *shape), np.int64), rng=generator)
+    before = pt.cumsum(share, axis=-1)[..., :-1]
+    return (uniform[..., None] > before).sum(axis=-1), [generator]
+
+
+def state(key: Any) -> dict[str, Any]:
+    """A generator as PyTensor's JAX functions take it."""
+    return {"bit_generator": 1, "jax_state": jax.random.key_data(key)}

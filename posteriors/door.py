@@ -1,0 +1,89 @@
+"""A release from whatever somebody holds: the readers that exist, behind one door."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.door import model_of
+from bayesrecon.models.tempered import tempered
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.formats import read_draws, suffixes
+from bayesrecon.posteriors.sources import dirac, from_draws, stored_model
+from bayesrecon.types import Model, Release
+
+
+def release_of(
+    source: Any,
+    model: Any = None,
+    *,
+    power: float | None = None,
+    draws: int | None = None,
+    trusted: bool = False,
+) -> Release:
+    """A release from a release, a trained parameter (`Trained`), or anything that holds draws.
+
+    Args:
+        source: what draws are read from: a path, several CmdStan paths, an InferenceData or DataTree, a CmdStanPy fit,
+            a NumPyro MCMC, a dictionary of arrays `(chains, draws, *shape)`.
+        model: the model of the draws, as `models.model_of` takes it: a `Model`, a shipped name, a PyMC or Bambi model.
+            Files by `bayesrecon fit` have their own.
+        power: of the likelihood, where the posterior is tempered.
+        draws: take the last so many.
+        trusted: a file of your own, read without limits.
+
+    Raises:
+        BayesreconError: what cannot be read, or draws that are not of the model.
+        MissingExtraError: a format that needs an extra.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> values = {"beta": rng.normal(size=(2, 50, 2)), "sigma": rng.gamma(5, size=(2, 50))}
+    >>> release_of(values, "kidscore_momiq").size
+    100
+    """
+    source = getattr(source, "release", source)  # of a `Trained`
+    if isinstance(source, Release):
+        if model is not None and model is not source.model:
+            raise BayesreconError(f"{source.name} is a release and has its model already; leave model= out")
+        return source
+    chosen = None if model is None else model_of(model)
+    release = _read(source, chosen, draws, trusted)
+    if power is None:
+        return release
+    return replace(release, model=tempered(release.model, power))
+
+
+def _read(
+    source: Any,
+    model: Model | None,
+    draws: int | None,
+    trusted: bool,
+) -> Release:
+    table = read_draws(source, trusted=trusted)
+    if draws is not None:
+        table = table.last(draws)
+    if table.attributes.get("bayesrecon_temperature") == "0":  # written by save_trained
+        values = {k: v[0, 0] for k, v in table.values.items()}
+        return dirac(model or stored_model(table), values, name=table.name)
+    paths = source if isinstance(source, list | tuple) else [source]
+    strict = isinstance(source, dict | Draws) or str(paths[0]).endswith(".npz")
+    return from_draws(table, model or stored_model(table), ignore_unknown=not strict)
+
+
+def is_file(source: str | os.PathLike[str]) -> bool:
+    """Whether a text is the path of a file of draws rather than the name of a posterior."""
+    if Path(source).exists() or not Path(source).suffix:
+        return Path(source).exists()
+    return Path(source).suffix.lower() in suffixes()
+
+
+def releases_of(source: Any, model: Any = None) -> Release | list[Release]:
+    """As `release_of`; a list or tuple that is not one of paths is several releases of one data set."""
+    if isinstance(source, list | tuple) and not hasattr(source, "release"):
+        if not source:
+            raise BayesreconError("an empty list holds no release")
+        if not all(isinstance(s, str | os.PathLike) for s in source):
+            return [release_of(s, model) for s in source]
+    return release_of(source, model)
