@@ -1,5 +1,7 @@
 """Log densities of a file, attacked: exact statistics, and what rounding and thinning would leave."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
@@ -20,7 +22,11 @@ _LISTED = 2  # statistics a remedy is reported for
 
 
 def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
-    """`lp__`, `lp` or minus `potential_energy`: exact statistics."""
+    """`lp__`, `lp` or minus `potential_energy`: exact statistics.
+
+    What is called a log density may be the potential energy, as the `lp` of PyMC's run of NumPyro's sampler: where the
+    values are no log density of the model, they are taken with the other sign.
+    """
     release = opened.release
     where = _where(opened)
     if release.log_density is None:
@@ -32,11 +38,11 @@ def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
     if not np.isfinite(given).all() or np.ptp(given) == 0:
         reason = "they hold missing values, or one value only: they were not attacked"
         return [], [NotRun(_NAME, reason, f"drop {', '.join(where)}", where)]
-    found = recover_from_log_density(release, known=opened.known, key=opened.key, progress=opened.progress)
-    limit = opened.thresholds.misfit
+    found = _attacked(opened, given)
+    turned = found if _fits(found, opened) else _attacked(opened, -given)
+    found = turned if _fits(turned, opened) else found
     written = found.resolution.label
-    # Arithmetic in single precision leaves errors of its own, which the residuals show.
-    if found.misfit > (limit if found.resolution.digits else 1e3 * limit):
+    if not _fits(found, opened):
         reason = (
             f"{', '.join(where)}: not the log density of {opened.model.name} at these draws (residuals of "
             f"{found.misfit:.2g} times the rounding error); another prior, other data terms, or another model"
@@ -66,6 +72,18 @@ def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         drop=where,
     )
     return [finding], []
+
+
+def _attacked(opened: Opened, given: np.ndarray) -> DensityRecovery:
+    release = replace(opened.release, log_density=given)
+    return recover_from_log_density(release, known=opened.known, key=opened.key, progress=opened.progress)
+
+
+def _fits(found: DensityRecovery, opened: Opened) -> bool:
+    """Whether these are log densities of the model at the draws, up to rounding."""
+    limit = opened.thresholds.misfit
+    # Arithmetic in single precision leaves errors of its own, which the residuals show.
+    return found.misfit <= (limit if found.resolution.digits else 1e3 * limit)
 
 
 def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[Remedy]:
