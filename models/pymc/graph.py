@@ -56,7 +56,7 @@ class Column:
         return self.values.shape == values.shape and np.array_equal(self.values, values)
 
 
-def content(leaf: Any) -> np.ndarray | None:
+def content(leaf: Any) -> Any:
     """What a leaf of the graph holds, None for an input."""
     if hasattr(leaf, "get_value"):
         return np.asarray(leaf.get_value(borrow=True)) if hasattr(leaf.type, "ndim") else None

@@ -209,6 +209,7 @@ class _Reader:
         """The terms of records, one by one, are those of the model itself."""
         whole = jaxified(list(self.free.values()), self.likelihood, self.title)
         single = jax.jit(jax.vmap(terms, in_axes=(None, 0)))
+        seen = False
         for point in _POINTS:
             params = model.constrain(np.linspace(point, point + 0.2, model.dimension))
             theirs = whole(*(params[v.name] for v in self.free))
@@ -221,6 +222,11 @@ class _Reader:
                 alike = all_.ndim and len(one) == len(all_) and one.size == all_.size
                 if not alike or not np.allclose(one.ravel(), all_.ravel(), rtol=1e-8, atol=1e-8, equal_nan=True):
                     raise self.not_a_product()
+                seen |= bool(np.isfinite(all_).any())
+        if not seen:
+            raise BayesreconError(
+                f"{self.title}: the likelihood is not finite at any of the points tried, so that it cannot be checked"
+            )
 
     def not_a_product(self, why: str = "") -> BayesreconError:
         grown = [v.name for v in self.free if self.count in self.start[v.name].shape]
