@@ -48,6 +48,8 @@ def release_of(
         if model is not None and model is not source.model:
             raise BayesreconError(f"{source.name} is a release and has its model already; leave model= out")
         return source
+    if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
+        raise BayesreconError("expected a release (bayesrecon.posteriors makes one), or draws with their model=")
     chosen = None if model is None else model_of(model)
     release = _read(source, chosen, draws, trusted)
     if power is None:
