@@ -15,13 +15,18 @@ from bayesrecon.types import Field, Model, Parameter
 
 
 def named_leaves(params: Any) -> dict[str, Any]:
-    """The arrays of a nested dict or list by their path, `layers/0/w`.
+    """The arrays of a nested dict or list, or of an Equinox module, by their path, `layers/0/w`.
 
     >>> named_leaves({"layers": [{"w": 1.0}, {"w": 2.0}]})
     {'layers/0/w': 1.0, 'layers/1/w': 2.0}
     """
     leaves = jax.tree_util.tree_flatten_with_path(params)[0]
-    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves if _is_array(leaf)}
+
+
+def _is_array(leaf: Any) -> bool:
+    """Whether a leaf is numbers, of NumPy, JAX or PyTorch; a module also holds functions and sizes."""
+    return hasattr(leaf, "__array__") or (isinstance(leaf, float | int) and not isinstance(leaf, bool))
 
 
 @in_float64
@@ -46,7 +51,8 @@ def from_loss(
             fields except the response, in their order.
         loss: `(prediction, response) -> scalar`.
         regulariser: `(params) -> scalar`; none by default.
-        params: parameters, or arrays of their shapes: nested dicts and lists. `posteriors.dirac` takes the same.
+        params: parameters, or arrays of their shapes: nested dicts and lists (Flax), an Equinox module, PyTorch's
+            `state_dict()`. `posteriors.dirac` takes the same.
         record: `{field: shape of one record's value}`.
         response: the field that the loss takes.
         domain: `{field: domain}`, as in `from_numpyro`.
@@ -64,8 +70,8 @@ def from_loss(
     16
     """
     title = name or getattr(apply, "__name__", "predictor").replace("<lambda>", "predictor")
-    leaves, structure = jax.tree_util.tree_flatten(params)
-    names = list(named_leaves(params))
+    everything, structure = jax.tree_util.tree_flatten(params)
+    names, leaves = list(named_leaves(params)), list(named_leaves(params).values())
     if not leaves:
         raise BayesreconError(f"{title}: params hold no arrays")
     if response not in record:
@@ -77,7 +83,9 @@ def from_loss(
     inputs = [k for k in record if k != response]
 
     def rebuild(values: dict[str, Any]) -> Any:
-        return jax.tree_util.tree_unflatten(structure, [values[n] for n in names])
+        arrays = iter(names)
+        leaves = [values[next(arrays)] if _is_array(leaf) else leaf for leaf in everything]
+        return jax.tree_util.tree_unflatten(structure, leaves)
 
     def log_lik_at(values: dict[str, Any], one: dict[str, Any]) -> Any:
         typed = {k: fields[k].domain.typed(one[k]) for k in record}

@@ -224,7 +224,7 @@ def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Rele
     [[2.0, 1.0]]
     """
     expected = {p.name: p for p in model.parameters}
-    if set(params) != set(expected):
+    if not isinstance(params, Mapping) or set(params) != set(expected):
         params = named_leaves(params)
     check_parameters(model, params)
     values = {k: _column(p, np.asarray(params[k])[None, None])[0, 0] for k, p in expected.items()}

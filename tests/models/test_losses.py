@@ -1,5 +1,7 @@
 """Models from losses."""
 
+from collections import OrderedDict
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,10 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_loss, load
 from bayesrecon.posteriors import dirac, from_sklearn
 from bayesrecon.precision import x64
+
+
+def squared(output, y):
+    return (output - y) ** 2
 
 
 @pytest.mark.parametrize(
@@ -74,3 +80,49 @@ def test_labels_reach_the_loss_as_integers():
         domain={"y": [0, 1, 2]},
     )
     assert float(model.log_lik(np.arange(3.0), {"x": 0.0, "y": 2.0})) == pytest.approx(-np.log(3))
+
+
+@jax.tree_util.register_pytree_node_class
+class Module:
+    """As Equinox has them: a tree that also holds functions and sizes."""
+
+    def __init__(self, weight, activation, width):
+        self.weight, self.activation, self.width = weight, activation, width
+
+    def tree_flatten(self):
+        return (self.weight, self.activation, self.width), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+    def __call__(self, x):
+        return self.activation(x @ self.weight).sum()
+
+
+def test_modules_hold_more_than_arrays():
+    module = Module(np.arange(6.0).reshape(3, 2), jnp.tanh, None)
+    model = from_loss(lambda m, x: m(x), squared, params=module, record={"x": (3,), "y": ()})
+    release = dirac(model, module)
+    assert release.theta.tolist() == [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
+    one = {"x": np.ones(3), "y": 2.0}
+    with x64():
+        assert float(model.log_lik(release.theta[0], one)) == pytest.approx(-((module(one["x"]) - 2) ** 2))
+
+
+def test_a_state_dict_is_as_good():
+    """Tensors of another library are arrays to NumPy."""
+
+    class Tensor:
+        def __init__(self, values):
+            self.values, self.shape, self.dtype = np.asarray(values), np.shape(values), "torch.float32"
+
+        def __array__(self, dtype=None, copy=None):
+            return np.asarray(self.values, dtype)
+
+    state = OrderedDict({"0.weight": Tensor([[1.0, 2.0]]), "0.bias": Tensor([3.0])})
+    model = from_loss(
+        lambda p, x: (p["0.weight"] @ x + p["0.bias"])[0], squared, params=state, record={"x": (2,), "y": ()}
+    )
+    assert dirac(model, state).theta.tolist() == [[1.0, 2.0, 3.0]]
+    assert model.coordinates == ("0.weight[1,1]", "0.weight[1,2]", "0.bias")
