@@ -125,4 +125,4 @@ def test_a_state_dict_is_as_good():
         lambda p, x: (p["0.weight"] @ x + p["0.bias"])[0], squared, params=state, record={"x": (2,), "y": ()}
     )
     assert dirac(model, state).theta.tolist() == [[1.0, 2.0, 3.0]]
-    assert model.coordinates == ("0.weight[1,1]", "0.weight[1,2]", "0.bias")
+    assert model.coordinates == ("0.weight[1,1]", "0.weight[1,2]", "0.bias[1]")
