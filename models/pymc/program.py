@@ -90,11 +90,8 @@ def pymc_model(model: Any) -> Any:
 class _Reader:
     """One PyMC model: its graphs in terms of constrained values."""
 
-    def __init__(
-        self, program: Any, title: str, matrices: Sequence[Design] = (), known: Mapping[str, Any] | None = None
-    ):
-
-        self.title, self.matrices, self.known = title, matrices, known or {}
+    def __init__(self, program: Any, title: str, matrices: Sequence[Design], known: Mapping[str, Any]):
+        self.title, self.matrices, self.known = title, matrices, known
         free, observed = list(program.free_RVs), list(program.observed_RVs)
         self._check_variables(program, free, observed)
         self.start = {v.name: np.asarray(x) for v, x in zip(free, _start(program, free), strict=True)}

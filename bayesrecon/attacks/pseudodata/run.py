@@ -88,8 +88,22 @@ class Run:
         chart, rank = self.support.chart, self.problem.solved.spectrum
         if chart.weights in ("fixed", "units") or (rank.gap and chart.moved and chart.weights == "positive"):
             self.stopped = newton(self.features, self.support, self.watch, steps=steps or 300)
+            if chart.weights == "positive" and steps is None and self.best > self._enough:
+                self._leave()
         else:
             self._conditional_gradient()
+
+    @property
+    def _enough(self) -> float:
+        """Half the divergence from which nothing more is to be had."""
+        return max(self.tolerance * self.scale, _NOISE_SHARE * self.noise)
+
+    def _leave(self) -> None:
+        """Descent that ended where it is lowest nearby goes on from the best weights on a pool, if that is lower."""
+        reached = self.best, self.support, self.variables, self.stopped
+        self._conditional_gradient()
+        if self._value(self.pseudo)[1] >= reached[0]:
+            self.best, self.support, self.variables, self.stopped = reached
 
     def _conditional_gradient(self) -> None:
         """Best weights on a pool of records, descent from there, and new records where the witness is smallest.
@@ -122,7 +136,7 @@ class Run:
             found = self.certify()
             if self.progress is not None:
                 self.progress("conditional gradient", (step + 1) / _ROUNDS)
-            if found.minima is None or found.gap <= max(self.tolerance * self.scale, _NOISE_SHARE * self.noise):
+            if found.minima is None or found.gap <= self._enough:
                 return
             pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), found.minima[k]]) for k in pool}
         self.stopped, self.support, self.variables = "no further progress", kept, {}
