@@ -25,6 +25,7 @@ _SPREAD, _ACROSS, _SQUARES = (2.5e-3, 2e-4), (4e-4, 0.0), (1e-4, 0.0)
 _FEWEST = 500  # draws, from which fields are tested: with a hundred, three good releases in a hundred fail
 _CHAINS = 2.5e-3  # of the means of chains
 _SIMULATED = 20_000  # means of chains of one law, by which the level is kept to a seventh of itself
+_COLUMNS = 400  # up to which they are simulated, in a second; of more Bonferroni's bound is taken
 _AT_ONCE = 500  # of them: a megabyte or so for a hundred coordinates
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
@@ -338,7 +339,7 @@ def _of_any(chance: float, columns: np.ndarray, chains: int) -> float:
     bound, unless it leaves the question open; then the means of chains of one law, simulated with that correlation.
     """
     bound = min(1.0, chance * columns.shape[1])
-    if bound < _CHAINS or chance > _CHAINS:
+    if bound < _CHAINS or chance > _CHAINS or columns.shape[1] > _COLUMNS:
         return bound
     spread = columns.std(axis=0)
     standard = np.divide(columns - columns.mean(axis=0), spread, out=np.zeros_like(columns), where=spread > 0)
