@@ -184,7 +184,7 @@ def attacked(posterior: str) -> tuple[Release, dict[str, Any] | None]:
     private = [np.asarray(v) for k, v in data.items() if k not in known]
     told = known and all(v.ndim == 1 for v in (*private, *known.values()))
     if not (told and private and len(np.unique(np.stack([*known.values()]), axis=1).T) == len(private[0])):
-        return release, None
+        return release, {"total": 1} if len(private[0]) == 1 and not known else None
     return release, {"known": known, "unit": tuple(known)}
 
 
@@ -194,8 +194,8 @@ def shipped_families(names: Sequence[str]) -> Iterator[Row]:
         hits = []
         for b in range(BLOCKS):
             block = release.take(np.arange(b, release.size, BLOCKS))
-            if known is None:
-                hits.append(failed(block, b))
+            if known is None or "total" in known:
+                hits.append(failed(block, b, **(known or {})))
             else:
                 hits.append(not bayesrecon.reconstruct(block, force=True, key=b, **known).consistent)
         yield dict(zip(COLUMNS["good"], (name, f"{block.size}", *share(hits)), strict=True))
