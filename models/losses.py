@@ -71,8 +71,8 @@ def from_loss(
     """
     title = name or getattr(apply, "__name__", "predictor").replace("<lambda>", "predictor")
     everything, structure = jax.tree_util.tree_flatten(params)
-    names, leaves = list(named_leaves(params)), list(named_leaves(params).values())
-    if not leaves:
+    arrays = named_leaves(params)
+    if not arrays:
         raise BayesreconError(f"{title}: params hold no arrays")
     if response not in record:
         raise BayesreconError(f"{title}: the response {response!r} is not a field of the record ({', '.join(record)})")
@@ -83,8 +83,8 @@ def from_loss(
     inputs = [k for k in record if k != response]
 
     def rebuild(values: dict[str, Any]) -> Any:
-        arrays = iter(names)
-        leaves = [values[next(arrays)] if _is_array(leaf) else leaf for leaf in everything]
+        names = iter(arrays)
+        leaves = [values[next(names)] if _is_array(leaf) else leaf for leaf in everything]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
     def log_lik_at(values: dict[str, Any], one: dict[str, Any]) -> Any:
@@ -97,7 +97,7 @@ def from_loss(
     fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}
     model = Model(
         name=title,
-        parameters=tuple(Parameter(n, tuple(np.shape(v))) for n, v in zip(names, leaves, strict=True)),
+        parameters=tuple(Parameter(n, tuple(np.shape(v))) for n, v in arrays.items()),
         fields=fields,
         log_lik_at=log_lik_at,
         log_prior_at=log_prior_at,

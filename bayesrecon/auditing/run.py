@@ -18,6 +18,7 @@ from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.models.door import model_of
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.precision import in_float64
@@ -80,7 +81,7 @@ def audit(
     began = time.perf_counter()
     limits = thresholds or Thresholds()
     contents = read_contents(source, name=name, progress=progress)
-    model = _stored_model(contents) if model is None else _model_of(model)
+    model = _stored_model(contents) if model is None else model_of(model)
     private = read_private(data, model)
     warnings = list(contents.notes)
     found = find_copies(contents, _named(private)) if private else find_copies(contents)
@@ -205,14 +206,6 @@ def _attacks(
     if not any(f.kind == "log-likelihood" for f in findings):
         findings += look_at_columns(contents, key)
     return findings, warnings + [str(n) for n in untried], untried
-
-
-def _model_of(given: Any) -> Model:
-    if isinstance(given, Model):
-        return given
-    from bayesrecon.models.door import model_of
-
-    return model_of(given)
 
 
 def _stored_model(contents: Contents) -> Model | None:

@@ -251,9 +251,14 @@ def fit(
         y = _jackknifed(moments, y)
         target = gram @ y
         correction = target - moments.target
-    # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
-    cross = embedding.cross(basis, sample, few) @ gram if spectrum.gap else embedding.cross(basis, sample, atoms)
-    sample, cross = _told(sample, cross)
+
+    def probed(records: Records) -> tuple[Records, np.ndarray]:
+        # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
+        if spectrum.gap:
+            return _told(records, embedding.cross(basis, records, few) @ gram)
+        return _told(records, embedding.cross(basis, records, atoms))
+
+    sample, cross = probed(sample)
     plain = Fit(
         embedding=embedding,
         spectrum=spectrum,
@@ -267,20 +272,19 @@ def fit(
         correction=correction,
     )
     if spectrum.gap and atoms is None and spans(getattr(embedding, "release", None)):
-        records = _wide(reference).draw(rng, len(sample[next(iter(sample))]))
-        return replace(plain, distant=_told(records, embedding.cross(basis, records, few) @ gram))
+        return replace(plain, distant=probed(_wide(reference).draw(rng, len(cross))))
     if spectrum.gap or not shrink:
         return plain
     solved = _shrunk(plain)
     if not embedding.temperature or atoms is not None:
         return solved
-    law, size = replace(reference, tails=_TAILS), len(sample[next(iter(sample))])
-    records, far = _told(distant := law.draw(rng, size), embedding.cross(basis, distant, atoms))
-    lost = _lost(solved, law, records, far)
+    law = replace(reference, tails=_TAILS)
+    distant = probed(law.draw(rng, len(cross)))
+    lost = _lost(solved, law, *distant)
     if lost:
         law = replace(law, centre={k: v for k, v in law.centre.items() if k not in lost})
-        records, far = _told(distant := law.draw(rng, size), embedding.cross(basis, distant, atoms))
-    return replace(solved, distant=(records, far))
+        distant = probed(law.draw(rng, len(cross)))
+    return replace(solved, distant=distant)
 
 
 def _lost(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> list[str]:

@@ -33,8 +33,12 @@ class Design:
 
 def designs(model: Any) -> list[Design]:
     """The matrices of a Bambi model that was built; none of another model."""
-    parts = getattr(getattr(model, "backend", None), "distributional_components", {})
-    return [found for part in parts.values() if (found := _design(part, model)) is not None]
+    return [found for part in _parts(model) if (found := _design(part, model)) is not None]
+
+
+def _parts(model: Any) -> list[Any]:
+    """The predictors of the response's parameters; none of another model."""
+    return list(getattr(getattr(model, "backend", None), "distributional_components", {}).values())
 
 
 def _design(part: Any, model: Any) -> Design | None:
@@ -73,7 +77,7 @@ def _design(part: Any, model: Any) -> Design | None:
 def hints(model: Any) -> dict[str, np.ndarray]:
     """Arrays by the names that they have in the formula or its data."""
     found = {}
-    for part in getattr(getattr(model, "backend", None), "distributional_components", {}).values():
+    for part in _parts(model):
         for name, term in part.component.group_specific_terms.items():
             expression, factor = name.split("|", 1)
             found[factor] = np.asarray(term.group_index)

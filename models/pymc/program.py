@@ -20,7 +20,7 @@ from bayesrecon.models.pymc.graph import (
     leaves_of,
     library,
 )
-from bayesrecon.models.pymc.record import Record, is_constant, is_matrix, record_of
+from bayesrecon.models.pymc.record import Record, is_constant, is_matrix, named, record_of
 from bayesrecon.models.pymc.simulation import drawn, state
 from bayesrecon.models.pymc.supports import domain_of, packed, support_of
 from bayesrecon.models.recognition import gaussian_predictor
@@ -157,9 +157,10 @@ class _Reader:
     def model(self, names: Mapping[str, Any] | Sequence[str] | None, domain: Mapping[str, Any] | None) -> Model:
         dims = {value: self.program.named_vars_to_dims.get(v.name) for v, value in self.free.items()}
         arrays = [a for a in self.leaves if not self._stands_alone(np.asarray(content(a)))]
-        columns = columns_of(self.likelihood, arrays, self.sizes, dims)
         observed = {v.name: value for v, value in self.data.items()}
-        record = record_of(columns, observed, self.matrices, names, self.known, self.title)
+        columns = columns_of(self.likelihood, arrays, self.sizes, dims)
+        others = named(columns, observed, self.matrices, names, self.known, self.title)
+        record = record_of(others, observed, self.matrices)
         fields = {k: Field(c.shape, record.domain(k)) for k, c in record.columns.items()}
         for v, value in self.data.items():
             shape = np.shape(content(value))[1:]

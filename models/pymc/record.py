@@ -68,35 +68,15 @@ class Record:
         return self.inputs[name] if level is None else library("pytensor.tensor").eq(self.inputs[name], level)
 
 
-def record_of(
-    columns: Sequence[Column],
-    observed: Mapping[str, Any],
-    matrices: Sequence[Design],
-    names: Mapping[str, Any] | Sequence[str] | None,
-    known: Mapping[str, Any],
-    title: str,
-) -> Record:
-    """The record, its fields named.
-
-    Args:
-        columns: arrays of the graph with an entry per record.
-        observed: values of the observed variables by name.
-        matrices: of Bambi's common predictors.
-        names: as the user gives them to `from_pymc`.
-        known: names of arrays that may be among the columns.
-        title: of the model.
-
-    Raises:
-        BayesreconError: names that do not fit the columns.
-    """
+def record_of(columns: Mapping[str, Column], observed: Mapping[str, Any], matrices: Sequence[Design]) -> Record:
+    """The record of these fields, with their stand-ins."""
     pt = library("pytensor.tensor")
-    found = _named(list(columns), observed, matrices, names, known, title)
-    inputs = {k: pt.tensor(k, dtype=str(c.values.dtype), shape=(1, *c.shape)) for k, c in found.items()}
+    inputs = {k: pt.tensor(k, dtype=str(c.values.dtype), shape=(1, *c.shape)) for k, c in columns.items()}
     inputs |= {
         k: pt.tensor(k, dtype=value.type.dtype, shape=(1, *np.shape(content(value))[1:]))
         for k, value in observed.items()
     }
-    return Record(found, observed, inputs, matrices)
+    return Record(columns, observed, inputs, matrices)
 
 
 def is_matrix(matrix: Design, held: np.ndarray) -> bool:
@@ -110,15 +90,29 @@ def is_constant(held: np.ndarray) -> bool:
     return bool(held.size) and bool((held == held[:1]).all())
 
 
-def _named(
-    columns: list[Column],
+def named(
+    columns: Sequence[Column],
     observed: Mapping[str, Any],
     matrices: Sequence[Design],
     names: Mapping[str, Any] | Sequence[str] | None,
     known: Mapping[str, Any],
     title: str,
 ) -> dict[str, Column]:
+    """The fields that are not observed, by name.
+
+    Args:
+        columns: arrays of the graph with an entry per record.
+        observed: values of the observed variables by name.
+        matrices: of Bambi's common predictors.
+        names: as the user gives them to `from_pymc`.
+        known: names of arrays that may be among the columns.
+        title: of the model.
+
+    Raises:
+        BayesreconError: names that do not fit the columns.
+    """
     found: dict[str, Column] = {}
+    columns = list(columns)
 
     def take(name: str, column: Column) -> None:
         found[_free(name, {*observed, *found})] = column

@@ -39,8 +39,9 @@ def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         reason = "they hold missing values, or one value only: they were not attacked"
         return [], [NotRun(_NAME, reason, f"drop {', '.join(where)}", where)]
     found = _attacked(opened, given)
-    turned = found if _fits(found, opened) else _attacked(opened, -given)
-    found = turned if _fits(turned, opened) else found
+    if not _fits(found, opened):
+        turned = _attacked(opened, -given)
+        found = turned if _fits(turned, opened) else found
     written = found.resolution.label
     if not _fits(found, opened):
         reason = (
