@@ -42,7 +42,7 @@ _LAZY = {
     "bound": "bayesrecon.disclosure.bounds",
     "compile_cache": "bayesrecon.kernels.compiled",
     "condition": "bayesrecon.attacks.deletion.informed",
-    "deletion": "bayesrecon.types",
+    "deletion": "bayesrecon.attacks.deletion.pair",
     "diagnose": "bayesrecon.disclosure.diagnosis",
     "infer_deletion": "bayesrecon.attacks.deletion.inferred",
     "invert_embedding": "bayesrecon.attacks.deletion.inversion",

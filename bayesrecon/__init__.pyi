@@ -9,6 +9,7 @@ from bayesrecon.attacks.deletion.inferred import infer_deletion as infer_deletio
 from bayesrecon.attacks.deletion.informed import condition as condition
 from bayesrecon.attacks.deletion.informed import missing_record as missing_record
 from bayesrecon.attacks.deletion.inversion import invert_embedding as invert_embedding
+from bayesrecon.attacks.deletion.pair import deletion as deletion
 from bayesrecon.attacks.deletion.prepared import Improvements as Improvements
 from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
 from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
@@ -43,6 +44,5 @@ from bayesrecon.types import Deletion as Deletion
 from bayesrecon.types import Model as Model
 from bayesrecon.types import PseudoData as PseudoData
 from bayesrecon.types import Release as Release
-from bayesrecon.types import deletion as deletion
 
 __version__: str

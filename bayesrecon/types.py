@@ -366,18 +366,11 @@ class Deletion:
     after: Release
 
 
-def deletion(before: Release, after: Release) -> Deletion:
+def paired(before: Release, after: Release) -> Deletion:
     """A checked `Deletion` pair: both releases must share one model and one temperature.
 
     Raises:
         BayesreconError: releases of different models, settings or temperatures, or two that are identical.
-
-    >>> from bayesrecon.models import load
-    >>> from bayesrecon.posteriors import dirac
-    >>> model = load("linear_predictor", intercept=False)
-    >>> before, after = (dirac(model, {"coef": [[value]]}, name=f"coef {value}") for value in (0.52, 0.49))
-    >>> deletion(before, after).after.name
-    'coef 0.49'
     """
     if (before.model.of or before.model) is not (after.model.of or after.model):
         sizes = before.theta.shape[1], after.theta.shape[1]

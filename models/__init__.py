@@ -1,6 +1,8 @@
-"""Models: NumPyro programs, one family a file, and what makes a `Model` of a program, a PyMC model or a loss."""
+"""Models: NumPyro programs, one family a file, and what makes a `Model` of a program, a PyMC model, a density or a
+loss."""
 
 from bayesrecon.models.adapter import from_numpyro as from_numpyro
+from bayesrecon.models.density import from_density as from_density
 from bayesrecon.models.door import model_of as model_of
 from bayesrecon.models.entry import Shipped as Shipped
 from bayesrecon.models.losses import from_loss as from_loss

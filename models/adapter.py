@@ -19,6 +19,7 @@ from bayesrecon.models.inspection import (
     log_prob,
     observed_supports,
     parameter,
+    plain,
     trace,
 )
 from bayesrecon.models.recognition import gaussian_predictor
@@ -118,7 +119,7 @@ def _adapted(
 
     def dummy(count: int, seed: int = 0) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(seed)
-        return {k: _plain(given.get(k, observed.get(k, REAL)), rng, (count, *shape)) for k, shape in record.items()}
+        return {k: plain(given.get(k, observed.get(k, REAL)), rng, (count, *shape)) for k, shape in record.items()}
 
     observed: dict[str, Domain] = {}
     # Neutral values first, to learn the observed sites' supports; then again inside the right domains.
@@ -188,13 +189,6 @@ def _adapted(
         _check_factorises(model, log_probs, dummy(3, seed=1), likelihood, dummy(3, seed=2))
 
     return model, check
-
-
-def _plain(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Values near one, or inside an interval: at its ends densities may vanish."""
-    if np.isfinite(domain.width) and not domain.discrete:
-        return domain.draw(rng, shape, (domain.low + domain.high) / 2, domain.width / 8)
-    return domain.draw(rng, shape, 1.0, 0.5)
 
 
 def _gaussian(

@@ -167,6 +167,13 @@ def parameter(name: str, site: Site, title: str) -> Parameter:
     return Parameter(name, site.shape, transform, bounds)
 
 
+def plain(domain: Domain, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Values near one, or inside an interval: at its ends densities may vanish."""
+    if np.isfinite(domain.width) and not domain.discrete:
+        return domain.draw(rng, shape, (domain.low + domain.high) / 2, domain.width / 8)
+    return domain.draw(rng, shape, 1.0, 0.5)
+
+
 def domain_of(support: Any) -> Domain:
     """The domain of a field observed under a distribution with this support."""
     from numpyro.distributions import constraints

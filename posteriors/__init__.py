@@ -13,12 +13,12 @@ from bayesrecon.posteriors.networks import train_network as train_network
 from bayesrecon.posteriors.nuts import nuts as nuts
 from bayesrecon.posteriors.nuts import save_draws as save_draws
 from bayesrecon.posteriors.reference import from_posteriordb as from_posteriordb
+from bayesrecon.posteriors.regressions import from_statsmodels as from_statsmodels
 from bayesrecon.posteriors.sources import dirac as dirac
 from bayesrecon.posteriors.sources import from_arviz as from_arviz
 from bayesrecon.posteriors.sources import from_cmdstan as from_cmdstan
 from bayesrecon.posteriors.sources import from_draws as from_draws
 from bayesrecon.posteriors.sources import from_npz as from_npz
-from bayesrecon.posteriors.summaries import from_statsmodels as from_statsmodels
 from bayesrecon.posteriors.summaries import from_table as from_table
 from bayesrecon.posteriors.training import Trained as Trained
 from bayesrecon.posteriors.training import retrain_without as retrain_without

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.door import model_of
 from bayesrecon.models.tempered import tempered
@@ -26,9 +27,10 @@ def release_of(
 
     Args:
         source: what draws are read from: a path, several CmdStan paths, an InferenceData or DataTree, a CmdStanPy fit,
-            a NumPyro MCMC, a dictionary of arrays `(chains, draws, *shape)`.
-        model: the model of the draws, as `models.model_of` takes it: a `Model`, a shipped name, a PyMC or Bambi model.
-            Files by `bayesrecon fit` have their own.
+            a NumPyro MCMC, a dictionary of arrays `(chains, draws, *shape)`; or a fit: of scikit-learn, of statsmodels,
+            the path of a CSV table of a regression's estimates with standard errors, or a DataFrame of it.
+        model: the model of the draws, as `models.model_of` takes it: a `Model`, a shipped name, a PyMC or Bambi model;
+            of a table "ols", "logit" or "poisson". Files by `bayesrecon fit` and fits have their own.
         power: of the likelihood, where the posterior is tempered.
         draws: take the last so many.
         trusted: a file of your own, read without limits.
@@ -48,6 +50,9 @@ def release_of(
         if model is not None and model is not source.model:
             raise BayesreconError(f"{source.name} is a release and has its model already; leave model= out")
         return source
+    for read in discover("bayesrecon.posteriors", "of_fit"):
+        if (release := read(source, model)) is not None:
+            return release
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
         raise BayesreconError("expected a release (bayesrecon.posteriors makes one), or draws with their model=")
     chosen = None if model is None else model_of(model)

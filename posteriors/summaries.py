@@ -1,4 +1,4 @@
-"""Printed tables of estimates with standard errors, and results of statsmodels, as releases."""
+"""Printed tables of estimates with standard errors as releases."""
 
 import re
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ def from_table(
     labels = [str(x).strip() for x in frame.index]
     estimates, errors = _numbers(_column(frame, _ESTIMATE)), _numbers(_column(frame, _ERROR))
     if isinstance(model, str):
-        model, order = _estimator(model, labels, response)
+        model, order = regression(model, labels, response)
         if draws is not None:
             raise BayesreconError("draws= is for means of posterior draws; an estimator's table has none")
         coordinates = "constrained"
@@ -163,122 +163,12 @@ def _untold(
 
 
 @in_float64
-def from_statsmodels(result: Any, *, response: str | None = None, name: str | None = None) -> Release:
-    """A fitted statsmodels result as a release.
-
-    | model | what its covariance is | the model here |
-    |---|---|---|
-    | `OLS`, `GLM` (Gaussian) | `scale (X'X)^-1`, `scale = RSS / (n - p)` | "ols" |
-    | `Logit`, `GLM` (Binomial, logit link) | inverse of minus the Hessian | "logit" |
-    | `Poisson`, `GLM` (Poisson, log link) | inverse of minus the Hessian | "poisson" |
-
-    Records are the rows of the design, a column of ones left out.
-
-    Args:
-        response: default the name that the result has.
-
-    Raises:
-        BayesreconError: another model or link, a covariance that is no inverse Hessian (`cov_type` robust, clustered,
-            HAC), weights, offsets, or a regularised fit.
-
-    >>> import statsmodels.api as sm
-    >>> from_statsmodels(sm.OLS([1.0, 2.0, 2.5, 4.0], sm.add_constant([0.0, 1.0, 2.0, 3.0])).fit()).temperature
-    0.0
-    """
-    fitted = getattr(result, "model", None)
-    kind = type(fitted).__name__
-    if fitted is None or not hasattr(result, "cov_params"):
-        raise BayesreconError(f"expected the result of a statsmodels fit, got a {type(result).__name__}")
-    estimator = _estimator_of(kind, fitted)
-    if getattr(result, "cov_type", "nonrobust") != "nonrobust":
-        raise BayesreconError(
-            f"cov_type={result.cov_type!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'"
-        )
-    if getattr(result, "regularized", False) or "Regularized" in type(result).__name__:
-        raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
-    for attribute in ("offset", "exposure", "freq_weights", "var_weights"):
-        values = getattr(fitted, attribute, None)
-        if values is not None and np.size(values) and not _plain(attribute, np.asarray(values, float)):
-            raise BayesreconError(f"{attribute} is not read; fit without it")
-    names = [str(n) for n in fitted.exog_names]
-    design = np.asarray(fitted.exog, float)
-    labels = ["const" if np.all(design[:, i] == 1) else _field(n) for i, n in enumerate(names)]
-    values, covariance = np.asarray(result.params, float), np.asarray(result.cov_params(), float)
-    response = response or _field(str(fitted.endog_names))
-    return _of_estimator(estimator, labels, response, values, covariance, getattr(result, "scale", 1.0), name or kind)
-
-
-def _of_estimator(
-    kind: str,
-    labels: Sequence[str],
-    response: str,
-    values: np.ndarray,
-    covariance: np.ndarray,
-    scale: float,
-    name: str,
-) -> Release:
-    """An exact table."""
-    rows = [*labels, *(["sigma"] if kind == "ols" else [])]
-    model, order = _estimator(kind, rows, response)
-    at = order[: len(labels)]
-    mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
-    correlation = np.eye(len(order))
-    correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
-    if kind == "ols":
-        mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
-    zero, pairs = np.zeros(len(mean)), np.zeros(len(mean) * (len(mean) - 1) // 2)
-    return printed(
-        model.in_constrained_coordinates,
-        mean,
-        sd,
-        correlation,
-        zero,
-        zero,
-        pairs,
-        draws=None,
-        jacobian=None,
-        coordinates="constrained",
-        name=name,
-        silent=int(kind == "ols"),
-    )
-
-
-def _estimator_of(kind: str, fitted: Any) -> str:
-    if kind in ("OLS", "Logit", "Poisson"):
-        return kind.lower()
-    if kind == "GLM":
-        family, link = type(fitted.family).__name__, type(fitted.family.link).__name__
-        found = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
-        if (family, link) in found:
-            if family == "Binomial" and np.any(np.asarray(fitted.n_trials) != 1):
-                raise BayesreconError("a Binomial GLM of more than one trial a row is not read; give one row a trial")
-            return found[family, link]
-        raise BayesreconError(
-            f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
-        )
-    if kind == "MixedLM":
-        why = "by REML its likelihood does not factorise over groups"
-        if not getattr(fitted, "reml", True):
-            why = "its covariance is that of a likelihood with the scale profiled out"
-        raise BayesreconError(
-            f"MixedLM is not read: {why}; give the mode and covariance of a model whose records are the groups to "
-            "posteriors.gaussian"
-        )
-    raise BayesreconError(
-        f"{kind} is not read; expected OLS, Logit, Poisson or GLM, or posteriors.gaussian with a model"
-    )
-
-
-def _plain(attribute: str, values: np.ndarray) -> bool:
-    return bool(np.all(values == (1.0 if attribute.endswith("weights") else 0.0)))
-
-
-def _field(name: str) -> str:
+def field_name(name: str) -> str:
     """A name as a field of a record can have it."""
     return re.sub(r"\W", "_", name) or "x"
 
 
-def _estimator(kind: str, labels: Sequence[str], response: str) -> tuple[Model, list[int]]:
+def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, list[int]]:
     """The model of a regression table, and the positions of its lines in the order of the model's parameters."""
     if kind not in ESTIMATORS:
         raise BayesreconError(f"no regression {kind!r}{near(kind, ESTIMATORS)} (expected {', '.join(ESTIMATORS)})")
@@ -289,7 +179,7 @@ def _estimator(kind: str, labels: Sequence[str], response: str) -> tuple[Model, 
         raise BayesreconError("a table of least squares needs one line 'sigma', the residual standard error")
     if len(constant) > 1:
         raise BayesreconError("the table has two intercepts")
-    covariates = [_field(labels[i]) for i in slopes]
+    covariates = [field_name(labels[i]) for i in slopes]
     model = ESTIMATORS[kind](covariates, response, bool(constant))
     return model, [*constant, *slopes, *sigma]
 
@@ -402,3 +292,20 @@ def as_table(path: str | Path) -> bool:
         header = [c.strip().strip('"').lower().replace("_", " ") for c in lines.readline(2**16).split(",")]
     wanted = ({n.replace("_", " ") for n in names} for names in (_ESTIMATE, _ERROR))
     return all(any(c in names for c in header) for names in wanted)
+
+
+def of_fit(source: Any, model: Any) -> Release | None:
+    """Of a regression's table, None of anything else.
+
+    Raises:
+        BayesreconError: a table of another model, of which nobody said what its estimates are.
+    """
+    frame = type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
+    if not frame and not (isinstance(source, str | Path) and as_table(source)):
+        return None
+    if not isinstance(model, str) or model not in ESTIMATORS:
+        raise BayesreconError(
+            f"a table of estimates is read at once for model= {', '.join(ESTIMATORS)}; of another model say what the "
+            "estimates are, with posteriors.from_table"
+        )
+    return from_table(source, model)

@@ -42,7 +42,7 @@ def deletion(
     from dataclasses import replace
 
     from bayesrecon.cli import inputs
-    from bayesrecon.types import deletion as pair_of
+    from bayesrecon.types import paired
 
     check_suffix(cdf, FIGURES, "--cdf")
     shape = _shape(image)
@@ -60,7 +60,7 @@ def deletion(
         second = inputs.open_release([source], **how)
         if given.model is not None and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
-        pairs.append(pair_of(first, second))
+        pairs.append(paired(first, second))
     pair = pairs[0]
     known = None if public is None else _records(public, first.model, response)
     if candidates is not None:

@@ -1,0 +1,32 @@
+"""`deletion`: two releases, or what they are read from, as a checked pair."""
+
+from typing import Any
+
+from bayesrecon.types import Deletion, Release, paired
+
+
+def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
+    """A `Deletion` pair of two releases, or of whatever `posteriors.release_of` makes one of.
+
+    Args:
+        before, after: releases, files, traces or fits; computed with the record and without it.
+        model: of both, as `models.model_of` takes it, where they are draws without one.
+
+    Raises:
+        BayesreconError: what cannot be read; releases of different models, settings or temperatures, or two that are
+            identical.
+
+    >>> from bayesrecon.models import load
+    >>> from bayesrecon.posteriors import dirac
+    >>> line = load("linear_predictor", intercept=False)
+    >>> before, after = (dirac(line, {"coef": [[value]]}, name=f"coef {value}") for value in (0.52, 0.49))
+    >>> deletion(before, after).after.name
+    'coef 0.49'
+    """
+    if isinstance(before, Release) and isinstance(after, Release) and model is None:
+        return paired(before, after)
+    from bayesrecon.models.door import model_of  # only then: what reads loads every reader
+    from bayesrecon.posteriors.door import release_of
+
+    chosen = None if model is None else model_of(model)
+    return paired(release_of(before, chosen), release_of(after, chosen))

@@ -1,0 +1,115 @@
+"""A function that other software evaluates, with its gradient, as one that JAX maps and differentiates twice."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Records
+
+Pairs = Callable[[np.ndarray, Records], tuple[np.ndarray, np.ndarray]]
+"""`(theta (T, d), one record) -> values (T,), gradients (T, d)`."""
+
+_STEP = 1e-3
+"""Of differences, in units of the direction, a posterior standard deviation where the kernel asks: off by about 1e-7 of
+the second derivative where it changes by itself over one unit."""
+
+_FARTHEST = 1e-3
+"""Of a step in any coordinate, of one more than the largest of theta: directions may come in other units."""
+
+
+def called(pairs: Pairs) -> Callable[[Any, Records], Any]:
+    """`f(theta (d,), record) -> scalar`, with first derivatives in theta from `pairs` and second ones by differences.
+
+    Raises:
+        BayesreconError: where a derivative in the record, or a third one in theta, is taken.
+
+    >>> f = called(lambda theta, z: ((theta**3).sum(axis=1) * z["x"], 3 * theta**2 * z["x"]))
+    >>> with jax.enable_x64(True):
+    ...     round(float(jax.hessian(lambda t: f(t, {"x": 5.0}))(jnp.array([2.0]))[0, 0]), 4)
+    60.0
+    """
+
+    def both_host(theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
+        found = _mapped(lambda t, z: np.column_stack(pairs(t, z)), np.shape(theta)[-1] + 1, theta, record)
+        return found[..., 0], found[..., 1:]
+
+    def bent_host(theta: np.ndarray, v: np.ndarray, record: Records) -> np.ndarray:
+        theta, v = np.broadcast_arrays(np.asarray(theta), np.asarray(v))
+        d = theta.shape[-1]
+
+        def bent(points: np.ndarray, z: Records) -> np.ndarray:
+            t, w = points[:, :d], points[:, d:]
+            largest = np.maximum(np.abs(w).max(axis=1), np.finfo(float).tiny)
+            h = np.minimum(_STEP, _FARTHEST * (1 + np.abs(t).max(axis=1)) / largest)[:, None]
+            return (pairs(t + h * w, z)[1] - pairs(t - h * w, z)[1]) / (2 * h)
+
+        return _mapped(bent, d, np.concatenate([theta, v], axis=-1), record)
+
+    @jax.custom_jvp
+    def value(theta: Any, record: Records) -> Any:
+        return both(theta, record)[0]
+
+    @jax.custom_jvp
+    def both(theta: Any, record: Records) -> Any:
+        like = (jax.ShapeDtypeStruct((), theta.dtype), jax.ShapeDtypeStruct(theta.shape, theta.dtype))
+        return jax.pure_callback(both_host, like, theta, record, vmap_method="expand_dims")
+
+    @jax.custom_jvp
+    def bent(theta: Any, v: Any, record: Records) -> Any:
+        like = jax.ShapeDtypeStruct(theta.shape, theta.dtype)
+        return jax.pure_callback(bent_host, like, theta, v, record, vmap_method="expand_dims")
+
+    def value_jvp(at: Any, moved: Any) -> Any:
+        _check_still(moved[1])
+        v, slope = both(*at)
+        return v, slope @ _dense(moved[0], at[0])
+
+    def both_jvp(at: Any, moved: Any) -> Any:
+        _check_still(moved[1])
+        (theta, record), t = at, _dense(moved[0], at[0])
+        v, slope = both(theta, record)
+        return (v, slope), (slope @ t, bent(theta, t, record))
+
+    def bent_jvp(at: Any, moved: Any) -> Any:
+        raise BayesreconError("a density that other software evaluates has no third derivatives")
+
+    value.defjvp(value_jvp, symbolic_zeros=True)
+    both.defjvp(both_jvp, symbolic_zeros=True)
+    bent.defjvp(bent_jvp)
+    return lambda theta, record: value(jnp.asarray(theta, float), {k: jnp.asarray(v) for k, v in record.items()})
+
+
+def _dense(tangent: Any, theta: Any) -> Any:
+    return jnp.zeros_like(theta) if _still(tangent) else tangent
+
+
+def _still(tangent: Any) -> bool:
+    return isinstance(tangent, jax.custom_derivatives.SymbolicZero) or tangent.dtype == jax.dtypes.float0
+
+
+def _check_still(record: Any) -> None:
+    if not all(_still(leaf) for leaf in jax.tree_util.tree_leaves(record, is_leaf=lambda x: hasattr(x, "dtype"))):
+        raise BayesreconError(
+            "this attack moves records along derivatives of the density in the data, and other software gives none; "
+            "write the model with models.from_numpyro"
+        )
+
+
+def _mapped(of: Any, width: int, theta: Any, record: Records) -> np.ndarray:
+    """`of(theta (T, d), one record) -> (T, width)` over the leading axes of both, which broadcast: all points of a
+    record at once."""
+    theta, leaves = np.asarray(theta), {k: np.asarray(v) for k, v in record.items()}
+    axes = theta.ndim - 1
+    own = np.broadcast_shapes((1,) * axes, *(v.shape[:axes] for v in leaves.values()))
+    found = np.empty((*np.broadcast_shapes(own, theta.shape[:axes]), width))
+    for index in np.ndindex(own):
+        # Axes along which the record does not change stay whole.
+        at = tuple(slice(None) if n == 1 else slice(i, i + 1) for i, n in zip(index, own, strict=True))
+        points = theta[tuple(s if n > 1 else slice(None) for s, n in zip(at, theta.shape, strict=False))]
+        one = {k: v[tuple(0 if n == 1 else i for i, n in zip(index, v.shape, strict=False))] for k, v in leaves.items()}
+        found[at] = of(points.reshape(-1, theta.shape[-1]), one).reshape(*points.shape[:-1], width)
+    return found

@@ -1,0 +1,250 @@
+"""From a log density that other software evaluates, as a Stan program's, to a `Model`."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.domains import REAL
+from bayesrecon.errors import BayesreconError, first_line, near
+from bayesrecon.models.callback import called
+from bayesrecon.models.inspection import Site, parameter, plain
+from bayesrecon.precision import in_float64
+from bayesrecon.stated import parse
+from bayesrecon.types import Field, Model, Parameter, Params, Records
+
+_CHECKED = ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0))  # ends of theta at which terms are compared
+
+_KEPT = 20_000  # data sets of one record that are kept as they were read
+_RECENT = 4  # blocks of points at which the density without a record is kept
+
+
+@in_float64
+def from_density(
+    log_density: Callable[[np.ndarray, Any], tuple[float, Any]],
+    parameters: Mapping[str, tuple[int, ...]],
+    record: Mapping[str, tuple[int, ...]],
+    dataset: Callable[[Records], Any],
+    *,
+    support: Mapping[str, Any] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    jacobian: bool = True,
+    prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None,
+    name: str | None = None,
+) -> Model:
+    """Make a posterior density that other software evaluates a target, as a Stan program through PyStan or BridgeStan.
+
+    The term of a record is a difference between data sets with and without it,
+    `l(theta, z) = log p(theta | D and z) - log p(theta | D)`, D empty or, for a program that takes no empty data set,
+    of one record; the prior is what remains. Second derivatives are central differences of gradients. Nothing is
+    differentiated in the data: attacks that move records along derivatives say that they cannot be run.
+
+    Args:
+        log_density: `(theta (d,), data) -> (value, gradient (d,))`, up to a constant of the data, at unconstrained
+            theta: the parameters in their order, each in Stan's coordinates of its support.
+        parameters: `{name: shape}` in the order in which theta stacks them.
+        record: `{field: shape of one record's value}`.
+        dataset: `{field: (N, *shape)} -> data`, whatever `log_density` takes: Stan's data as a dictionary, or a model
+            that has read them. Whole numbers arrive as integers.
+        support: `{parameter: support}`: "positive", `(low, high)` (either may be infinite), "ordered"; others are real.
+        domain: `{field: domain}`, as in `from_numpyro`.
+        jacobian: whether `log_density` has the log Jacobian of the constraining map, as Stan's has by default.
+        prepare: maps published draws, `{name: (chains, draws, *shape)}`, to the parameters where they differ: draws of
+            a simplex to the unconstrained values that the program itself gives them.
+        name: shown in tables.
+
+    Raises:
+        BayesreconError: a callable that fails or gives something else, a density that is not a product over records.
+
+    >>> import numpy as np
+    >>> def log_density(theta, y):  # a mean with a standard normal prior
+    ...     return -0.5 * theta @ theta - 0.5 * np.sum((y - theta) ** 2), np.sum(y - theta) - theta
+    >>> from_density(log_density, {"mu": ()}, {"y": ()}, lambda records: records["y"]).coordinates
+    ('mu',)
+    """
+    title = name or getattr(log_density, "__name__", "density").replace("<lambda>", "density")
+    if not parameters:
+        raise BayesreconError(f"{title}: parameters name none: there is nothing to release")
+    if not record:
+        raise BayesreconError(f"{title}: record names no field: there is nothing to recover")
+    for what, given, known in (("support", support, parameters), ("domain", domain, record)):
+        for k in given or {}:
+            if k not in known:
+                owner = "a parameter" if what == "support" else "a field of the record"
+                raise BayesreconError(f"{what}: {k!r} is not {owner} ({', '.join(known)}){near(k, known)}")
+    fields = {k: Field(tuple(s), parse(domain[k], k) if domain and k in domain else REAL) for k, s in record.items()}
+    free = tuple(_parameter(n, tuple(shape), (support or {}).get(n), title) for n, shape in parameters.items())
+    oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
+    term, rest = called(oracle.terms), called(oracle.priors)
+
+    def log_lik_at(params: Params, one: Records) -> Any:
+        return term(model.unconstrain(params), {k: one[k] for k in fields})
+
+    def log_prior_at(params: Params) -> Any:
+        theta = model.unconstrain(params)
+        value = rest(theta, {})
+        return value - model.log_det(theta) if jacobian else value
+
+    model = Model(title, free, fields, log_lik_at, log_prior_at, prepare=prepare)
+    oracle.check()
+    return model
+
+
+def _parameter(name: str, shape: tuple[int, ...], support: Any, title: str) -> Parameter:
+    """In the coordinates that Stan gives the support."""
+    from numpyro.distributions import constraints
+
+    if support is None or support == "real":
+        law: Any = constraints.real
+    elif support == "positive":
+        law = constraints.positive
+    elif support == "ordered":
+        law = constraints.ordered_vector
+    elif isinstance(support, tuple) and len(support) == 2 and support[0] < support[1]:
+        low, high = (float(end) for end in support)
+        if math.isfinite(low) and math.isfinite(high):
+            law = constraints.interval(low, high)
+        elif math.isfinite(low):
+            law = constraints.greater_than(low)
+        else:
+            law = constraints.less_than(high) if math.isfinite(high) else constraints.real
+    else:
+        raise BayesreconError(
+            f'{title}: the support of {name} is "real", "positive", "ordered" or (low, high), got {support!r}; '
+            "of others make the unconstrained values the parameter, and give prepare=, which maps the draws to them"
+        )
+    return parameter(name, Site("latent", shape, support=law), title)
+
+
+class _Oracle:
+    """Values and gradients of record terms and of the prior, from those of data sets."""
+
+    def __init__(self, title: str, log_density: Any, dataset: Any, fields: Mapping[str, Field], size: int):
+        self.title, self.log_density, self.dataset, self.fields, self.size = title, log_density, dataset, fields, size
+        self.kept: dict[tuple[bytes, ...], Any] = {}
+        self.recent: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+        self.base = self._drawn(0, np.random.default_rng(0))
+        if self._fails(self.base) is not None:
+            self.base = self._drawn(1, np.random.default_rng(0))
+            if (reason := self._fails(self.base)) is not None:
+                raise BayesreconError(f"{title}: the log density of one record cannot be used: {reason}")
+
+    def terms(self, theta: np.ndarray, record: Records) -> tuple[np.ndarray, np.ndarray]:
+        """Of one record, `(T,)` and `(T, d)`, at `(T, d)`."""
+        with_record = {k: np.concatenate([v, np.asarray(record[k])[None]]) for k, v in self.base.items()}
+        return _difference(self._at(theta, with_record), self._without(theta))
+
+    def priors(self, theta: np.ndarray, _: Records) -> tuple[np.ndarray, np.ndarray]:
+        """The log density less its record terms, as `terms`."""
+        value = self._without(theta)
+        for n in range(self._count):
+            value = _difference(value, self.terms(theta, {k: v[n] for k, v in self.base.items()}))
+        return value
+
+    def check(self) -> None:
+        """Three records together must be the sum of three by themselves.
+
+        Raises:
+            BayesreconError: they are not, or no point of those tried has a finite density.
+        """
+        records = self._drawn(3, np.random.default_rng(1))
+        for low, high in _CHECKED:
+            theta = np.linspace(low, high, self.size)[None]
+            joint = self._at(theta, records)
+            if np.isfinite(joint[0]).all():
+                break
+        else:
+            raise BayesreconError(
+                f"{self.title}: the log density is not finite at any of the points tried, so that it cannot be "
+                "checked; state where the fields lie with domain="
+            )
+        single = self.priors(theta, {})
+        for n in range(3):
+            value, slope = self.terms(theta, {k: v[n] for k, v in records.items()})
+            single = single[0] + value, single[1] + slope
+        if not all(np.allclose(a, b, rtol=1e-8, atol=1e-8) for a, b in zip(joint, single, strict=True)):
+            raise BayesreconError(
+                f"{self.title}: the likelihood is not a product over records (three records together give "
+                f"{joint[0][0]:.6g}, one by one {single[0][0]:.6g}); a mean, a scale or a lag taken over the data "
+                "belongs into the record itself, or into what dataset= holds fixed"
+            )
+        self._check_gradient(theta, records, joint)
+
+    def _check_gradient(self, theta: np.ndarray, records: Records, at: tuple[np.ndarray, np.ndarray]) -> None:
+        step = 1e-5  # errors of 1e-10 and of 1e-11 of the value
+        for i, unit in enumerate(np.eye(self.size)):
+            (up, _), (down, _) = (self._at(theta + sign * step * unit, records) for sign in (1, -1))
+            seen, said = (up - down).item() / (2 * step), at[1][0, i]
+            if not abs(seen - said) <= 1e-4 * (1 + abs(said) + 1e-6 * abs(at[0].item())):
+                raise BayesreconError(
+                    f"{self.title}: the gradient of the log density in coordinate {i + 1} is {said:.6g}, its values "
+                    f"change by {seen:.6g}; log_density gives (value, gradient) at unconstrained theta"
+                )
+
+    @property
+    def _count(self) -> int:
+        return len(next(iter(self.base.values())))
+
+    def _drawn(self, count: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {k: plain(f.domain, rng, (count, *f.shape)) for k, f in self.fields.items()}
+
+    def _data(self, records: Records) -> Any:
+        typed = {k: self._typed(k, v) for k, v in records.items()}
+        key = tuple(v.tobytes() for v in typed.values())
+        if key not in self.kept:
+            if len(self.kept) >= _KEPT:
+                self.kept.clear()
+            self.kept[key] = self.dataset(typed)
+        return self.kept[key]
+
+    def _typed(self, name: str, values: Any) -> np.ndarray:
+        whole = np.issubdtype(self.fields[name].domain.dtype, np.integer)
+        return np.rint(values).astype(int) if whole else np.asarray(values, float)
+
+    def _without(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Without a record, at points that come again for every record."""
+        key = theta.tobytes()
+        if key not in self.recent:
+            while len(self.recent) >= _RECENT:
+                self.recent.pop(next(iter(self.recent)))
+            self.recent[key] = self._at(theta, self.base)
+        return self.recent[key]
+
+    def _at(self, theta: np.ndarray, records: Records) -> tuple[np.ndarray, np.ndarray]:
+        """Value and gradient at every row; not a number where the program refuses the point."""
+        value, slope = np.full(len(theta), np.nan), np.full(theta.shape, np.nan)
+        data = self._data(records)
+        for n, t in enumerate(theta):
+            if np.isfinite(t).all():
+                try:
+                    value[n], slope[n] = self.log_density(t, data)
+                except (ArithmeticError, RuntimeError, ValueError):
+                    continue  # how Stan refuses
+        return value, slope
+
+    def _fails(self, records: Records) -> str | None:
+        """Why the log density of these data cannot be used; None where it can, at some point."""
+        reason = "it is not finite at any of the points tried; state where the fields lie with domain="
+        try:
+            data = self._data(records)
+        except Exception as error:
+            return f"dataset fails: {first_line(error)}"
+        for low, high in _CHECKED:
+            try:
+                value, slope = self.log_density(np.linspace(low, high, self.size), data)
+            except Exception as error:
+                reason = first_line(error)
+                continue
+            if np.shape(value) != () or np.shape(slope) != (self.size,):
+                return (
+                    f"log_density gives a value of shape {np.shape(value)} and a gradient of shape {np.shape(slope)}, "
+                    f"expected () and ({self.size},)"
+                )
+            if math.isfinite(float(value)) and np.isfinite(np.asarray(slope, float)).all():
+                return None
+        return reason
+
+
+def _difference(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    return one[0] - other[0], one[1] - other[1]
