@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.attacks.deletion.angle import by_gradient
 from bayesrecon.attacks.deletion.approximated import between
-from bayesrecon.attacks.deletion.tilt import by_gradient, by_ratio, by_shift
+from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64

@@ -129,7 +129,7 @@ class PreparedHRec:
         self._fitted: tuple[np.ndarray, float] | None = None
 
     @cached_property
-    def _labels(self) -> np.ndarray:
+    def labels(self) -> np.ndarray:
         """What stands in for labels where the curvature does not depend on them."""
         if self.y is not None:
             return self.y
@@ -184,7 +184,7 @@ class PreparedHRec:
         kappa = np.zeros_like(predicted)
         for weights in at:
             eta = self.design @ weights.T / t
-            kappa += np.asarray(bends(self.linear, eta, self._labels, predicted)) / (t**2 * len(at))
+            kappa += np.asarray(bends(self.linear, eta, self.labels, predicted)) / (t**2 * len(at))
         if self.use.shrinkage and self.linear.loss == "squared":
             kappa *= self.optimism
         found = kappa.T @ self.design * (self.count / len(self.x))

@@ -10,17 +10,13 @@ with s_t one for draws made with the record. No public data, no curvature and no
 first order in the tilt it is the mean shift, `Sigma^-1 (mean+ - mean-) = grad l(theta, x)`.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec, parameters_of
 from bayesrecon.diagnostics import effective_sample_size
-from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import design, slopes
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import gradients, log_liks
 from bayesrecon.types import Deletion, Records
@@ -116,23 +112,3 @@ def by_shift(pair: Deletion, table: Records) -> tuple[np.ndarray, float]:
     shift, error, theta = mean_shift(pair)
     each = np.asarray(gradients(pair.before.model, theta, table)) - shift
     return -0.5 * np.einsum("nd,de,ne->n", each, np.linalg.inv(error), each), float(len(pair.before.theta))
-
-
-def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None, total: float | None) -> np.ndarray:
-    """The estimated gradient beside each candidate's, in units of the estimate's error `A (x) B`."""
-    if public is None:
-        raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
-    model = pair.before.model
-    attack = PreparedHRec(model, public, total, Improvements(), None)
-    before, after = parameters_of(pair, model)
-    found, kappa = attack.gradient(before, after)
-    error, second = attack.error(kappa)
-    x = design(model, table[attack.linear.x])
-    y = table[attack.linear.y]
-    y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
-    each = np.asarray(slopes(attack.linear, x @ before.T, y))  # (N, K)
-    # tr(A^-1 D B^-1 D') for D = G - s x' expands into products that never hold N gradients.
-    left, right = np.linalg.inv(error), np.linalg.pinv(second, hermitian=True)
-    cross = np.einsum("nk,kl,lq,nq->n", each, left, found @ right, x, optimize=True)
-    own = np.einsum("nk,kl,nl->n", each, left, each) * np.einsum("nq,qr,nr->n", x, right, x, optimize=True)
-    return cross - 0.5 * own
