@@ -48,7 +48,7 @@ def bounded_mean(values: Any, *, level: float = 0.95) -> Interval:
 
     >>> found = bounded_mean([0.9, 1.0, 0.95, 0.9, 1.0, 1.0, 1.0, 0.9, 1.0, 0.95])
     >>> round(found.lower, 3), round(found.upper, 3)
-    (0.59, 1.0)
+    (0.594, 1.0)
     """
     values = np.asarray(values, float)
     if values.ndim != 1 or not len(values) or not (values.min() >= 0 and values.max() <= 1):

@@ -43,4 +43,5 @@ from bayesrecon.games.reconstructors.label import DeletedLabel as DeletedLabel
 from bayesrecon.games.reconstructors.response import KnownInstance as KnownInstance
 from bayesrecon.games.synthetic import LinearLaw as LinearLaw
 from bayesrecon.games.synthetic import TwoNormals as TwoNormals
+from bayesrecon.games.view import Oracles as Oracles
 from bayesrecon.games.view import View as View

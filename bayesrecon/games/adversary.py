@@ -66,7 +66,11 @@ class Adversary:
 
 @cache
 def named_adversaries() -> Mapping[str, tuple[str, Adversary]]:
-    """All adversaries by name, each with its line (read-only)."""
+    """All adversaries by name, each with its line (read-only).
+
+    >>> named_adversaries()["exm"][1].name
+    'Del-Inf-Exm'
+    """
     return MappingProxyType({k: v for one in discover("bayesrecon.games", "ADVERSARIES") for k, v in one.items()})
 
 

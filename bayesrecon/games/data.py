@@ -18,6 +18,9 @@ class Records(NamedTuple):
     def rows(self, index: Any) -> "Records":
         return Records(self.x[index], self.y[index])
 
+    def without(self, index: Any) -> "Records":
+        return Records(np.delete(self.x, index, axis=0), np.delete(self.y, index))
+
 
 class Drawn(NamedTuple):
     """What one round draws: the private data set S, and records of the same law outside of it."""

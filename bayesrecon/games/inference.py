@@ -39,7 +39,7 @@ class Game:
         outside: the other challenge lies outside S for both models.
         deletions: k records deleted at once, beside k that were kept; all k x k pairs are compared.
         auxiliary: records of the same law, outside S, that the adversary holds; None for all there are.
-        others: the adversary holds S, and does not know which of its records is deleted.
+        others: the adversary holds all records of S but the challenges.
         distinct: challenges that are equal in every field are drawn again: nobody can tell copies apart.
 
     Raises:
@@ -145,7 +145,7 @@ class Game:
             "one challenge": self.single,
             "the other challenge outside": self.outside,
             f"{self.deletions} deleted at once": self.deletions > 1,
-            "the private records known but for which was deleted": self.others,
+            "the other private records known": self.others,
             "copies excluded": self.distinct,
             "one seed for both trainings": self.deletion == Retrain(fresh=False),
         }
@@ -173,9 +173,9 @@ class Game:
         rest = outside.rows(np.sort(spare[k:] if self.outside else spare))
         if self.single:
             was = bool(rng.integers(2))
-            return _Round(private, rest, rows[:1] if was else rows[1:], gone, was)
+            return _Round(private, rest, rows[:1] if was else rows[1:], gone, private.without(rows[:1]), was)
         challenges = Records(np.concatenate([gone.x, kept.x]), np.concatenate([gone.y, kept.y]))
-        return _Round(private, rest, rows[:k], challenges, True)
+        return _Round(private, rest, rows[:k], challenges, private.without(rows[:k] if self.outside else rows), True)
 
     def _view(
         self,
@@ -203,7 +203,7 @@ class Game:
             classes=self.data.classes,
             answers=learner.answers,
             public=public,
-            others=drawn.private if self.others else None,
+            others=drawn.others if self.others else None,
             trained=(lambda: (learner.release(before), learner.release(after))) if opened else None,
             learner=learner,
             total=len(drawn.private.y),
@@ -216,6 +216,7 @@ class _Round(NamedTuple):
     outside: Records
     deleted: np.ndarray
     challenges: Records
+    others: Records
     gone: bool  # whether the first challenge was deleted
 
 

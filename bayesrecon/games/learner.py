@@ -39,7 +39,7 @@ class Learner:
 
     def without(self, fitted: Any, records: Records, rows: np.ndarray, classes: int, seed: int) -> Fitted:
         """The model trained without some rows of the records that `fitted` was trained on: exact retraining."""
-        return self.fit(Records(np.delete(records.x, rows, axis=0), np.delete(records.y, rows)), classes, seed)
+        return self.fit(records.without(rows), classes, seed)
 
     def release(self, fitted: Any) -> Any:
         """Its trained parameter, as a `Release`."""

@@ -1,6 +1,6 @@
 """Named games: a data set, a learner, and every adversary that suits them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -57,7 +57,11 @@ DATA: Mapping[str, DataSet] = MappingProxyType(
 
 @cache
 def named_learners() -> Mapping[str, tuple[str, Maker]]:
-    """All named learners: name to one line and what makes one for a number of classes, 0 for a number (read-only)."""
+    """All named learners: name to one line and what makes one for a number of classes, 0 for a number (read-only).
+
+    >>> named_learners()["lasso"][0]
+    'Lasso, alpha 0.1'
+    """
     return MappingProxyType({k: v for one in discover("bayesrecon.games.learners", "LEARNERS") for k, v in one.items()})
 
 
@@ -110,7 +114,7 @@ def shipped() -> Mapping[str, str]:
     return MappingProxyType(found)
 
 
-def load(name: str, *, adversaries: tuple[Adversary, ...] | None = None, **flags: Any) -> Game:
+def load(name: str, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any) -> Game:
     """A named game.
 
     Args:
@@ -137,9 +141,12 @@ def load(name: str, *, adversaries: tuple[Adversary, ...] | None = None, **flags
     return game_of(data, named_learner(what, data.classes), name=name, adversaries=adversaries, **flags)
 
 
-def game_of(data: Data, learner: Learner, *, adversaries: tuple[Adversary, ...] | None = None, **flags: Any) -> Game:
+def game_of(
+    data: Data, learner: Learner, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any
+) -> Game:
     """A game of these, with the usual adversaries, and the auxiliary records that the chosen ones need."""
-    players = adversaries or usual(learner, bool(flags.get("auxiliary", 0) != 0))
+    players = usual(learner, flags.get("auxiliary", 0) != 0) if adversaries is None else adversaries
+    players = (players,) if isinstance(players, Adversary) else players
     needs = {need for one in players for need in one.required()}
     if flags.get("auxiliary") is None and (PUBLIC in needs or (PARAMETERS in needs and not flags.get("others"))):
         flags["auxiliary"] = None

@@ -21,7 +21,12 @@ def absolute(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def log(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return -np.log(np.maximum(answers[np.arange(len(y)), y], _TINY))
+    rows = np.arange(len(y))
+    own, others = answers[rows, y], np.array(answers)
+    others[rows, y] = 0.0
+    # Near one the other classes' probabilities hold the digits.
+    rest = np.minimum(others.sum(axis=1), 0.5)
+    return np.where(own > 0.5, -np.log1p(-rest), -np.log(np.maximum(own, _TINY)))
 
 
 def hinge(answers: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -22,7 +22,8 @@ _UNCONVERGED = "training stopped before it had converged: what moves is partly t
 class Playable(Protocol):
     """What `play` plays: rounds by number, and a result made of them. `quick` rounds are not worth processes."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     @property
     def quick(self) -> bool: ...

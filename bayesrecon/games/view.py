@@ -42,7 +42,7 @@ class View:
         y: `(k,)` their responses, likewise.
         classes: of the response, 0 for a number; answers: the kind of the models' answers.
         public: auxiliary records of the same law, outside S; None where the game grants none.
-        others: all records of S, among which the deleted one is not marked; None likewise.
+        others: all records of S but the challenges; None likewise.
         trained: the parameters of both models as two releases, for adversaries that need them.
         learner: how the models were trained: adversaries may train on their own records.
         total: the size of S.

@@ -14,7 +14,9 @@ from bayesrecon.games.view import View
 class WhiteBox(Adversary):
     """The log likelihood of every challenge's gradient beside the one that both parameters show (`infer_deletion`).
 
-    The Hessian is that of the private records where the game grants them (`others`), else that of the public ones.
+    The Hessian is that of the other private records where the game grants them (`others`), else that of the public
+    ones. Challenges are left out of it: what the deleted record adds to it is parallel to its own gradient, and large
+    where its leverage is.
     """
 
     needs: ClassVar[tuple[str, ...]] = (X, Y, PARAMETERS)
@@ -34,9 +36,10 @@ class WhiteBox(Adversary):
         before, after = view.trained()
         if np.array_equal(before.theta, after.theta):  # no trace: all challenges tie
             return np.zeros(len(view.features))
+        total = len(records.y) if view.others is not None else view.total
         public = {"x": records.x, "y": records.y}
         found = infer_deletion(
-            deletion(before, after), {"x": view.features, "y": view.labels}, public=public, total=view.total
+            deletion(before, after), {"x": view.features, "y": view.labels}, public=public, total=total
         )
         return np.asarray(found.log_likelihood)
 

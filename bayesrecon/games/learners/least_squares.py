@@ -76,8 +76,9 @@ class LeastSquares(Learner):
         x, y = _design(records.x[rows]), records.y[rows]
         solved = fitted.solve(x.T)  # (q, k)
         inner = np.eye(len(rows)) - x @ solved
-        if np.linalg.cond(inner) > 1e10:  # a record that alone holds a coefficient: the formula divides by zero
-            return self.fit(Records(np.delete(records.x, rows, axis=0), np.delete(records.y, rows)), classes, seed)
+        # Records that alone hold a coefficient: the formula divides by zero.
+        if np.linalg.eigvalsh(inner)[0] < 1e-8:
+            return self.fit(records.without(rows), classes, seed)
         weights = fitted.weights - solved @ np.linalg.solve(inner, y - x @ fitted.weights)
         # The triangle stays that of all rows: it serves further deletions from the same data only.
         return Plane(weights, fitted.triangle)

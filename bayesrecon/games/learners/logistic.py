@@ -43,7 +43,7 @@ class Logistic(Learner):
         return Predictor(model.fit(records.x, records.y), PROBABILITIES, classes)
 
     def without(self, fitted: Predictor, records: Records, rows: np.ndarray, classes: int, seed: int) -> Predictor:
-        kept = Records(np.delete(records.x, rows, axis=0), np.delete(records.y, rows))
+        kept = records.without(rows)
         if len(np.unique(kept.y)) < len(fitted.model.classes_):  # the old parameter has another shape
             return self.fit(kept, classes, seed)
         return Predictor(copy.deepcopy(fitted.model).fit(kept.x, kept.y), PROBABILITIES, classes)
