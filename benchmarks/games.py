@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from game_cells import LISTED, Cell, cells
+from game_cells import LISTED, NETWORK, Cell, cells
 from game_figure import FIGURE, draw
 from game_more import MORE, more_page
 
@@ -25,17 +25,18 @@ KEPT, PAGE = HERE / "games.json", HERE / "GAMES.md"
 INTRODUCTION = """# Deletion games
 
 Made by `python benchmarks/games.py`. A model is trained on a random 90 % of a table (or 1,000 records of a law), one of
-two records is deleted by a fair coin, and the model is retrained without it; an adversary that sees both records and may
-ask both models says which one it was. Success in %, with 95 % Clopper-Pearson intervals for the rounds stated; 50 is
+two records is deleted by a fair coin, and the model is retrained without it; an adversary that sees both records and
+may ask both models says which one it was. Success in %, with 95 % Clopper-Pearson intervals for the rounds stated; 50 is
 guessing. *Exm* is Del-Inf-Exm, *Ins* Del-Inf-Ins (Gao et al. 2022); pairs are Exm / Ins.
 
 * **as stated**: losses as the papers state them (squared, minus log probability, hinge), today's defaults of
   scikit-learn on raw columns, and a coin where both scores are equal;
 * **ties as wins**: the same rounds, with ties counted as successes (a test written `>=`, the deleted record first);
 * **absolute loss**: Exm with the absolute loss of a regression, same rounds;
-* **standardised and converged**: standardised columns, logistic regression by Newton to a gradient of 1e-11 a record;
-* **reaches**: columns that lie in the 95 % binomial interval of the published figure (1,000 games) or above, for Exm and
-  for Ins.
+* **standardised and converged**: columns standardised once over the whole table, and logistic regression by Newton to a
+  gradient of 1e-11 a record; a coin where scores are equal;
+* **reaches**: columns that lie in the 95 % binomial interval of the published figure (1,000 games) or above, for Exm
+  and for Ins.
 """
 HEADINGS = ("data", "learner", "published", "rounds", "as stated", "ties as wins", "absolute loss")
 HEADINGS += ("standardised and converged", "reaches: Exm", "reaches: Ins")
@@ -103,15 +104,14 @@ def page(kept: dict[str, Any]) -> str:
             reached = reaching(cell, found)
             values = [str(found["rounds"]), *(shown(found.get(c)) for c in COLUMNS), *reached]
             lines.append("| " + " | ".join(start + values) + " |")
+            where = f"{cell.data}, {cell.learner}"
             disagrees = any("as stated" not in r for r in reached if r)
             if cell.why and (disagrees or cell.published is None):
-                notes.append((f"{cell.data}, {cell.learner}", cell.why))
-            notes += [
-                (f"{cell.data}, {cell.learner}", f"{k.partition(',')[0]}: {w}.")
-                for k in found
-                if "warn" in k
-                for w in found[k]
-            ]
+                notes.append((where, cell.why))
+            short = [name for name, r in zip(("Exm", "Ins"), reached, strict=True) if r == "none"]
+            notes += [(where, f"no column reaches {name}; why is not known.") for name in short if cell.why != NETWORK]
+            for column in (name for name in found if name.endswith(", warnings")):
+                notes += [(where, f"{column.removesuffix(', warnings')}: {said}.") for said in found[column]]
         lines += ["", *dict.fromkeys(f"* {where}: {why}" for where, why in notes), ""]
     return "\n".join(lines) + "\n" + more_page(kept)
 

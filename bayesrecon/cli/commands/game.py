@@ -10,7 +10,7 @@ from bayesrecon.cli.command import ENDING, Given, command
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.games import Game
+    from bayesrecon.games.inference import Game
     from bayesrecon.results.game import GameResult
 
 
@@ -46,7 +46,7 @@ def game(
     flags |= {"others": others} | ({} if share is None else {"share": share})
     flags |= {} if auxiliary is None else {"auxiliary": None if auxiliary == -1 else auxiliary}
     chosen = _game(name, data, target, learner, adversary or [], flags)
-    from bayesrecon.games import play
+    from bayesrecon.games.playing import play
 
     with given.working() as working:
         result = play(
@@ -66,7 +66,8 @@ COMMAND = game
 def _game(
     name: str | None, data: str | None, target: str | None, learner: str | None, adversary: list[str], flags: Any
 ) -> "Game":
-    from bayesrecon.games import load, named_adversary
+    from bayesrecon.games.adversary import named_adversary
+    from bayesrecon.games.named import load
 
     players = tuple(named_adversary(one) for one in adversary) or None
     if name is not None:
@@ -89,7 +90,8 @@ def _list(json: bool) -> None:
     from rich.table import Table
 
     from bayesrecon.cli import console
-    from bayesrecon.games import named_adversaries, named_learners, shipped
+    from bayesrecon.games.adversary import named_adversaries
+    from bayesrecon.games.named import named_learners, shipped
 
     games, players = shipped(), {name: line for name, (line, _) in named_adversaries().items()}
     learners = {name: line for name, (line, _) in named_learners().items()}
