@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from game_cells import LISTED, NETWORK, Cell, cells
+from game_cells import LIBLINEAR, LISTED, NETWORK, Cell, cells
 from game_figure import FIGURE, draw
 from game_more import MORE, more_page
 
@@ -26,8 +26,8 @@ INTRODUCTION = """# Deletion games
 
 Made by `python benchmarks/games.py`. A model is trained on a random 90 % of a table (or 1,000 records of a law), one of
 two records is deleted by a fair coin, and the model is retrained without it; an adversary that sees both records and
-may ask both models says which one it was. Success in %, with 95 % Clopper-Pearson intervals for the rounds stated; 50 is
-guessing. *Exm* is Del-Inf-Exm, *Ins* Del-Inf-Ins (Gao et al. 2022); pairs are Exm / Ins.
+may ask both models says which one it was. Success in %, with 95 % Clopper-Pearson intervals for the rounds stated; 50
+is guessing. *Exm* is Del-Inf-Exm, *Ins* Del-Inf-Ins (Gao et al. 2022); pairs are Exm / Ins.
 
 * **as stated**: losses as the papers state them (squared, minus log probability, hinge), today's defaults of
   scikit-learn on raw columns, and a coin where both scores are equal;
@@ -106,10 +106,10 @@ def page(kept: dict[str, Any]) -> str:
             lines.append("| " + " | ".join(start + values) + " |")
             where = f"{cell.data}, {cell.learner}"
             disagrees = any("as stated" not in r for r in reached if r)
-            if cell.why and (disagrees or cell.published is None):
+            if cell.why and (disagrees or cell.published is None or cell.why == LIBLINEAR):
                 notes.append((where, cell.why))
             short = [name for name, r in zip(("Exm", "Ins"), reached, strict=True) if r == "none"]
-            notes += [(where, f"no column reaches {name}; why is not known.") for name in short if cell.why != NETWORK]
+            notes += [(where, f"no column reaches {name}.") for name in short if cell.why != NETWORK]
             for column in (name for name in found if name.endswith(", warnings")):
                 notes += [(where, f"{column.removesuffix(', warnings')}: {said}.") for said in found[column]]
         lines += ["", *dict.fromkeys(f"* {where}: {why}" for where, why in notes), ""]
