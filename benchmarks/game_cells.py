@@ -44,8 +44,8 @@ TIES = (
     "wins."
 )
 SOLVER = (
-    "On raw columns the default solver stops at its limit, and what moves is its own noise; the row below has the solver "
-    "of the day."
+    "On raw columns the default solver stops at its limit, and what moves is its own noise; the row below has the "
+    "solver of the day."
 )
 LIBLINEAR = (
     "One-against-the-rest liblinear at its default tolerance, the default of the day, on columns standardised once: it "

@@ -1,7 +1,9 @@
 """What identifies a game: plain data that are equal where two games are played alike."""
 
 import dataclasses
+import functools
 import hashlib
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +11,9 @@ import numpy as np
 
 
 def described(value: Any) -> Any:
-    """A value as plain JSON: dataclasses and estimators by their fields, arrays and code by their hash.
+    """A value as plain JSON: dataclasses and estimators by their fields, arrays by their hash, functions by their code.
+
+    What a function looks up outside of itself is not part of it.
 
     >>> described((1, np.zeros(2)))[0]
     1
@@ -25,16 +29,25 @@ def described(value: Any) -> Any:
         return {"items": [[described(k), described(v)] for k, v in value.items()]}
     if isinstance(value, tuple | list):
         return [described(v) for v in value]
-    kind: Any = value if isinstance(value, type) or hasattr(value, "__code__") else type(value)
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {"kind": name, "fields": {f.name: described(getattr(value, f.name)) for f in dataclasses.fields(value)}}
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        return {"kind": name, "fields": described(value.get_params(deep=False))}
-    if kind is value and not isinstance(value, type):
+    if isinstance(value, set | frozenset):
+        return sorted(str(described(v)) for v in value)
+    if isinstance(value, functools.partial):
+        return {"partial": described([value.func, value.args, value.keywords])}
+    if isinstance(value, types.MethodType):
+        return {"method": described([value.__self__, value.__func__])}
+    if isinstance(value, types.FunctionType):
         held = [cell.cell_contents for cell in value.__closure__ or ()]
-        return {"code": [name, hashlib.sha256(value.__code__.co_code).hexdigest(), described(held)]}
-    return {
-        "kind": name,
-        "fields": described(vars(value)) if hasattr(value, "__dict__") and kind is not value else None,
-    }
+        return {"function": [value.__qualname__, _code(value.__code__), described([held, value.__defaults__])]}
+    if isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
+        return f"{getattr(value, '__module__', '')}.{value.__name__}"
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if dataclasses.is_dataclass(value):
+        return {"kind": name, "fields": {f.name: described(getattr(value, f.name)) for f in dataclasses.fields(value)}}
+    if hasattr(value, "get_params"):
+        return {"kind": name, "fields": described(value.get_params(deep=False))}
+    return {"kind": name, "fields": described(vars(value)) if hasattr(value, "__dict__") else None}
+
+
+def _code(code: types.CodeType) -> list[Any]:
+    constants = [_code(c) if isinstance(c, types.CodeType) else str(c) for c in code.co_consts]
+    return [hashlib.sha256(code.co_code).hexdigest(), list(code.co_names), constants]

@@ -107,7 +107,8 @@ class ReconstructionGame:
         answered, x_far, y_far, h, h_after = table.T
         count = len(table)
         right, left, squares = None, None, [None, None, None]
-        if self.data.classes and not np.isnan(y_far).all():
+        sought = not answered.any() or not np.isnan(y_far).all()  # labels, or instances alone
+        if self.data.classes and sought:
             right = Rate(*clopper_pearson(int((y_far == 0).sum()), count))
         elif not np.isnan(y_far).all():
             at = ~np.isnan(y_far)
