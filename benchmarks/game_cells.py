@@ -44,17 +44,21 @@ TIES = (
     "wins."
 )
 SOLVER = (
-    "On raw columns the default solver stops at its limit, and what moves is its own noise; the row below has the "
-    "solver of the day."
+    "On raw columns the default solver often stops at its limit, and what moves is its own noise; the row below has "
+    "the solver of the day."
 )
 LIBLINEAR = (
-    "One-against-the-rest liblinear at its default tolerance, the default of the day, on columns standardised once: it "
-    "stops before convergence, where part of what moves is left over from training."
+    "One-against-the-rest liblinear at its default tolerance, the default of the day, on columns standardised once; "
+    "where it stops before convergence, part of what moves is left over from training."
 )
 SCALES = "Distances of raw columns are those of the largest one; the printed figure is near that of standardised ones."
 NETWORK = (
     "Trainings from fresh weights end at different networks; which optimiser and which weights were used is not said."
 )
+
+FITS = {SQUARED: "absolute loss", TIES: "ties as wins", SOLVER: "standardised and converged", NETWORK: "none"}
+FITS[SCALES] = "standardised and converged"
+"""The column that each sentence says fits the printed figure."""
 
 
 def _load(name: str, standardised: bool = False) -> Any:

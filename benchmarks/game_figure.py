@@ -14,7 +14,7 @@ def draw(kept: dict[str, Any], path: Path) -> None:
     found = {title: kept.get(f"membership | {name}") for name, title in _TITLES.items()}
     if not all(found.values()):
         return
-    figure, axes = plt.subplots(1, len(found), figsize=(9.5, 3.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, len(found), figsize=(10.5, 3.4), sharey=True, layout="constrained")
     for ax, (title, rows) in zip(axes, found.items(), strict=True):
         for i, row in enumerate(rows):
             p, low, high = row["stated"]
@@ -22,8 +22,9 @@ def draw(kept: dict[str, Any], path: Path) -> None:
             colour, mark = ("#D55E00", "s") if member else ("#0072B2", "o")
             ax.errorbar(p, i, xerr=[[p - low], [high - p]], fmt=mark, color=colour, ms=5, capsize=2)
         ax.axvline(0.5, color="#8C8C8C", ls="--", lw=1)
-        ax.set_yticks(range(len(rows)), labels=[row["name"] for row in rows])
-        ax.set(xlim=(0.4, 1.01), title=title, xlabel="probability of naming the deleted record")
+        ax.set_yticks(range(len(rows)), labels=[row["name"].replace(" (64 shadow models)", "") for row in rows])
+        ax.set(xlim=(0.4, 1.01), xlabel="names the deleted record")
+        ax.set_title(title, fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].invert_yaxis()
     figure.savefig(path, dpi=130)

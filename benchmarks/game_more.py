@@ -189,7 +189,7 @@ def more_page(kept: dict[str, Any]) -> str:
     whole, half = kept.get(f"{KNOWN} | whole table"), kept.get(f"{KNOWN} | public half")
     if whole:
         lines += [
-            "Diabetes, least squares, all 442 leave-one-outs of the whole table (published: h 2,859.7, h' 3,001.7, "
+            "Diabetes, least squares, all 442 leave-one-outs of the whole table (published: h 2,859.7, h' 3,001.7,"
         ]
         lines += [
             "lambda 30 829.8, which is near the best constant's). Mean squared error:",

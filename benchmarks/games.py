@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from game_cells import LIBLINEAR, LISTED, NETWORK, Cell, cells
+from game_cells import FITS, LIBLINEAR, LISTED, NETWORK, Cell, cells
 from game_figure import FIGURE, draw
 from game_more import MORE, more_page
 
@@ -87,6 +87,12 @@ def reaching(cell: Cell, found: dict[str, Any]) -> list[str]:
     return lists
 
 
+def explains(why: str, reached: list[str]) -> bool:
+    """Whether the column that a sentence names reaches a published figure that the rounds as stated do not."""
+    missed = [one for one in reached if "as stated" not in one.split(", ")]
+    return any(FITS.get(why, "none") in one.split(", ") for one in missed)
+
+
 def page(kept: dict[str, Any]) -> str:
     lines = [INTRODUCTION]
     for section in LISTED:
@@ -105,8 +111,7 @@ def page(kept: dict[str, Any]) -> str:
             values = [str(found["rounds"]), *(shown(found.get(c)) for c in COLUMNS), *reached]
             lines.append("| " + " | ".join(start + values) + " |")
             where = f"{cell.data}, {cell.learner}"
-            disagrees = any("as stated" not in r for r in reached if r)
-            if cell.why and (disagrees or cell.published is None or cell.why == LIBLINEAR):
+            if cell.why and (cell.published is None or cell.why == LIBLINEAR or explains(cell.why, reached)):
                 notes.append((where, cell.why))
             short = [name for name, r in zip(("Exm", "Ins"), reached, strict=True) if r == "none"]
             notes += [(where, f"no column reaches {name}.") for name in short if cell.why != NETWORK]
