@@ -1,4 +1,5 @@
 from bayesrecon import evaluate as evaluate
+from bayesrecon import games as games
 from bayesrecon import models as models
 from bayesrecon import plots as plots
 from bayesrecon import posteriors as posteriors

@@ -179,7 +179,9 @@ def test_the_stub_names_what_the_package_offers():
         _ = bayesrecon.recovr
 
 
-@pytest.mark.parametrize("module", ["bayesrecon", "bayesrecon.models", "bayesrecon.posteriors", "bayesrecon.plots"])
+@pytest.mark.parametrize(
+    "module", ["bayesrecon", "bayesrecon.models", "bayesrecon.posteriors", "bayesrecon.plots", "bayesrecon.games"]
+)
 def test_public_names_have_docstrings(module):
     package = importlib.import_module(module)
     assert package.__doc__

@@ -23,6 +23,9 @@ CANNOT_RAISE = (
     "bayesrecon.evaluate.calibration_error",
     "bayesrecon.evaluate.compare",
     "bayesrecon.evaluate.cosine_similarity",
+    "bayesrecon.games.named_adversaries",
+    "bayesrecon.games.named_learners",
+    "bayesrecon.games.shipped",
     "bayesrecon.models.shipped",
     "bayesrecon.plots.plot_diagnosis_spectrum",
     "bayesrecon.plots.plot_recovered_against_true",
@@ -30,7 +33,7 @@ CANNOT_RAISE = (
     "bayesrecon.plots.plot_visibility",
     "bayesrecon.plots.plot_witness",
 )
-"""They take a result or arrays, no path and no names, and refuse nothing."""
+"""They take nothing, or a result or arrays, no path and no names, and refuse nothing."""
 
 
 def documented(node, name):
@@ -103,7 +106,7 @@ def exported(path, package):
 def public_functions():
     """`{public name: docstring}` of every function of the facade and of the packages that it names."""
     found = exported(ROOT / "bayesrecon/__init__.pyi", "bayesrecon")
-    for package in ("models", "posteriors", "plots", "evaluate"):
+    for package in ("models", "posteriors", "plots", "evaluate", "games"):
         found |= exported(PATHS[f"bayesrecon.{package}"], f"bayesrecon.{package}")
     for public, (module, name) in found.items():
         for node in tree(module).body:

@@ -11,6 +11,7 @@ from bayesrecon.evaluate.matching import cosine_similarity as cosine_similarity
 from bayesrecon.evaluate.matching import match as match
 from bayesrecon.evaluate.rates import Interval as Interval
 from bayesrecon.evaluate.rates import bootstrap as bootstrap
+from bayesrecon.evaluate.rates import bounded_mean as bounded_mean
 from bayesrecon.evaluate.rates import clopper_pearson as clopper_pearson
 from bayesrecon.evaluate.rates import true_positive_rate as true_positive_rate
 from bayesrecon.evaluate.records import calibration_error as calibration_error

@@ -19,6 +19,7 @@ from bayesrecon.plots.diagnosis import plot_diagnosis as plot_diagnosis
 from bayesrecon.plots.diagnosis import plot_diagnosis_spectrum as plot_diagnosis_spectrum
 from bayesrecon.plots.diagnosis import plot_visibility as plot_visibility
 from bayesrecon.plots.forest import plot_recovery as plot_recovery
+from bayesrecon.plots.game import plot_game as plot_game
 from bayesrecon.plots.matched import plot_matched as plot_matched
 from bayesrecon.plots.planner import plot_plan as plot_plan
 from bayesrecon.plots.reconstruction import plot_reconstruction as plot_reconstruction

@@ -1,0 +1,122 @@
+"""`bayesrecon game`: deletion games, named ones and on one's own table."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrecon.cli.command import ENDING, Given, command
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from bayesrecon.games.inference import Game
+    from bayesrecon.results.game import GameResult
+
+
+@command(ENDING, written=(".json", ".csv", ".npz"))
+def game(
+    given: Given,
+    name: Annotated[str | None, typer.Argument(help="A named game; without one they are listed.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Your own table (.csv, .json, .npz) instead of a named game.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="With --data: the column that is predicted.")] = None,
+    learner: Annotated[str | None, typer.Option(help="With --data: what is trained; default logistic.")] = None,
+    adversary: Annotated[list[str] | None, typer.Option(help="Who plays, once each; default: those that suit.")] = None,
+    rounds: Annotated[int, typer.Option("-n", "--rounds", help="Rounds.", min=1)] = 1000,
+    workers: Annotated[int | None, typer.Option(help="Processes; default one per core.", show_default=False)] = None,
+    folder: Annotated[Path | None, typer.Option(help="Keep finished rounds here, and go on with those there.")] = None,
+    show: Annotated[str, typer.Option(help="Of the challenges: records, instances or labels.")] = "records",
+    single: Annotated[bool, typer.Option("--single", help="One challenge: was this record deleted?")] = False,
+    outside: Annotated[bool, typer.Option("--outside", help="The other challenge was never in the data.")] = False,
+    deletions: Annotated[int, typer.Option(help="Records deleted at once.", min=1)] = 1,
+    auxiliary: Annotated[
+        int | None, typer.Option(help="Public records that the adversary holds; -1 for all.", show_default=False)
+    ] = None,
+    others: Annotated[bool, typer.Option("--others", help="The adversary holds all other private records.")] = False,
+    share: Annotated[
+        float | None, typer.Option(help="Share of a table that is private in a round.", show_default=False)
+    ] = None,
+) -> None:
+    """Play how well an outsider tells which record was deleted between two trained models."""
+    if name is None and data is None:
+        return _list(given.json)
+    flags: dict[str, Any] = {"given": show, "single": single, "outside": outside, "deletions": deletions}
+    flags |= {"others": others} | ({} if share is None else {"share": share})
+    flags |= {} if auxiliary is None else {"auxiliary": None if auxiliary == -1 else auxiliary}
+    chosen = _game(name, data, target, learner, adversary or [], flags)
+    from bayesrecon.games.playing import play
+
+    with given.working() as working:
+        result = play(
+            chosen,
+            rounds,
+            seed=working["key"],
+            workers=workers,
+            folder=folder,
+            progress=working["progress"],
+        )
+    given.deliver(result, None, _show)
+
+
+COMMAND = game
+
+
+def _game(
+    name: str | None, data: str | None, target: str | None, learner: str | None, adversary: list[str], flags: Any
+) -> "Game":
+    from bayesrecon.games.adversary import named_adversary
+    from bayesrecon.games.named import load
+
+    players = tuple(named_adversary(one) for one in adversary) or None
+    if name is not None:
+        if data is not None or target is not None or learner is not None:
+            raise BayesreconError(
+                f"{name} is a game by itself: --data, --target and --learner make one of your own table"
+            )
+        return load(name, adversaries=players, **flags)
+    from bayesrecon.games.own import own_game
+    from bayesrecon.posteriors.tables import read_table
+
+    if target is None:
+        raise BayesreconError("--data needs --target: the column that the model predicts")
+    table = read_table(str(data))
+    return own_game(table, target, learner or "logistic", adversaries=players, name=Path(str(data)).stem, **flags)
+
+
+def _list(json: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli import console
+    from bayesrecon.games.adversary import named_adversaries
+    from bayesrecon.games.named import named_learners, shipped
+
+    games, players = shipped(), {name: line for name, (line, _) in named_adversaries().items()}
+    learners = {name: line for name, (line, _) in named_learners().items()}
+    if json:
+        return console.emit_json({"games": dict(games), "adversaries": players, "learners": learners})
+    for title, listed in (("games", games), ("adversaries", players), ("learners", learners)):
+        table = Table(title=f"{len(listed)} {title}", title_justify="left")
+        table.add_column(title[:-1], no_wrap=True)
+        table.add_column("what it is", overflow="fold")
+        for one, line in listed.items():
+            table.add_row(escape(one), escape(line))
+        console.out.print(table)
+
+
+def _show(result: "GameResult") -> Iterable[Any]:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(result.headline), title_justify="left")
+    table.add_column("adversary", no_wrap=True)
+    for heading in ("names the deleted record", "95 % interval", "ties", "ties as wins", "advantage", "epsilon >="):
+        table.add_column(heading, justify="right")
+    for row in result.rows:
+        pairs, rate = row.wins + row.ties + row.losses, row.stated
+        cells = [f"{rate.estimate:.1%}", f"{rate.lower:.1%} to {rate.upper:.1%}", f"{row.ties / pairs:.1%}"]
+        cells += [f"{row.counted.estimate:.1%}", f"{row.advantage.estimate:.2f}", f"{row.epsilon:.2f}"]
+        table.add_row(escape(row.adversary), *cells)
+    yield table

@@ -1,0 +1,39 @@
+"""Del-Inf-Exm: the record whose loss rose was deleted."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.games.adversary import Adversary
+from bayesrecon.games.outputs import USUAL, loss_of
+from bayesrecon.games.view import View
+
+
+@dataclass(frozen=True)
+class Exm(Adversary):
+    """Del-Inf-Exm (Gao et al. 2022, algorithm 3.2): `s = l(h', e) - l(h, e)`, the larger was deleted.
+
+    Attributes:
+        loss: "squared" or "absolute" of values, "log" of probabilities, "hinge" of decision values and of log odds; by
+            default the first of these that suits the answers.
+    """
+
+    quick: ClassVar[bool] = True
+    loss: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"Del-Inf-Exm, {self.loss} loss" if self.loss else "Del-Inf-Exm"
+
+    def scores(self, view: View) -> np.ndarray:
+        loss = self.loss or USUAL[view.answers]
+        before = loss_of(loss, view.answers, view.ask.before(view.features), view.labels)
+        return loss_of(loss, view.answers, view.ask.after(view.features), view.labels) - before
+
+
+ADVERSARIES = {
+    "exm": ("the larger rise of the loss was deleted (Del-Inf-Exm): squared, log or hinge loss", Exm()),
+    "exm-absolute": ("the same with the absolute loss of a regression", Exm("absolute")),
+    "exm-hinge": ("the same with the hinge loss", Exm("hinge")),
+}

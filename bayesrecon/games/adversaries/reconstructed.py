@@ -1,0 +1,66 @@
+"""Theorem 4.2: whoever reconstructs the deleted record can tell which of two it was."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.games.adversary import Adversary, X, Y
+from bayesrecon.games.reconstructor import Guess, Reconstructor
+from bayesrecon.games.reconstructors.label import DeletedLabel
+from bayesrecon.games.reconstructors.response import KnownInstance
+from bayesrecon.games.view import View
+
+Distance = Callable[[Guess, np.ndarray, float], float]
+"""Of a guess to a record `(p,)` and its response."""
+
+
+def apart(guess: Guess, x: np.ndarray, y: float) -> float:
+    """The Euclidean distance over what was guessed; of a class 0 where it is right, else 1."""
+    far = 0.0 if guess.x is None else float(np.sum((guess.x - x) ** 2))
+    return float(np.sqrt(far + (0.0 if guess.y is None else (guess.y - y) ** 2)))
+
+
+@dataclass(frozen=True)
+class Reconstructed(Adversary):
+    """A reconstructor as an adversary (Gao et al. 2022, theorem 4.2): the challenge within `radius` of the guess.
+
+    A `(rho, radius)`-successful reconstructor and challenges that are more than twice the radius apart with probability
+    `1 - delta` succeed with at least `rho - delta`. Both challenges within the radius, neither of them, or no guess: a
+    tie. (The theorem names the first challenge where both are near; which one comes first is a coin.)
+
+    Where instances are known and responses sought, each challenge is held against the guess for its own instance.
+
+    Attributes:
+        reconstructor: any.
+        radius: None compares distances instead: the nearer challenge was deleted.
+        distance: of a guess to a record.
+    """
+
+    reconstructor: Reconstructor
+    radius: float | None = None
+    distance: Distance = apart
+
+    @property
+    def name(self) -> str:
+        return f"theorem 4.2, {self.reconstructor.name}"
+
+    def required(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((X, Y, *self.reconstructor.required())))
+
+    def scores(self, view: View) -> np.ndarray:
+        found = list(self.reconstructor.guesses(view))
+        guesses = found if X in self.reconstructor.required() else found * len(view.labels)
+        far = np.array(
+            [
+                np.inf if g is None else self.distance(g, x, float(y))
+                for g, x, y in zip(guesses, view.features, view.labels, strict=True)
+            ]
+        )
+        return -far if self.radius is None else (far <= self.radius).astype(float)
+
+
+ADVERSARIES = {
+    "label": ("theorem 4.2 with the deleted label, queries from public records", Reconstructed(DeletedLabel(), 0.0)),
+    "response": ("theorem 4.2 with the response of a known instance: the nearer one", Reconstructed(KnownInstance())),
+}

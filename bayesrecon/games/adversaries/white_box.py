@@ -1,0 +1,47 @@
+"""The white box: the likelihood ratio of the deleted record's gradient, which both parameters give away."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.adversary import PARAMETERS, Adversary, X, Y
+from bayesrecon.games.view import View
+
+
+@dataclass(frozen=True)
+class WhiteBox(Adversary):
+    """The log likelihood of every challenge's gradient beside the one that both parameters show (`infer_deletion`).
+
+    The Hessian is that of the other private records where the game grants them (`others`), else that of the public
+    ones. Challenges are left out of it: what the deleted record adds to it is parallel to its own gradient, and large
+    where its leverage is.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = (X, Y, PARAMETERS)
+
+    @property
+    def name(self) -> str:
+        return "white box"
+
+    def scores(self, view: View) -> np.ndarray:
+        from bayesrecon.attacks.deletion.inferred import infer_deletion
+        from bayesrecon.types import paired
+
+        assert view.trained is not None
+        records = view.others if view.others is not None else view.public
+        if records is None:
+            raise BayesreconError("the white box needs the other records or auxiliary ones: others=True or auxiliary=")
+        before, after = view.trained()
+        if np.array_equal(before.theta, after.theta):  # no trace: all challenges tie
+            return np.zeros(len(view.features))
+        total = len(records.y) if view.others is not None else view.total
+        public = {"x": records.x, "y": records.y}
+        found = infer_deletion(
+            paired(before, after), {"x": view.features, "y": view.labels}, public=public, total=total
+        )
+        return np.asarray(found.log_likelihood)
+
+
+ADVERSARIES = {"white-box": ("likelihood ratio from the parameters (linear, ridge, logistic)", WhiteBox())}

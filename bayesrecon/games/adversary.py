@@ -1,0 +1,89 @@
+"""What every adversary is: a frozen dataclass of its options that scores challenges; the larger score was deleted.
+
+A module of `adversaries` or `members` that has `ADVERSARIES`, `{name: (one line, adversary)}`, adds some: the command
+line finds them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.discovery import discover
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.games.view import View
+
+X, Y, PUBLIC, PARAMETERS = "instances", "labels", "auxiliary records", "parameters"
+"""What an adversary may need."""
+
+_REFERENCE = 0.95
+"""Of records that were kept, so many lie below the threshold from which one challenge alone is called deleted."""
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """An adversary of the inference game.
+
+    Attributes:
+        name: in tables and on the command line.
+        needs: what it cannot do without.
+        quick: whether it answers in less than a millisecond.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = (X, Y)
+    quick: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def required(self) -> tuple[str, ...]:
+        """What it needs with these options."""
+        return self.needs
+
+    def scores(self, view: View) -> np.ndarray:
+        """A score for each challenge `(k,)`: the larger, the more likely it was deleted."""
+        raise NotImplementedError
+
+    def margin(self, view: View) -> float:
+        """Where there is one challenge: its score less the threshold from which it is called deleted.
+
+        The threshold is a quantile of the scores of public records, which nobody deleted.
+        """
+        if view.public is None:
+            raise BayesreconError(f"{self.name}: one challenge needs auxiliary records that tell what is usual")
+        together = replace(
+            view,
+            x=None if view.x is None else np.concatenate([view.x, view.public.x]),
+            y=None if view.y is None else np.concatenate([view.y, view.public.y]),
+        )
+        scores = self.scores(together)
+        return float(scores[0] - np.quantile(scores[1:], _REFERENCE))
+
+
+@cache
+def named_adversaries() -> Mapping[str, tuple[str, Adversary]]:
+    """All adversaries by name, each with its line (read-only).
+
+    >>> named_adversaries()["exm"][1].name
+    'Del-Inf-Exm'
+    """
+    return MappingProxyType({k: v for one in discover("bayesrecon.games", "ADVERSARIES") for k, v in one.items()})
+
+
+def named_adversary(name: str) -> Adversary:
+    """The adversary of a name.
+
+    Raises:
+        BayesreconError: there is none of this name.
+
+    >>> named_adversary("ins").name
+    'Del-Inf-Ins'
+    """
+    known = named_adversaries()
+    if name not in known:
+        raise BayesreconError(f"there is no adversary {name!r}{near(name, known)}; known: {', '.join(known)}")
+    return known[name][1]

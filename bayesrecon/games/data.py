@@ -1,0 +1,145 @@
+"""Where a game's records come from: a table of which a random share is private, or a law that rounds draw from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+
+class Records(NamedTuple):
+    """Records: features `x (n, p)`, and responses `y (n,)`, whole numbers from zero where they are classes."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+    def rows(self, index: Any) -> "Records":
+        return Records(self.x[index], self.y[index])
+
+    def without(self, index: Any) -> "Records":
+        return Records(np.delete(self.x, index, axis=0), np.delete(self.y, index))
+
+
+class Drawn(NamedTuple):
+    """What one round draws: the private data set S, and records of the same law outside of it."""
+
+    private: Records
+    outside: Records
+
+
+class Data(Protocol):
+    """A sampler of data sets. `classes` is 0 for regression."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def classes(self) -> int: ...
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """The private data set of one round, and records outside of it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table, of which a random share is private in every round; the rest lies outside.
+
+    Attributes:
+        x: `(N, p)`; y: `(N,)`.
+        share: of the rows that are private, `floor(share N)` of them.
+    """
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    classes: int = 0
+    share: float = 0.9
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        order, size = rng.permutation(len(self.x)), int(self.share * len(self.x))
+        whole = Records(self.x, self.y)
+        return Drawn(whole.rows(order[:size]), whole.rows(order[size:]))
+
+    def shared(self, share: float) -> "Table":
+        """The same table with another private share."""
+        return replace(self, share=_checked_share(share, len(self.x)))
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A law that every round draws a new data set from.
+
+    Attributes:
+        sample: `sample(rng, n)` returns `x (n, p)` and `y (n,)`.
+        size: of S; outside: of the records beside it.
+    """
+
+    name: str
+    sample: Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
+    classes: int = 0
+    size: int = 1000
+    outside: int = 100
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        every = Records(*self.sample(rng, self.size + self.outside))
+        return Drawn(every.rows(slice(self.size)), every.rows(slice(self.size, None)))
+
+
+def table(
+    x: Any,
+    y: Any,
+    *,
+    classification: bool | None = None,
+    standardised: bool = False,
+    share: float = 0.9,
+    name: str = "table",
+) -> Table:
+    """A table of records for a game.
+
+    Args:
+        x: `(N, p)` features that are numbers; y: `(N,)` responses, or labels of any type.
+        classification: whether y are labels; by default where they are no numbers, or two whole numbers or words.
+        standardised: columns get mean 0 and variance 1 over the whole table, once: the scale is no part of what is
+            trained, and a deletion leaves it alone.
+        share: of the rows that are private in a round.
+
+    Raises:
+        BayesreconError: no table of numbers, responses of another length, or too few rows.
+
+    >>> found = table([[0.0], [1.0], [2.0], [5.0]], ["no", "yes", "no", "yes"], share=0.5)
+    >>> found.classes, found.y.tolist()
+    (2, [0, 1, 0, 1])
+    """
+    try:
+        features, response = np.asarray(x, float), np.asarray(y)
+    except (TypeError, ValueError):
+        raise BayesreconError(f"{name}: features must be numbers") from None
+    if features.ndim != 2 or not features.shape[1] or not np.isfinite(features).all():
+        raise BayesreconError(f"{name}: expected features (N, p) without missing values, got {features.shape}")
+    if response.shape != features.shape[:1]:
+        raise BayesreconError(f"{name}: {len(features)} records need as many responses, got {response.shape}")
+    if response.dtype.kind == "O":
+        response = response.astype(str)
+    values, coded = np.unique(response, return_inverse=True)
+    if classification is None:
+        classification = response.dtype.kind not in "iuf" or len(values) == 2
+    if classification and len(values) < 2:
+        raise BayesreconError(f"{name}: all responses are {values[0]}: there is nothing to learn")
+    if not classification and response.dtype.kind not in "iufb":
+        raise BayesreconError(f"{name}: responses of a regression are numbers")
+    if not classification and not np.isfinite(np.asarray(response, float)).all():
+        raise BayesreconError(f"{name}: responses are missing")
+    if standardised:
+        spread = features.std(axis=0)
+        features = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    coded = coded.astype(int) if classification else np.asarray(response, float)
+    return Table(name, features, coded, len(values) if classification else 0, _checked_share(share, len(features)))
+
+
+def _checked_share(share: float, count: int) -> float:
+    if not 0 < share <= 1 or int(share * count) < 2:
+        raise BayesreconError(f"share={share} of {count} records: expected two private records or more")
+    return share

@@ -1,0 +1,232 @@
+"""The deletion inference game: which of two records was deleted between two trained models."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.adversary import PARAMETERS, PUBLIC, Adversary, X, Y
+from bayesrecon.games.data import Data, Records
+from bayesrecon.games.learner import Fitted, as_learner
+from bayesrecon.games.mechanism import IDEAL, Retrain
+from bayesrecon.games.outcome import compared, generator, rate_row
+from bayesrecon.games.view import Oracles, View
+from bayesrecon.results.game import GameResult
+
+RECORDS, INSTANCES, LABELS = "records", "instances", "labels"
+"""What of the challenges the adversary is shown."""
+
+_TRIES = 1000
+"""Challenges drawn until two differ; a table of copies of one record has no such pair."""
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """The deletion inference game (Gao et al. 2022, definition 3.1) as data; `play` plays it.
+
+    A round draws a data set S and two records of it, trains h on S, deletes one of the two by a fair coin, and shows
+    the adversary both records and both models. It wins when it names the one that was deleted; 1/2 is guessing.
+
+    Attributes:
+        data: sampler of data sets (`table`, `Law`).
+        learner: what trains; a `Learner`, an estimator, or a pair of functions.
+        adversaries: who plays; several play the same rounds, which costs no further training.
+        deletion: mechanism; retraining with fresh randomness by default.
+        given: what is shown of the challenges: "records", "instances" (labels withheld) or "labels".
+        single: one challenge: was this one deleted, or another?
+        outside: the other challenge lies outside S for both models.
+        deletions: k records deleted at once, beside k that were kept; all k x k pairs are compared.
+        auxiliary: records of the same law, outside S, that the adversary holds; None for all there are.
+        others: the adversary holds all records of S but the challenges.
+        distinct: challenges that are equal in every field are drawn again: nobody can tell copies apart.
+
+    Raises:
+        BayesreconError: data and learner, or flags and adversaries, that do not go together.
+
+    >>> from bayesrecon.games import Exm, Law, LeastSquares, LinearLaw, play
+    >>> game = Game(Law("linear", LinearLaw(), size=50), LeastSquares(), Exm("absolute"))
+    >>> play(game, n=50, seed=1).rows[0].stated.estimate > 0.8
+    True
+    """
+
+    data: Data
+    learner: Any
+    adversaries: Any
+    deletion: Callable[..., Fitted] = IDEAL
+    name: str = "game"
+    given: str = RECORDS
+    single: bool = False
+    outside: bool = False
+    deletions: int = 1
+    auxiliary: int | None = 0
+    others: bool = False
+    distinct: bool = False
+
+    def __post_init__(self) -> None:
+        players = (self.adversaries,) if isinstance(self.adversaries, Adversary) else tuple(self.adversaries)
+        object.__setattr__(self, "adversaries", players)
+        object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
+        self.learner.check(self.data.classes)
+        if not players or not all(isinstance(one, Adversary) for one in players):
+            raise BayesreconError("a game needs adversaries: bayesrecon.games.Exm(), ...")
+        names = [one.name for one in players]
+        if len(set(names)) < len(names):
+            raise BayesreconError(f"two adversaries are called {max(names, key=names.count)}; each plays once")
+        if self.given not in (RECORDS, INSTANCES, LABELS):
+            raise BayesreconError(f"given={self.given!r}: expected {RECORDS}, {INSTANCES} or {LABELS}")
+        if self.deletions < 1 or (self.single and self.deletions > 1):
+            raise BayesreconError(f"deletions={self.deletions}: expected one or more, and one where single=True")
+        if self.auxiliary is not None and self.auxiliary < 0:
+            raise BayesreconError(f"auxiliary={self.auxiliary}: expected a number of records, or None for all")
+        for one in players:
+            self._check(one)
+
+    def _check(self, player: Adversary) -> None:
+        withheld = {INSTANCES: Y, LABELS: X}.get(self.given)
+        needs = player.required()
+        if withheld in needs:
+            raise BayesreconError(
+                f"{player.name} needs the challenges' {withheld}, which given={self.given!r} withholds"
+            )
+        if PUBLIC in needs and self.auxiliary == 0:
+            raise BayesreconError(f"{player.name} needs auxiliary records: auxiliary=100, or None for all there are")
+        if PARAMETERS in needs and not self.learner.open:
+            raise BayesreconError(
+                f"{player.name} reads parameters, and {self.learner.name} does not show them; "
+                "take linear, ridge or logistic regression"
+            )
+
+    @property
+    def quick(self) -> bool:
+        """Whether rounds are too short to be worth processes of their own."""
+        return bool(self.learner.quick) and all(one.quick for one in self.adversaries)
+
+    def play_round(self, seed: int, number: int) -> np.ndarray:
+        """Wins, ties, losses and coins that won, `(adversaries, 4)`, of one round: counts of compared pairs."""
+        rng = generator(seed, number)
+        round_ = self._drawn(rng)
+        seeds = (int(rng.integers(2**31)), int(rng.integers(2**31)))
+        before = self.learner.fit(round_.private, self.data.classes, seeds[0])
+        after = self.deletion(self.learner, before, round_.private, round_.deleted, self.data.classes, seeds)
+        order = rng.permutation(len(round_.challenges.y))  # which one is listed first says nothing
+        found = []
+        for one in self.adversaries:
+            view = self._view(one, round_, order, before, after, generator(seed, number, one.name))
+            if self.single:
+                verdict = _number(one, one.margin(view), 1)[0]
+                found.append(compared(verdict if round_.gone else -verdict, 0.0, view.rng))
+                continue
+            scores = np.empty(len(order))
+            scores[order] = _number(one, one.scores(view), len(order))
+            found.append(compared(scores[: self.deletions, None], scores[None, self.deletions :], view.rng))
+        return np.stack(found)
+
+    def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
+        """The result of played rounds `(N, adversaries, 4)`."""
+        rows = tuple(
+            rate_row(one.name, "parameters" if PARAMETERS in one.required() else "answers", outcomes[:, i])
+            for i, one in enumerate(self.adversaries)
+        )
+        return GameResult(
+            rows=rows,
+            outcomes=outcomes,
+            game=self.name,
+            data=self.data.name,
+            learner=self.learner.name,
+            variant=", ".join(self._variant()),
+            **about,
+        )
+
+    def _variant(self) -> list[str]:
+        said = {
+            f"{self.given} alone": self.given != RECORDS,
+            "one challenge": self.single,
+            "the other challenge outside": self.outside,
+            f"{self.deletions} deleted at once": self.deletions > 1,
+            "the other private records known": self.others,
+            "copies excluded": self.distinct,
+            "one seed for both trainings": self.deletion == Retrain(fresh=False),
+        }
+        if self.auxiliary is None or self.auxiliary:
+            said[f"{'all' if self.auxiliary is None else self.auxiliary} auxiliary records"] = True
+        return [text for text, holds in said.items() if holds]
+
+    def _drawn(self, rng: np.random.Generator) -> "_Round":
+        """S, the rows that are deleted, and the challenges: those that were deleted first."""
+        private, outside = self.data.draw(rng)
+        k, size = self.deletions, len(private.y)
+        if size < 2 * k + 1 or (self.outside and len(outside.y) < k):
+            raise BayesreconError(
+                f"{self.data.name}: {size} private records and {len(outside.y)} outside are too few for {k} deletions"
+            )
+        for _ in range(_TRIES):
+            rows = rng.choice(size, 2 * k, replace=False)
+            spare = rng.permutation(len(outside.y))
+            kept = outside.rows(spare[:k]) if self.outside else private.rows(rows[k:])
+            gone = private.rows(rows[:k])
+            if not self.distinct or not _share_a_copy(gone, kept):
+                break
+        else:
+            raise BayesreconError(f"{self.data.name}: no two records differ, so no pair of challenges can be drawn")
+        rest = outside.rows(np.sort(spare[k:] if self.outside else spare))
+        if self.single:
+            was = bool(rng.integers(2))
+            return _Round(private, rest, rows[:1] if was else rows[1:], gone, private.without(rows[:1]), was)
+        challenges = Records(np.concatenate([gone.x, kept.x]), np.concatenate([gone.y, kept.y]))
+        return _Round(private, rest, rows[:k], challenges, private.without(rows[:k] if self.outside else rows), True)
+
+    def _view(
+        self,
+        player: Adversary,
+        drawn: "_Round",
+        order: np.ndarray,
+        before: Fitted,
+        after: Fitted,
+        rng: np.random.Generator,
+    ) -> View:
+        shown, learner = drawn.challenges.rows(order), self.learner
+        public = None
+        if self.auxiliary is None or self.auxiliary:
+            if self.auxiliary is not None and len(drawn.outside.y) < self.auxiliary:
+                raise BayesreconError(
+                    f"{self.data.name}: {len(drawn.outside.y)} records lie outside, {self.auxiliary} auxiliary ones "
+                    "were asked for; take fewer, or a smaller private share"
+                )
+            public = drawn.outside.rows(slice(self.auxiliary))
+        opened = PARAMETERS in player.required()
+        return View(
+            ask=Oracles(before, after),
+            x=None if self.given == LABELS else shown.x,
+            y=None if self.given == INSTANCES else shown.y,
+            classes=self.data.classes,
+            answers=learner.answers,
+            public=public,
+            others=drawn.others if self.others else None,
+            trained=(lambda: (learner.release(before), learner.release(after))) if opened else None,
+            learner=learner,
+            total=len(drawn.private.y),
+            rng=rng,
+        )
+
+
+class _Round(NamedTuple):
+    private: Records
+    outside: Records
+    deleted: np.ndarray
+    challenges: Records
+    others: Records
+    gone: bool  # whether the first challenge was deleted
+
+
+def _number(player: Adversary, scores: Any, count: int) -> np.ndarray:
+    found = np.asarray(scores, float).reshape(-1)
+    if len(found) != count or np.isnan(found).any():
+        raise BayesreconError(f"{player.name} returned {found}, expected {count} scores that are numbers")
+    return found
+
+
+def _share_a_copy(some: Records, others: Records) -> bool:
+    same = (some.x[:, None] == others.x[None]).all(axis=2) & (some.y[:, None] == others.y[None])
+    return bool(same.any())

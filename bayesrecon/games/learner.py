@@ -1,0 +1,162 @@
+"""Learners: what trains a model, and trains it again without some records.
+
+A user's own learner is any object with `fit` and `predict` (`predict_proba` for classes), or a pair of functions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.data import Records
+from bayesrecon.games.outputs import DECISIONS, PROBABILITIES, VALUES
+
+
+class Fitted(Protocol):
+    """A trained model: `(m, p)` records to answers `(m,)` or `(m, K)`."""
+
+    def __call__(self, x: np.ndarray) -> np.ndarray: ...
+
+
+class Learner:
+    """What trains. A subclass states its `name` and the kind of its `answers`, and has `fit`.
+
+    Attributes:
+        quick: whether a round takes so little time that starting processes for it is no gain.
+        open: whether its parameters can be read as a release (`release`), which white-box adversaries ask for.
+    """
+
+    name: str
+    answers: str
+    quick: ClassVar[bool] = False
+    open: ClassVar[bool] = False
+
+    def fit(self, records: Records, classes: int, seed: int) -> Fitted:
+        """Train on records; everything random comes from the seed."""
+        raise NotImplementedError
+
+    def without(self, fitted: Any, records: Records, rows: np.ndarray, classes: int, seed: int) -> Fitted:
+        """The model trained without some rows of the records that `fitted` was trained on: exact retraining."""
+        return self.fit(records.without(rows), classes, seed)
+
+    def release(self, fitted: Any) -> Any:
+        """Its trained parameter, as a `Release`."""
+        raise BayesreconError(f"the parameters of {self.name} are not read; white-box adversaries need an open learner")
+
+    def check(self, classes: int) -> None:
+        """Refuse data of the other kind, in one line."""
+        if (self.answers == VALUES) is bool(classes):
+            task = "classes" if classes else "a number"
+            raise BayesreconError(f"{self.name} answers with {self.answers}, and the response is {task}")
+
+
+@dataclass(frozen=True, eq=False)
+class Estimator(Learner):
+    """Any object with scikit-learn's `fit` and `predict`; for classes `predict_proba`, or else `decision_function`.
+
+    It is cloned for every training; parameters named `random_state` are set from the round's seed.
+
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> data = Records(np.array([[0.0], [1.0]]), np.array([3.0, 5.0]))
+    >>> Estimator("tree", DecisionTreeRegressor(), VALUES).fit(data, 0, 7)(np.array([[0.9]]))
+    array([5.])
+    """
+
+    name: str
+    estimator: Any
+    answers: str
+    quick: bool = False  # type: ignore[misc]
+
+    def fit(self, records: Records, classes: int, seed: int) -> "Predictor":
+        model = _fresh(self.estimator, seed)
+        return Predictor(model.fit(records.x, records.y), self.answers, classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A fitted estimator as a function; classes that its data did not have get probability zero."""
+
+    model: Any
+    answers: str
+    classes: int
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        if self.answers == VALUES:
+            return np.asarray(self.model.predict(x), float).reshape(len(x))
+        known = np.asarray(self.model.classes_, int)
+        if self.answers == PROBABILITIES:
+            found = np.zeros((len(x), self.classes))
+            found[:, known] = self.model.predict_proba(x)
+            return found
+        decisions = np.asarray(self.model.decision_function(x), float)
+        if decisions.ndim == 1:  # half each, so that the margin is the value itself
+            decisions = np.stack([-decisions / 2, decisions / 2], axis=1)
+        found = np.full((len(x), self.classes), decisions.min() - 1.0)
+        found[:, known] = decisions
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Functions(Learner):
+    """A pair of functions: `train(x, y, seed)` returns a model, and `predict(model, x)` its answers."""
+
+    name: str
+    train: Callable[[np.ndarray, np.ndarray, int], Any]
+    predict: Callable[[Any, np.ndarray], Any]
+    answers: str
+
+    def fit(self, records: Records, classes: int, seed: int) -> Fitted:
+        model = self.train(records.x, records.y, seed)
+
+        def answer(x: np.ndarray) -> np.ndarray:
+            found = np.asarray(self.predict(model, x), float)
+            shape = (len(x), classes) if classes else (len(x),)
+            if found.shape != shape:
+                raise BayesreconError(f"{self.name}: predict returned shape {found.shape}, expected {shape}")
+            return found
+
+        return answer
+
+
+def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
+    """A learner from what a user has: a `Learner`, an estimator, or a pair of functions `(train, predict)`.
+
+    Args:
+        classes: of the response, 0 for a number.
+
+    Raises:
+        BayesreconError: none of these, or an estimator without `predict_proba` and `decision_function` for classes.
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> as_learner(KNeighborsClassifier(), classes=2).answers
+    'probabilities'
+    """
+    if isinstance(learner, Learner):
+        return learner
+    if isinstance(learner, tuple) and len(learner) == 2 and all(map(callable, learner)):
+        return Functions(name or "functions", *learner, PROBABILITIES if classes else VALUES)
+    kind = type(learner).__name__
+    if isinstance(learner, type) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
+        raise BayesreconError(f"a learner has fit and predict, or is a pair of functions (train, predict), got {kind}")
+    if not classes:
+        return Estimator(name or kind, learner, VALUES)
+    if hasattr(learner, "predict_proba"):
+        return Estimator(name or kind, learner, PROBABILITIES)
+    if hasattr(learner, "decision_function"):
+        return Estimator(name or kind, learner, DECISIONS)
+    raise BayesreconError(f"{kind} has neither predict_proba nor decision_function, which classes need")
+
+
+def _fresh(estimator: Any, seed: int) -> Any:
+    """An unfitted copy with the seed in it."""
+    import copy
+
+    if not hasattr(estimator, "get_params"):
+        return copy.deepcopy(estimator)
+    from sklearn.base import clone
+
+    model: Any = clone(estimator)
+    seeds = [k for k in model.get_params() if k == "random_state" or k.endswith("__random_state")]
+    return model.set_params(**dict.fromkeys(seeds, seed)) if seeds else model

@@ -1,0 +1,1 @@
+"""Learners with their names."""

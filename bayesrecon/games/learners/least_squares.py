@@ -1,0 +1,101 @@
+"""Least squares and ridge regression, with leave-one-out formulas in place of refits."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.data import Records
+from bayesrecon.games.learner import Learner
+from bayesrecon.games.outputs import VALUES
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A fitted plane: `weights (p + 1,)`, the intercept last, and the triangle R of `R'R = A`, the normal matrix."""
+
+    weights: np.ndarray
+    triangle: np.ndarray
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return x @ self.weights[:-1] + self.weights[-1]
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """`A^-1 right`."""
+        return np.linalg.solve(self.triangle, np.linalg.solve(self.triangle.T, right))
+
+
+@dataclass(frozen=True)
+class LeastSquares(Learner):
+    """`min sum_n (y_n - <b, x_n> - c)^2 + penalty |b|^2`, exactly.
+
+    Without the rows D, with `A = X'X + penalty I` over all rows, `H = X_D A^-1 X_D'` and residuals r_D,
+
+        b_without = b - A^-1 X_D' (I - H)^-1 r_D
+
+    which for one row is the leave-one-out formula `b - A^-1 x r / (1 - h)`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> data = Records(rng.normal(size=(9, 2)), rng.normal(size=9))
+    >>> learner = LeastSquares(penalty=1.0)
+    >>> quick = learner.without(learner.fit(data, 0, 0), data, np.array([4]), 0, 0)
+    >>> refitted = learner.fit(data.rows(np.arange(9) != 4), 0, 0)
+    >>> bool(np.allclose(quick.weights, refitted.weights))
+    True
+    """
+
+    penalty: float = 0.0
+    answers: ClassVar[str] = VALUES
+    quick: ClassVar[bool] = True
+    open: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"ridge (alpha {self.penalty:g})" if self.penalty else "linear regression"
+
+    def fit(self, records: Records, classes: int, seed: int) -> Plane:
+        design = _design(records.x)
+        target = records.y
+        if self.penalty:
+            # Rows sqrt(penalty) e_j with response zero, none for the intercept.
+            width = design.shape[1] - 1
+            design = np.concatenate([design, self.penalty**0.5 * np.eye(width, width + 1)])
+            target = np.concatenate([target, np.zeros(width)])
+        if len(design) < design.shape[1]:
+            raise BayesreconError(
+                f"{self.name}: {len(records.x)} records do not determine {design.shape[1]} coefficients; add a penalty"
+            )
+        q, r = np.linalg.qr(design)
+        size = np.abs(np.diag(r))
+        if size.min() <= 1e-12 * size.max():
+            raise BayesreconError(f"{self.name}: the features are collinear; leave columns out or add a penalty")
+        return Plane(np.linalg.solve(r, q.T @ target), r)
+
+    def without(self, fitted: Plane, records: Records, rows: np.ndarray, classes: int, seed: int) -> Plane:
+        x, y = _design(records.x[rows]), records.y[rows]
+        solved = fitted.solve(x.T)  # (q, k)
+        inner = np.eye(len(rows)) - x @ solved
+        # Records that alone hold a coefficient: the formula divides by zero.
+        if np.linalg.eigvalsh(inner)[0] < 1e-8:
+            return self.fit(records.without(rows), classes, seed)
+        weights = fitted.weights - solved @ np.linalg.solve(inner, y - x @ fitted.weights)
+        # The triangle stays that of all rows: it serves further deletions from the same data only.
+        return Plane(weights, fitted.triangle)
+
+    def release(self, fitted: Plane) -> Any:
+        from bayesrecon.models.trained import linear_predictor
+        from bayesrecon.posteriors.sources import dirac
+
+        model = linear_predictor("squared", len(fitted.weights) - 1, 1, float(self.penalty))
+        return dirac(model, {"coef": fitted.weights[None, :-1], "intercept": fitted.weights[-1:]}, name=self.name)
+
+
+def _design(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([x, np.ones((len(x), 1))], axis=1)
+
+
+LEARNERS = {
+    "linear": ("linear regression", lambda classes: LeastSquares()),
+    "ridge": ("ridge regression, alpha 1", lambda classes: LeastSquares(1.0)),
+}

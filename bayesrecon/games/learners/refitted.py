@@ -1,0 +1,67 @@
+"""Learners of scikit-learn that are trained anew: lasso, support vectors, trees, forests and small networks."""
+
+from typing import Any
+
+from bayesrecon.games.learner import Estimator
+from bayesrecon.games.outputs import DECISIONS, PROBABILITIES, VALUES
+
+
+def lasso(classes: int) -> Estimator:
+    from sklearn.linear_model import Lasso
+
+    return Estimator("Lasso (alpha 0.1)", Lasso(alpha=0.1), VALUES, quick=True)
+
+
+def svm(classes: int) -> Estimator:
+    """Decision values: `SVC(probability=True)` calibrates on random folds, whose noise is larger than a record's."""
+    from sklearn.svm import SVC, SVR
+
+    if not classes:
+        return Estimator("SVM (RBF, C 1)", SVR(), VALUES)
+    return Estimator("SVM (RBF, C 1), decision values", SVC(), DECISIONS)
+
+
+def calibrated_svm(classes: int) -> Estimator:
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.svm import SVC
+
+    # Stratified folds in the order of the records: nothing random in them.
+    either: Any = False  # one model on all records, calibrated on answers to records that it was not fitted on
+    return Estimator("SVM (RBF, C 1), calibrated", CalibratedClassifierCV(SVC(), ensemble=either), PROBABILITIES)
+
+
+def tree(classes: int) -> Estimator:
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    return _either("decision tree", classes, DecisionTreeRegressor(), DecisionTreeClassifier())
+
+
+def forest(classes: int) -> Estimator:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    # One thread each: rounds are what runs in parallel.
+    regressor = RandomForestRegressor(n_estimators=10, n_jobs=1)
+    return _either("forest of 10 trees", classes, regressor, RandomForestClassifier(n_estimators=10, n_jobs=1))
+
+
+def mlp(classes: int) -> Estimator:
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    name = f"MLP (20, {10 if classes else 2}), L-BFGS, at most 200 iterations"
+    regressor = MLPRegressor(hidden_layer_sizes=(20, 2), solver="lbfgs", max_iter=200)
+    classifier = MLPClassifier(hidden_layer_sizes=(20, 10), solver="lbfgs", max_iter=200)
+    return _either(name, classes, regressor, classifier)
+
+
+def _either(name: str, classes: int, regressor: Any, classifier: Any) -> Estimator:
+    return Estimator(name, classifier, PROBABILITIES) if classes else Estimator(name, regressor, VALUES)
+
+
+LEARNERS = {
+    "lasso": ("Lasso, alpha 0.1", lasso),
+    "svm": ("support vectors, RBF, C 1; decision values for classes", svm),
+    "svm-calibrated": ("support vectors, RBF, C 1, probabilities by calibration", calibrated_svm),
+    "tree": ("decision tree without a limit", tree),
+    "forest": ("forest of 10 trees", forest),
+    "mlp": ("two hidden layers, L-BFGS, 200 iterations", mlp),
+}

@@ -1,0 +1,42 @@
+"""Deletion mechanisms: how the model without the records comes about."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.games.data import Records
+from bayesrecon.games.learner import Fitted, Learner
+
+
+@dataclass(frozen=True)
+class Retrain:
+    """Ideal deletion, `Del(h, e) = Learn(S without e)`: full retraining, everything but the randomness as before.
+
+    A mechanism of one's own is any object that is called alike.
+
+    Attributes:
+        fresh: randomness is drawn anew; otherwise the seed is that of the first training.
+    """
+
+    fresh: bool = True
+
+    def __call__(
+        self,
+        learner: Learner,
+        fitted: Any,
+        records: Records,
+        rows: np.ndarray,
+        classes: int,
+        seeds: tuple[int, int],
+    ) -> Fitted:
+        """The model after the deletion.
+
+        Args:
+            fitted: trained on `records` with the first of the seeds; the second one is fresh.
+            rows: of the records, which are deleted.
+        """
+        return learner.without(fitted, records, rows, classes, seeds[1] if self.fresh else seeds[0])
+
+
+IDEAL = Retrain()

@@ -1,0 +1,134 @@
+"""LiRA: normal laws of a record's confidence under shadow models with and without it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.stats
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.adversaries.reduction import ALONE, CONFIDENCES, Reduction
+from bayesrecon.games.data import Records
+from bayesrecon.games.membership import Membership, Prepared
+from bayesrecon.games.outputs import DECISIONS, VALUES, margins
+from bayesrecon.games.view import View
+
+_PER_RECORD = 16
+"""Shadow models of either kind from which every record has a variance of its own."""
+
+_SMALLEST = 1e-12
+"""Of a standard deviation: deterministic answers would divide by zero."""
+
+
+def confidence(answers: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
+    """The logit-scaled confidence `phi = log(p_y / (1 - p_y))` `(k,)` (Carlini et al. 2022).
+
+    Of decision values it is the margin, and of a regression the residual, whose law is close to normal as it stands.
+
+    >>> confidence(np.array([[0.8, 0.2]]), np.array([0]), "probabilities").round(4).tolist()
+    [1.3863]
+    """
+    if kind == VALUES:
+        return y - answers
+    if kind == DECISIONS:
+        return margins(answers, y)
+    rows, tiny = np.arange(len(y)), np.finfo(float).tiny
+    rest = np.array(answers)
+    rest[rows, y] = 0.0  # adding up the others keeps the digits that 1 - p_y would lose
+    return np.log(np.maximum(answers[rows, y], tiny)) - np.log(np.maximum(rest.sum(axis=1), tiny))
+
+
+def log_ratio(phi: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
+    """`log N(phi; in) - log N(phi; out)` `(k,)`, the online attack's ratio (Carlini et al. 2022, algorithm 1).
+
+    Args:
+        phi: `(k,)`, confidences under the model that is attacked.
+        inside, outside: `(m, k)`, under shadow models with and without the record; NaN where there is none. With fewer
+            than 16 of them the variance is that of all records together.
+    """
+    one, other = (
+        scipy.stats.norm.logpdf(phi, np.nanmean(table, axis=0), _spread(table)) for table in (inside, outside)
+    )
+    return one - other
+
+
+def one_sided(phi: np.ndarray, outside: np.ndarray, two_sided: bool = False) -> np.ndarray:
+    """The offline attack's score, larger for members (Carlini et al. 2022): `P(Z <= phi)` under the law without
+    the record.
+
+    Args:
+        two_sided: of a regression's residual, whose size decides: `P(|Z| >= |phi|)` in place of it; a member's residual
+            is small.
+    """
+    mean, spread = np.nanmean(outside, axis=0), _spread(outside)
+    if not two_sided:
+        return scipy.stats.norm.cdf(phi, mean, spread)
+    return scipy.stats.norm.sf(np.abs(phi), mean, spread) + scipy.stats.norm.cdf(-np.abs(phi), mean, spread)
+
+
+def _spread(table: np.ndarray) -> np.ndarray:
+    """Standard deviations `(k,)`: of every record, or one of all where they rest on few models."""
+    count = (~np.isnan(table)).sum(axis=0)
+    if count.min() >= _PER_RECORD:
+        found = np.nanstd(table, axis=0, ddof=1)
+    else:
+        centred = table - np.nanmean(table, axis=0)
+        found = np.full(table.shape[1], np.sqrt(np.nansum(centred**2) / max(count.sum() - table.shape[1], 1)))
+    return np.maximum(found, _SMALLEST)
+
+
+@dataclass(frozen=True)
+class LiRA(Membership):
+    """The likelihood-ratio attack (Carlini et al. 2022), per challenge.
+
+    Shadow models are trained on bootstraps of the auxiliary records. Online, every challenge joins a random half of
+    them, and the likelihood ratio of "in" and "out" decides; offline none does, and the answer is compared with the law
+    of "out" alone.
+
+    Attributes:
+        shadows: how many shadow models.
+        online: whether models with the challenges are trained.
+    """
+
+    shadows: int = 64
+    online: bool = True
+
+    def __post_init__(self) -> None:
+        if self.shadows < 4:
+            raise BayesreconError(f"shadows={self.shadows}: normal laws need four shadow models or more")
+
+    @property
+    def name(self) -> str:
+        return f"LiRA, {'online' if self.online else 'offline'} ({self.shadows} shadow models)"
+
+    def prepare(self, view: View) -> Prepared:
+        x, y, known = view.features, view.labels, view.auxiliary
+        # Every challenge is in exactly half of the models, chosen for each by itself.
+        ranks = view.rng.random((self.shadows, len(y))).argsort(axis=0)
+        member = ranks < self.shadows // 2 if self.online else np.zeros(ranks.shape, bool)
+        found = np.empty(member.shape)
+        for i, joins in enumerate(member):
+            some = known.rows(view.rng.integers(len(known.y), size=len(known.y)))
+            records = Records(np.concatenate([some.x, x[joins]]), np.concatenate([some.y, y[joins]]))
+            found[i] = confidence(view.fit(records)(x), y, view.answers)
+        inside, outside = np.where(member, found, np.nan), np.where(member, np.nan, found)
+
+        def out(answers: np.ndarray) -> np.ndarray:
+            phi = confidence(answers, y, view.answers)
+            if not self.online:
+                return 1 - one_sided(phi, outside, two_sided=view.answers == VALUES)
+            # Of equal prior probabilities; the ratio itself would round to 0 or 1, and tie.
+            return _squashed(-log_ratio(phi, inside, outside))
+
+        return out
+
+
+def _squashed(ratio: np.ndarray) -> np.ndarray:
+    """A log ratio as a score in (0, 1) that keeps the order of large ones: `1/2 + arctan(ratio) / pi`."""
+    return 0.5 + np.arctan(ratio) / np.pi
+
+
+ADVERSARIES = {
+    "lira": ("reduction to membership by confidences: LiRA, online, 64 shadow models", Reduction(LiRA(), CONFIDENCES)),
+    "lira-offline": ("the same offline", Reduction(LiRA(online=False), CONFIDENCES)),
+    "lira-alone": ("LiRA, online, on the model after the deletion alone", Reduction(LiRA(), ALONE)),
+}

@@ -1,0 +1,77 @@
+"""Shokri's membership attack: shadow models show what answers to members and to others look like."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.adversaries.reduction import CONFIDENCES, LABELS, Reduction
+from bayesrecon.games.membership import Membership, Prepared
+from bayesrecon.games.outputs import VALUES
+from bayesrecon.games.view import View
+
+_FEWEST = 4
+"""Answers of either kind that a class needs for a classifier of its own."""
+
+
+@dataclass(frozen=True)
+class Shokri(Membership):
+    """Shadow models and one attack classifier per class on probability vectors (Shokri et al. 2017).
+
+    Every shadow model is trained on a random half of the auxiliary records; answers to that half are "in", to the other
+    "out". The attack classifier is a random forest, in place of the paper's network. For a class that the shadow models
+    hardly saw all classes' answers serve.
+
+    Attributes:
+        shadows: how many shadow models.
+        trees: of the forest.
+    """
+
+    shadows: int = 8
+    trees: int = 50
+
+    @property
+    def name(self) -> str:
+        return f"Shokri ({self.shadows} shadow models)"
+
+    def prepare(self, view: View) -> Prepared:
+        if view.answers == VALUES:
+            raise BayesreconError("Shokri's attack classifies answers to classes; for a regression take Yeom or LiRA")
+        known = view.auxiliary
+        if len(known.y) < 4:
+            raise BayesreconError(f"Shokri's attack needs four auxiliary records or more, got {len(known.y)}")
+        answers, labels, out = [], [], []
+        for _ in range(self.shadows):
+            order = view.rng.permutation(len(known.y))
+            half = len(order) // 2
+            shadow = view.fit(known.rows(order[:half]))
+            answers.append(shadow(known.x[order]))
+            labels.append(known.y[order])
+            out.append(np.arange(len(order)) >= half)
+        table, classes, outside = map(np.concatenate, (answers, labels, out))
+        seed = int(view.rng.integers(2**31))
+        experts = {c: self._expert(table, classes, outside, c, seed) for c in np.unique(view.labels)}
+
+        def probability(found: np.ndarray) -> np.ndarray:
+            result = np.empty(len(found))
+            for c, expert in experts.items():
+                at = view.labels == c
+                result[at] = expert.predict_proba(found[at])[:, 1]
+            return result
+
+        return probability
+
+    def _expert(self, table: np.ndarray, classes: np.ndarray, out: np.ndarray, label: int, seed: int):
+        from sklearn.ensemble import RandomForestClassifier
+
+        own = classes == label
+        enough = min(out[own].sum(), (~out[own]).sum()) >= _FEWEST
+        at = own if enough else np.ones(len(own), bool)
+        forest = RandomForestClassifier(self.trees, min_samples_leaf=5, n_jobs=1, random_state=seed)
+        return forest.fit(table[at], out[at])
+
+
+ADVERSARIES = {
+    "shokri": ("reduction to membership by confidences: 8 shadow models", Reduction(Shokri(), CONFIDENCES)),
+    "shokri-labels": ("the same by labels", Reduction(Shokri(), LABELS)),
+}

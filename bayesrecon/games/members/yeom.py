@@ -1,0 +1,38 @@
+"""Yeom's membership attack: a record whose loss lies below the mean training loss is called a member."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.games.adversaries.reduction import LABELS, Reduction
+from bayesrecon.games.membership import Membership, Prepared
+from bayesrecon.games.outputs import loss_of
+from bayesrecon.games.view import View
+
+
+@dataclass(frozen=True)
+class Yeom(Membership):
+    """Member iff its loss is below the mean training loss (Yeom et al. 2018, adversary 1).
+
+    The mean is that of a model which the adversary trains on auxiliary records.
+    """
+
+    loss: str | None = None
+
+    @property
+    def name(self) -> str:
+        return "Yeom"
+
+    def prepare(self, view: View) -> Prepared:
+        known, y = view.auxiliary, view.labels
+        usual = float(loss_of(self.loss, view.answers, view.fit(known)(known.x), known.y).mean())
+
+        def out(answers: np.ndarray) -> np.ndarray:
+            return (loss_of(self.loss, view.answers, answers, y) >= usual).astype(float)
+
+        return out
+
+
+ADVERSARIES = {
+    "yeom": ("reduction to membership by labels: loss below the mean training loss", Reduction(Yeom(), LABELS))
+}

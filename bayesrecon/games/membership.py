@@ -1,0 +1,24 @@
+"""What every membership attack is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.games.view import View
+
+Prepared = Callable[[np.ndarray], np.ndarray]
+"""Answers at the challenges to the probability `(k,)` that each is out of the model's training data."""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Tells whether a record was among a model's training data, from the model's answer and auxiliary records."""
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def prepare(self, view: View) -> Prepared:
+        """Train on the auxiliary records, for the challenges of one round."""
+        raise NotImplementedError

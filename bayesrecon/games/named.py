@@ -1,0 +1,153 @@
+"""Named games: a data set, a learner, and every adversary that suits them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+from bayesrecon.discovery import discover
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.games.adversary import PARAMETERS, PUBLIC, Adversary, named_adversary
+from bayesrecon.games.data import Data, Law, Table, table
+from bayesrecon.games.inference import Game
+from bayesrecon.games.learner import Learner
+from bayesrecon.games.outputs import PROBABILITIES, VALUES
+from bayesrecon.games.synthetic import LinearLaw, TwoNormals
+
+Maker = Callable[[int], Learner]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set by name: one line, the number of classes, and how it is made."""
+
+    summary: str
+    classes: int
+    make: Callable[[], Data]
+
+
+def _shipped(name: str, **options: Any) -> Callable[[], Table]:
+    def make() -> Table:
+        import sklearn.datasets
+
+        found: Any = getattr(sklearn.datasets, f"load_{name}")()
+        classes = hasattr(found, "target_names")
+        return table(found.data, found.target, classification=classes, name=name.replace("_", " "), **options)
+
+    return make
+
+
+DATA: Mapping[str, DataSet] = MappingProxyType(
+    {
+        "diabetes": DataSet("diabetes, 442 patients, 10 features", 0, _shipped("diabetes")),
+        "iris": DataSet("iris, 150 flowers, 4 features, standardised", 3, _shipped("iris", standardised=True)),
+        "wine": DataSet("wine, 178 bottles, 13 features, standardised", 3, _shipped("wine", standardised=True)),
+        "cancer": DataSet(
+            "breast cancer, 569 patients, 30 features, standardised", 2, _shipped("breast_cancer", standardised=True)
+        ),
+        "digits": DataSet("digits, 1,797 images of 8 by 8, standardised", 10, _shipped("digits", standardised=True)),
+        "plane": DataSet("the workshop's linear law, 1,000 records", 0, lambda: Law("linear law", LinearLaw())),
+        "normals": DataSet(
+            "the workshop's two normal classes, 1,000 records", 2, lambda: Law("two normals", TwoNormals(), classes=2)
+        ),
+    }
+)
+
+
+@cache
+def named_learners() -> Mapping[str, tuple[str, Maker]]:
+    """All named learners: name to one line and what makes one for a number of classes, 0 for a number (read-only).
+
+    >>> named_learners()["lasso"][0]
+    'Lasso, alpha 0.1'
+    """
+    return MappingProxyType({k: v for one in discover("bayesrecon.games.learners", "LEARNERS") for k, v in one.items()})
+
+
+def named_learner(name: str, classes: int) -> Learner:
+    """A learner by its name.
+
+    Args:
+        classes: of the response, 0 for a number.
+
+    Raises:
+        BayesreconError: there is none of this name, or it is of the other kind.
+
+    >>> named_learner("forest", classes=2).name
+    'forest of 10 trees'
+    """
+    known = named_learners()
+    if name not in known:
+        raise BayesreconError(f"there is no learner {name!r}{near(name, known)}; known: {', '.join(known)}")
+    found = known[name][1](classes)
+    found.check(classes)
+    return found
+
+
+def usual(learner: Learner, auxiliary: bool = False) -> tuple[Adversary, ...]:
+    """The adversaries that suit a learner's answers: both direct ones, and the reductions where there are auxiliary
+    records."""
+    names = ["exm"]
+    names += ["exm-absolute"] if learner.answers == VALUES else []
+    names += ["ins"]
+    if auxiliary:
+        names += ["yeom"] + (["shokri"] if learner.answers == PROBABILITIES else [])
+    return tuple(named_adversary(name) for name in names)
+
+
+@cache
+def shipped() -> Mapping[str, str]:
+    """All named games, `DATA-LEARNER`, with one line each (read-only).
+
+    >>> shipped()["diabetes-linear"]
+    'linear regression on diabetes, 442 patients, 10 features'
+    """
+    found = {}
+    for data, about in DATA.items():
+        for name, (summary, make) in named_learners().items():
+            try:
+                make(about.classes).check(about.classes)
+            except BayesreconError:  # a regression of classes, or the other way around
+                continue
+            found[f"{data}-{name}"] = f"{summary} on {about.summary}"
+    return MappingProxyType(found)
+
+
+def load(name: str, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any) -> Game:
+    """A named game.
+
+    Args:
+        name: `DATA-LEARNER`, one of `shipped()`.
+        adversaries: who plays; by default Del-Inf-Exm (squared and absolute loss, log loss or hinge loss) and
+            Del-Inf-Ins, and the reductions where there are auxiliary records.
+        flags: of `Game`; `share`, of the records that are private, is that of the data.
+
+    Raises:
+        BayesreconError: there is no game of this name, or flags that do not go together.
+
+    >>> [one.name for one in load("diabetes-linear").adversaries]
+    ['Del-Inf-Exm', 'Del-Inf-Exm, absolute loss', 'Del-Inf-Ins']
+    """
+    if name not in shipped():
+        raise BayesreconError(f"there is no game {name!r}{near(name, shipped())}; `bayesrecon game` lists them")
+    where, _, what = name.partition("-")
+    share = flags.pop("share", None)
+    data = DATA[where].make()
+    if share is not None:
+        if not isinstance(data, Table):
+            raise BayesreconError(f"{name}: every record of a law is drawn; a share is that of a table")
+        data = data.shared(share)
+    return game_of(data, named_learner(what, data.classes), name=name, adversaries=adversaries, **flags)
+
+
+def game_of(
+    data: Data, learner: Learner, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any
+) -> Game:
+    """A game of these, with the usual adversaries, and the auxiliary records that the chosen ones need."""
+    players = usual(learner, flags.get("auxiliary", 0) != 0) if adversaries is None else adversaries
+    players = (players,) if isinstance(players, Adversary) else players
+    needs = {need for one in players for need in one.required()}
+    if flags.get("auxiliary") is None and (PUBLIC in needs or (PARAMETERS in needs and not flags.get("others"))):
+        flags["auxiliary"] = None
+    return Game(data, learner, players, **flags)

@@ -1,0 +1,78 @@
+"""What a model answers, its loss at a record, and the distance of two answers."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+
+VALUES, PROBABILITIES, DECISIONS = "values", "probabilities", "decisions"
+"""Kinds of answers: numbers `(m,)`, probabilities of classes `(m, K)`, decision values of classes `(m, K)`."""
+
+_TINY = float(np.finfo(float).tiny)
+
+
+def squared(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (answers - y) ** 2
+
+
+def absolute(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.abs(answers - y)
+
+
+def log(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+    rows = np.arange(len(y))
+    own, others = answers[rows, y], np.array(answers)
+    others[rows, y] = 0.0
+    # Near one the other classes' probabilities hold the digits.
+    rest = np.minimum(others.sum(axis=1), 0.5)
+    return np.where(own > 0.5, -np.log1p(-rest), -np.log(np.maximum(own, _TINY)))
+
+
+def hinge(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.maximum(0.0, 1 - margins(answers, y))
+
+
+LOSSES: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], tuple[str, ...]]] = {
+    "squared": (squared, (VALUES,)),
+    "absolute": (absolute, (VALUES,)),
+    "log": (log, (PROBABILITIES,)),
+    "hinge": (hinge, (PROBABILITIES, DECISIONS)),
+}
+"""Losses, and the kinds of answers that they are of."""
+
+USUAL = {VALUES: "squared", PROBABILITIES: "log", DECISIONS: "hinge"}
+
+
+def loss_of(name: str | None, kind: str, answers: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Losses `(m,)`; of probabilities the hinge takes the log odds as decision values.
+
+    Raises `BayesreconError` for another loss, or one of other answers.
+
+    >>> loss_of("hinge", DECISIONS, np.array([[-1.0, 1.0]]), np.array([0]))
+    array([3.])
+    """
+    name = name or USUAL[kind]
+    if name not in LOSSES:
+        raise BayesreconError(f"loss={name!r}: expected {', '.join(LOSSES)}{near(name, LOSSES)}")
+    function, kinds = LOSSES[name]
+    if kind not in kinds:
+        usable = ", ".join(k for k, (_, takes) in LOSSES.items() if kind in takes)
+        raise BayesreconError(f"the {name} loss is not one of {kind}; take {usable}")
+    if name == "hinge" and kind == PROBABILITIES:
+        answers = np.log(np.maximum(answers, _TINY))
+    return function(answers, y)
+
+
+def margins(decisions: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The label's decision value less the largest other one, `(m,)`."""
+    rows = np.arange(len(y))
+    others = np.array(decisions)
+    others[rows, y] = -np.inf
+    return decisions[rows, y] - others.max(axis=1)
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """How far apart answers are `(m,)`: absolute differences, added up over classes."""
+    apart = np.abs(one - other)
+    return apart if apart.ndim == 1 else apart.sum(axis=1)

@@ -1,0 +1,163 @@
+"""`play`: rounds of a game, in parallel, with progress, and resumable after a kill."""
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.games.store import Store
+from bayesrecon.types import Progress
+
+_CHUNKS = 64  # in which rounds are dealt out, at least; what is lost by a kill, and what progress tells
+_LARGEST = 50  # rounds of a chunk
+_PATIENCE = 10  # failed rounds from which no more are played
+_UNCONVERGED = "training stopped before it had converged: what moves is partly the optimiser's own noise"
+
+
+class Playable(Protocol):
+    """What `play` plays: rounds by number, and a result made of them. `quick` rounds are not worth processes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def quick(self) -> bool: ...
+
+    def play_round(self, seed: int, number: int) -> np.ndarray:
+        """The outcome of one round, numbers of one shape; everything random comes from seed and number."""
+        ...
+
+    def result(self, outcomes: np.ndarray, **about: Any) -> Any:
+        """The result of outcomes `(N, ...)`, with `numbers`, `seed`, `seconds` and `warnings`."""
+        ...
+
+
+class GameError(BayesreconError):
+    """Rounds that failed. `result` is that of the others, None where there are none."""
+
+    def __init__(self, message: str, result: Any):
+        super().__init__(message)
+        self.result = result
+
+
+class _Played(NamedTuple):
+    numbers: np.ndarray
+    outcomes: list[np.ndarray]
+    notes: list[str]  # what each round warned of, a line each
+    failures: list[tuple[int, str]]
+
+
+def play(
+    game: Playable,
+    n: int = 1000,
+    *,
+    seed: int = 0,
+    workers: int | None = None,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Play n rounds of a game.
+
+    Rounds are independent: round i draws all its random numbers from `(seed, i)`, so that neither the number of workers
+    nor what else was played changes it, and more rounds are added to those that a folder holds.
+
+    Args:
+        game: `Game`, `ReconstructionGame`, or anything `Playable`.
+        n: rounds, numbered from 0.
+        seed: of everything random.
+        workers: processes; by default those of the caller's `joblib.parallel_config`, whatever its backend (Dask
+            included), or else one per core, and one alone for rounds of a few milliseconds.
+        folder: where finished rounds are kept: a run that was killed goes on there, to the same result bit for bit.
+        progress: called with a label and the fraction done.
+
+    Returns:
+        The game's result, e.g. `GameResult`.
+
+    Raises:
+        GameError: rounds that failed, the first one named with its seed; its `result` has the other rounds, and a
+            folder keeps them. After ten failures no more are played.
+        BayesreconError: no rounds, a seed below zero, or a folder that holds another game.
+
+    >>> from bayesrecon.games import Game, Ins, Law, LeastSquares, LinearLaw
+    >>> game = Game(Law("linear", LinearLaw(), size=40), LeastSquares(), Ins())
+    >>> play(game, n=20, seed=3).rows[0].wins == play(game, n=20, seed=3, workers=1).rows[0].wins
+    True
+    """
+    if n < 1 or seed < 0:
+        raise BayesreconError(f"n={n}, seed={seed}: expected one round or more, and a seed of zero or more")
+    began = time.perf_counter()
+    store = None if folder is None else Store(folder, game, seed)
+    outcomes = {} if store is None else {i: one for i, one in store.read().items() if i < n}
+    missing = np.array([i for i in range(n) if i not in outcomes], int)
+    failures: list[tuple[int, str]] = []
+    for some in _played(game, seed, missing, workers):
+        if store is not None and some.outcomes:
+            store.write(some.numbers, np.stack(some.outcomes), some.notes)
+        outcomes |= dict(zip(some.numbers.tolist(), zip(some.outcomes, some.notes, strict=True), strict=True))
+        failures += some.failures
+        if progress is not None:
+            progress(game.name, len(outcomes) / n)
+        if len(failures) >= _PATIENCE:
+            break
+    result = None
+    if outcomes:
+        numbers = np.array(sorted(outcomes), int)
+        found, said = zip(*(outcomes[i] for i in numbers.tolist()), strict=True)
+        about = {"seed": seed, "seconds": time.perf_counter() - began, "warnings": _told(said)}
+        result = game.result(np.stack(found), numbers=numbers, **about)
+    if failures:
+        number, why = min(failures)
+        where = f"kept in {folder}" if folder is not None else "kept as the error's result"
+        rest = f"{len(failures)} failed, {len(outcomes)} of {n} were played and are {where}"
+        raise GameError(f"round {number} (seed {seed}) failed: {why}; {rest}", result)
+    assert result is not None
+    return result
+
+
+def play_chunk(game: Playable, seed: int, numbers: np.ndarray) -> _Played:
+    """Some rounds; those that fail are told apart, and the others kept."""
+    done, outcomes, notes, failures = [], [], [], []
+    for number in numbers.tolist():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                found = game.play_round(seed, number)
+            except Exception as error:  # whatever a learner of the user's own raises
+                failures.append((number, first_line(error)))
+                continue
+        done.append(number)
+        outcomes.append(found)
+        notes.append("\n".join(sorted({_note(one) for one in caught})))
+    return _Played(np.array(done, int), outcomes, notes, failures)
+
+
+def _note(warning: warnings.WarningMessage) -> str:
+    kind = warning.category.__name__
+    return _UNCONVERGED if kind == "ConvergenceWarning" else f"{kind}: {str(warning.message).partition(chr(10))[0]}"
+
+
+def _told(notes: Iterable[str]) -> tuple[str, ...]:
+    """What rounds warned of, each once, with the number of rounds."""
+    counts = Counter(line for note in notes for line in note.split("\n") if line)
+    return tuple(f"{line} ({count} rounds)" for line, count in sorted(counts.items()))
+
+
+def _played(game: Playable, seed: int, missing: np.ndarray, workers: int | None) -> Iterator[_Played]:
+    from joblib import Parallel, delayed, effective_n_jobs
+
+    unsaid: Any = None
+
+    if not len(missing):
+        return
+    size = int(np.clip(len(missing) // _CHUNKS, 1, _LARGEST))
+    chunks = [missing[i : i + size] for i in range(0, len(missing), size)]
+    if workers is None and effective_n_jobs(unsaid) == 1:  # the caller did not say where to run
+        workers = 1 if game.quick else -1
+    run = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+    found: Any = run(delayed(play_chunk)(game, seed, chunk) for chunk in chunks)
+    yield from found

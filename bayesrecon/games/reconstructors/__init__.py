@@ -1,0 +1,1 @@
+"""Reconstructors, one file each."""

@@ -1,0 +1,59 @@
+"""The response of a known instance, from how far its deletion moved the model's answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.adversary import PUBLIC, X
+from bayesrecon.games.outputs import VALUES
+from bayesrecon.games.reconstructor import Guess, Reconstructor
+from bayesrecon.games.view import View
+
+
+@dataclass(frozen=True)
+class KnownInstance(Reconstructor):
+    """Ins-Rev-Lbl-Rec (Gao et al. 2022, appendix C.3): `y = h(x) + lambda (h(x) - h'(x))`.
+
+    For least squares `h(x) - h'(x) = r l / (1 - l)`, r the residual of h and l the leverage of x: the response is exact
+    for `lambda = (1 - l) / l`, a number of each instance. With public records in place of the private ones,
+    `l = (x, 1)' [ (n / m) sum_public (x_i, 1) (x_i, 1)' ]^-1 (x, 1)`.
+
+    Attributes:
+        factor: lambda, as published a constant; None for that of the leverage, which takes public records.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = (X,)
+    factor: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"known instance, lambda {'by leverage' if self.factor is None else f'{self.factor:g}'}"
+
+    def required(self) -> tuple[str, ...]:
+        """Public records, too, where the leverage is estimated."""
+        return (X, PUBLIC) if self.factor is None else (X,)
+
+    def guesses(self, view: View) -> Sequence[Guess | None]:
+        if view.answers != VALUES:
+            raise BayesreconError("the response of a known instance is that of a regression; take DeletedLabel")
+        before = view.ask.before(view.features)
+        after = view.ask.after(view.features)
+        factor = self._by_leverage(view) if self.factor is None else self.factor
+        return [Guess(y=float(y)) for y in before + factor * (before - after)]
+
+    def _by_leverage(self, view: View) -> np.ndarray:
+        known = _design(view.auxiliary.x)
+        moment = known.T @ known * (view.total / len(known))
+        here = _design(view.features)
+        try:
+            leverage = np.einsum("kq,qk->k", here, np.linalg.solve(moment, here.T))
+        except np.linalg.LinAlgError:
+            raise BayesreconError("the public records are too few, or collinear, to estimate leverages") from None
+        return (1 - leverage) / leverage
+
+
+def _design(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([x, np.ones((len(x), 1))], axis=1)

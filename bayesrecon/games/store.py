@@ -1,0 +1,81 @@
+"""Played rounds in a folder: one small file a chunk, written whole or not at all, and what they are rounds of."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon._version import __version__
+from bayesrecon.errors import BayesreconError
+from bayesrecon.files import private_folder, write_whole
+from bayesrecon.games.describe import described
+
+_ABOUT = "game.json"
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+
+
+class Store:
+    """The rounds of one game and seed.
+
+    Args:
+        folder: made where it is not there.
+
+    Raises:
+        BayesreconError: the folder holds another game, another seed, or rounds of other versions of this package or of
+            scikit-learn; or a file in it is damaged.
+    """
+
+    def __init__(self, folder: str | Path, game: Any, seed: int):
+        import sklearn
+
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise BayesreconError(f"{self.folder} is a file; name a folder for the rounds")
+        private_folder(self.folder)
+        about = {"seed": seed, "bayesrecon": __version__, "scikit-learn": sklearn.__version__, "game": described(game)}
+        path = self.folder / _ABOUT
+        if path.exists():
+            self._compare(path, about)
+        elif any(self.folder.glob("rounds-*.npz")):
+            raise BayesreconError(
+                f"{self.folder} holds rounds without {_ABOUT}: nobody knows of which game; remove them"
+            )
+        else:
+            text = json.dumps(about, indent=1) + "\n"
+            write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+    def _compare(self, path: Path, about: dict[str, Any]) -> None:
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            differs = [name for name in about if held[name] != json.loads(json.dumps(about[name]))]
+        except (*_DAMAGE, TypeError, RecursionError):
+            raise BayesreconError(f"{path} is damaged; remove the folder or name another one") from None
+        if differs:
+            what = "of another game" if "game" in differs else f"with another {differs[0]} ({held[differs[0]]})"
+            raise BayesreconError(f"{self.folder} holds rounds {what}; name another folder")
+
+    def read(self) -> dict[int, tuple[np.ndarray, str]]:
+        """The rounds that are there: number to outcome, and what was warned of."""
+        rounds: dict[int, tuple[np.ndarray, str]] = {}
+        for path in sorted(self.folder.glob("rounds-*.npz")):
+            try:
+                with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
+                    numbers, outcomes, notes = (archive[name] for name in ("numbers", "outcomes", "notes"))
+                if numbers.dtype.kind != "i" or outcomes.dtype.kind not in "if" or notes.dtype.kind != "U":
+                    raise ValueError
+                rounds |= {int(i): (one, str(note)) for i, one, note in zip(numbers, outcomes, notes, strict=True)}
+            except (*_DAMAGE, TypeError):
+                raise BayesreconError(f"{path} is damaged; remove it, and its rounds are played again") from None
+        return rounds
+
+    def write(self, numbers: np.ndarray, outcomes: np.ndarray, notes: list[str]) -> None:
+        """Keep some rounds."""
+        path = self.folder / f"rounds-{numbers.min():08d}-{numbers.max():08d}.npz"
+
+        def save(temporary: Path) -> None:
+            with temporary.open("wb") as handle:
+                np.savez(handle, allow_pickle=False, numbers=numbers, outcomes=outcomes, notes=np.array(notes, str))
+
+        write_whole(path, save)

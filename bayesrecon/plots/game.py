@@ -1,0 +1,44 @@
+"""Games: how often every adversary won."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, panel
+from bayesrecon.plots.text import label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bayesrecon.results.game import GameResult
+
+
+def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Path | None = None) -> "Axes":
+    """Success of every adversary with 95 % intervals: as stated, and, where scores tied, with ties as wins.
+
+    Raises:
+        BayesreconError: a path with another suffix or in a folder that does not exist.
+
+    >>> from bayesrecon.games import Exm, Game, Ins, Law, LeastSquares, LinearLaw, play
+    >>> result = play(Game(Law("linear", LinearLaw(), size=30), LeastSquares(), (Exm(), Ins())), n=20)
+    >>> [text.get_text() for text in plot_game(result).get_yticklabels()]
+    ['Del-Inf-Exm', 'Del-Inf-Ins']
+    """
+    with panel(ax, path) as ax:
+        position = np.arange(len(result.rows))
+        kinds = [("as stated: a coin decides ties", "stated", BLUE, "o", 0.0)]
+        if any(row.ties for row in result.rows):
+            kinds.append(("ties counted as wins", "counted", ORANGE, "s", 0.18))
+        for words, kind, colour, marker, shift in kinds:
+            rates = [getattr(row, kind) for row in result.rows]
+            x = np.array([rate.estimate for rate in rates])
+            ends = np.array([[r.estimate - r.lower, r.upper - r.estimate] for r in rates]).T
+            style = {"fmt": marker, "color": colour, "ms": 5, "lw": 1.2, "capsize": 2, "label": words}
+            ax.errorbar(x, position + shift, xerr=ends, **style)
+        ax.axvline(0.5, color=GREY, ls="--", lw=1, label="guessing")
+        ax.set_yticks(position, labels=[label(row.adversary) for row in result.rows])
+        ax.set_ylim(len(position) - 0.5, -0.5)
+        ax.set(xlim=(0, 1.02), xlabel="probability of naming the deleted record")
+        ax.set_title(label(f"{result.game}, {len(result.numbers)} rounds"), loc="left")
+    return ax

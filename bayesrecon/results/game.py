@@ -1,0 +1,199 @@
+"""Results of games: how often each adversary won, with ties kept apart, and what that implies."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.results.base import Result
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A probability of success and its 95 % interval."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class GameRow:
+    """One adversary.
+
+    Attributes:
+        adversary: its name; sees: "answers" of the models, or their "parameters".
+        wins, ties, losses: compared pairs, over all rounds; a pair ties where both scores are equal.
+        stated: success as the games are stated: a fair coin decides every tie.
+        counted: success where ties count as wins.
+    """
+
+    adversary: str
+    sees: str
+    wins: int
+    ties: int
+    losses: int
+    stated: Rate
+    counted: Rate
+
+    @property
+    def advantage(self) -> Rate:
+        """`2 success - 1`, between -1 and 1; 0 is guessing."""
+        return Rate(*(2 * v - 1 for v in (self.stated.estimate, self.stated.lower, self.stated.upper)))
+
+    @property
+    def epsilon(self) -> float:
+        """The least epsilon that the success is compatible with, `log(p / (1 - p))` at the interval's lower end p.
+
+        Under epsilon-differential privacy for the substitution of one record, success is at most
+        `e^epsilon / (1 + e^epsilon)`: a learner that loses more often is not epsilon-private.
+        """
+        p = self.stated.lower
+        return max(0.0, math.log(p / (1 - p))) if p > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GameResult(Result):
+    """The result of a deletion inference game.
+
+    Attributes:
+        rows: one per adversary.
+        outcomes: `(N, adversaries, 4)`: wins, ties, losses and coins that won of every round.
+        numbers: `(N,)`, the rounds' numbers.
+        game, data, learner, variant: what was played.
+        seed: of the rounds; seconds: spent, not counting rounds that a folder held.
+    """
+
+    rows: tuple[GameRow, ...]
+    outcomes: np.ndarray
+    numbers: np.ndarray
+    game: str
+    data: str
+    learner: str
+    variant: str
+    seed: int
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        how = f" ({self.variant})" if self.variant else ""
+        return f"{self.game}: {self.learner} on {self.data}{how}, {len(self.numbers)} rounds; 0.5 is guessing"
+
+    def __getitem__(self, adversary: str) -> GameRow:
+        return next(row for row in self.rows if row.adversary == adversary)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        names = ("game", "data", "learner", "variant", "seed", "seconds")
+        rows = [{**asdict(r), "advantage": asdict(r.advantage), "epsilon": r.epsilon} for r in self.rows]
+        return self._document(
+            **{name: getattr(self, name) for name in names}, rounds=len(self.numbers), adversaries=rows
+        )
+
+    def to_dataframe(self) -> Any:
+        """One row per adversary: success as stated, with ties as wins, advantage, and implied epsilon."""
+        import pandas as pd
+
+        table = [
+            {
+                "adversary": r.adversary,
+                "sees": r.sees,
+                "success": r.stated.estimate,
+                "lower": r.stated.lower,
+                "upper": r.stated.upper,
+                "ties": r.ties / (r.wins + r.ties + r.losses),
+                "ties as wins": r.counted.estimate,
+                "ties as wins, lower": r.counted.lower,
+                "ties as wins, upper": r.counted.upper,
+                "advantage": r.advantage.estimate,
+                "advantage, lower": r.advantage.lower,
+                "advantage, upper": r.advantage.upper,
+                "epsilon": r.epsilon,
+            }
+            for r in self.rows
+        ]
+        return pd.DataFrame(table).set_index("adversary")
+
+    def _excerpt(self) -> Any:
+        return self.to_dataframe()[["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]]
+
+    def plot(self, ax: Any = None, path: Any = None) -> Any:
+        """Success of every adversary, as stated and with ties as wins; see `bayesrecon.plots.plot_game`."""
+        return self.drawn("plot_game", ax=ax, path=path)
+
+
+@dataclass(frozen=True)
+class ReconstructionRow:
+    """One reconstructor.
+
+    Attributes:
+        reconstructor: its name; rounds: played; silent: rounds in which it said nothing.
+        right: share of all rounds in which the label is right, None for a number; silence is not right.
+        before, after, error: mean squared errors of h, of h' and of the reconstruction, None for classes.
+        left: what is left of the squared error of the better of h and h' where the reconstructor answered, with a
+            bootstrap interval.
+        distance: median Euclidean distance of the instance, None where none was guessed.
+    """
+
+    reconstructor: str
+    rounds: int
+    silent: int
+    right: Rate | None
+    before: float | None
+    after: float | None
+    error: float | None
+    left: Rate | None
+    distance: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReconstructionResult(Result):
+    """The result of a reconstruction game.
+
+    Attributes:
+        rows: one per reconstructor.
+        outcomes: `(N, reconstructors, 5)`: answered, distance of x, error of y, errors of h and h'.
+        numbers: `(N,)`, the rounds' numbers.
+    """
+
+    rows: tuple[ReconstructionRow, ...]
+    outcomes: np.ndarray
+    numbers: np.ndarray
+    game: str
+    data: str
+    learner: str
+    classes: int
+    seed: int
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        return f"{self.game}: {self.learner} on {self.data}, {len(self.numbers)} deletions"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        names = ("game", "data", "learner", "classes", "seed", "seconds")
+        rows = [asdict(r) for r in self.rows]
+        return self._document(
+            **{name: getattr(self, name) for name in names}, rounds=len(self.numbers), reconstructors=rows
+        )
+
+    def to_dataframe(self) -> Any:
+        """One row per reconstructor."""
+        import pandas as pd
+
+        table = []
+        for r in self.rows:
+            row: dict[str, Any] = {"reconstructor": r.reconstructor, "silent": r.silent}
+            if self.classes:
+                rate = r.right or Rate(np.nan, np.nan, np.nan)
+                row |= {"right": rate.estimate, "lower": rate.lower, "upper": rate.upper}
+            else:
+                rate = r.left or Rate(np.nan, np.nan, np.nan)
+                row |= {"h": r.before, "h'": r.after, "reconstructed": r.error}
+                row |= {"error left": rate.estimate, "lower": rate.lower, "upper": rate.upper}
+            table.append(row if r.distance is None else {**row, "distance": r.distance})
+        return pd.DataFrame(table).set_index("reconstructor")

@@ -1,0 +1,79 @@
+"""`bayesrecon game`: lists, named games, and one's own table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import document, one_line
+
+from bayesrecon import load_result
+
+
+@pytest.fixture
+def customers(tmp_path):
+    """A table of 80 customers, one in three of whom left."""
+    rng = np.random.default_rng(0)
+    table = {"age": rng.integers(18, 80, 80), "visits": rng.poisson(4, 80), "town": rng.choice(list("abc"), 80)}
+    table["churned"] = np.where(rng.random(80) < 1 / (1 + np.exp(table["visits"] - 3.0)), "yes", "no")
+    path = tmp_path / "customers.csv"
+    pd.DataFrame(table).to_csv(path, index=False)
+    return path
+
+
+def test_games_are_listed(run):
+    listed = document(run("game", "--json"))
+    assert listed["games"]["diabetes-linear"].startswith("linear regression on diabetes")
+    assert {"exm", "ins", "lira", "white-box"} <= set(listed["adversaries"])
+    assert "logistic" in listed["learners"]
+    shown = run("game")
+    assert shown.code == 0
+    for names in listed.values():
+        assert all(name in shown.out for name in names)
+
+
+def test_a_named_game_is_played_and_resumed(run, tmp_path):
+    play = ("game", "diabetes-linear", "-n", 30, "--seed", 4, "--adversary", "exm", "--adversary", "ins")
+    found = document(run(*play, "--json", "--folder", "rounds", "-o", "g.npz", "--plot", "g.png"))
+    assert found["rounds"] == 30
+    assert [row["adversary"] for row in found["adversaries"]] == ["Del-Inf-Exm", "Del-Inf-Ins"]
+    assert (tmp_path / "g.png").stat().st_size > 1000
+    again = document(run(*play, "--json", "--folder", "rounds"))
+    assert again["adversaries"] == found["adversaries"]
+    assert load_result(tmp_path / "g.npz").rows[0].wins == found["adversaries"][0]["wins"]
+    shown = run("game", "plane-linear", "-n", 5)
+    assert "names the deleted record" in shown.out
+    one_line(run("game", "diabetes-linear", "-n", 30, "--folder", "rounds"), "holds rounds of another game")
+
+
+def test_which_of_my_customers_was_deleted(run, customers):
+    found = document(run("game", "--data", customers, "--target", "churned", "-n", 40, "--workers", 1, "--json"))
+    assert found["data"] == "customers"
+    assert found["learner"].startswith("logistic regression")
+    exm, _ = found["adversaries"]
+    assert exm["stated"]["lower"] > 0.5
+    more = ("--learner", "ridge", "--adversary", "white-box", "--others")
+    found = document(run("game", "--data", customers, "--target", "visits", "-n", 10, *more, "--workers", 1, "--json"))
+    assert found["adversaries"][0]["sees"] == "parameters"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["diabetes-linaer"], "did you mean diabetes-linear"),
+        (["diabetes-linear", "--data", "customers.csv"], "is a game by itself"),
+        (["--data", "customers.csv"], "--data needs --target"),
+        (["--data", "nothing.csv", "--target", "churned"], "there is no file nothing.csv"),
+        (["--data", "customers.csv", "--target", "churn"], "no column 'churn'; did you mean churned"),
+        (["--data", "customers.csv", "--target", "churned", "--learner", "linear"], "responses of a regression"),
+        (["--data", "customers.csv", "--target", "churned", "--learner", "magic"], "there is no learner 'magic'"),
+        (["--data", "names.csv", "--target", "churned"], "80 different words"),
+        (["--data", "holes.csv", "--target", "churned"], "column age: 1 values are missing"),
+        (["diabetes-linear", "--adversary", "oracle"], "there is no adversary 'oracle'"),
+        (["diabetes-linear", "--adversary", "exm", "--show", "instances"], "needs the challenges' labels"),
+        (["diabetes-linear", "-o", "game.txt"], "must end in .json, .csv or .npz|must end in"),
+    ],
+)
+def test_bad_input_is_one_line(run, customers, arguments, message):
+    table = pd.read_csv(customers)
+    table.assign(name=[f"customer {i}" for i in range(80)]).to_csv(customers.parent / "names.csv", index=False)
+    table.assign(age=[None, *table["age"][1:]]).to_csv(customers.parent / "holes.csv", index=False)
+    one_line(run("game", *arguments), message)

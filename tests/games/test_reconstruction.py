@@ -1,0 +1,97 @@
+"""The reconstruction game: what was right, what was wrong, and what was not answered."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bayesrecon import load_result
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games import (
+    DeletedLabel,
+    Guess,
+    KnownInstance,
+    Law,
+    LeastSquares,
+    LinearLaw,
+    Logistic,
+    Neighbours,
+    ReconstructionGame,
+    Reconstructor,
+    TwoNormals,
+    play,
+)
+
+LINE = Law("linear law", LinearLaw(3), size=60, outside=600)
+NORMALS = Law("two normals", TwoNormals(3, 2.0), classes=2, size=60, outside=60)
+
+
+def test_labels_come_back_from_public_queries():
+    game = ReconstructionGame(NORMALS, Logistic(), (DeletedLabel("public"), DeletedLabel("normal", 200)))
+    result = play(game, n=60, seed=1, workers=1)
+    for row in result.rows:
+        assert row.right.lower > 0.7
+        assert (row.rounds, row.silent, row.error, row.distance) == (60, 0, None, None)
+    assert list(result.to_dataframe().columns) == ["silent", "right", "lower", "upper"]
+
+
+def test_silence_is_told_apart_and_is_not_right():
+    few = ReconstructionGame(NORMALS, Neighbours(1), DeletedLabel("normal", 30))
+    (row,) = play(few, n=60, seed=1, workers=1).rows
+    assert 0 < row.silent < 60
+    assert 0 < row.right.estimate <= 1 - row.silent / 60
+    (row,) = play(few, n=1, seed=1, workers=1).rows
+    assert row.silent == 1
+    assert row.right.estimate == 0
+
+
+def test_responses_come_back_by_the_leverage(tmp_path):
+    game = ReconstructionGame(LINE, LeastSquares(), (KnownInstance(), KnownInstance(10.0)), known=True)
+    result = play(game, n=80, seed=1)
+    own, constant = result.rows
+    assert own.left.upper < 0.1 < constant.left.lower
+    assert own.error < 0.1 * min(own.before, own.after)
+    again = load_result(result.save(tmp_path / "r.npz"))
+    assert again.rows == result.rows
+    assert json.loads(result.save(tmp_path / "r.json").read_text())["reconstructors"][0]["silent"] == 0
+    assert "error left" in repr(result)
+
+
+def test_instances_are_scored_by_their_distance():
+    class Origin(Reconstructor):
+        needs = ()
+        name = "the origin"
+
+        def guesses(self, view):
+            assert view.x is None
+            assert view.y is None
+            return [Guess(x=np.zeros(3))]
+
+    (row,) = play(ReconstructionGame(NORMALS, Logistic(), Origin()), n=20, workers=1).rows
+    assert row.right is None
+    assert row.distance > 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reconstructors": ()}, "needs reconstructors"),
+        ({"reconstructors": KnownInstance()}, "needs the deleted instance: known=True"),
+        ({"auxiliary": 0}, "needs auxiliary records"),
+    ],
+)
+def test_games_that_cannot_be_played(options, message):
+    with pytest.raises(BayesreconError, match=message):
+        ReconstructionGame(**{"data": NORMALS, "learner": Logistic(), "reconstructors": DeletedLabel(), **options})
+
+
+@pytest.mark.parametrize(
+    ("data", "learner", "player", "message"),
+    [
+        (LINE, LeastSquares(), DeletedLabel(), "take a learner that answers with them"),
+        (NORMALS, Logistic(), KnownInstance(2.0), "that of a regression; take DeletedLabel"),
+    ],
+)
+def test_answers_of_the_other_kind(data, learner, player, message):
+    with pytest.raises(BayesreconError, match=message):
+        play(ReconstructionGame(data, learner, player, known=True), n=1, workers=1)
