@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec, parameters_of
+from bayesrecon.attacks.deletion.inputs import parameters_of
+from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import design, slopes
