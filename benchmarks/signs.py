@@ -28,9 +28,10 @@ of the mean). *Stated* is the mean of the probabilities in a bin, *right* how of
 Clopper-Pearson interval. *Wrong* counts the wrong ones, *silent* those of them without a warning, and *warned*, of the
 right ones, those with one.
 
-Up to 0.99 the probabilities are too low rather than too high, and most so below 0.8 and with many classes: they rest on
-the intercepts and on the scores along the slope alone, and the reconstruction sees more of the gradient than that. Next
-to one they are slightly too high: a law of the error is least known in its tails.
+The probabilities are too low rather than too high, most so below 0.8 and with many classes: they rest on the intercepts
+and on the scores along the slope alone, and the reconstruction sees more of the gradient than that. Deletions of one
+split share the error of its public half: wrong ones come in groups, and the intervals, which take deletions for
+independent, are too narrow.
 """
 
 

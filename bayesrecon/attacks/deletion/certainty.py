@@ -9,8 +9,10 @@ numbers t are normal with
     mean    (a_j' s_i) E(b_j' z | eta_i),    covariance    (a_j' s_i) (a_k' s_i) Cov(b_j' z, b_k' z | eta_i) + S_jk
 
 and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, public and private records both being samples. S is
-estimated from few records where few carry the estimate, hence a t law with that many degrees of freedom. The share of
-the hypotheses' likelihood that has the label is its probability. Nothing here is fitted to deletions.
+estimated from few records where few carry the estimate, hence a t law with that many degrees of freedom. Trained
+parameters fit private records better than public ones, which the temperature makes up for (see `prepared`); what it
+changes is as uncertain as large, `d d'` more in S with d the difference of both estimates. The share of the hypotheses'
+likelihood that has the label is its probability. Nothing here is fitted to deletions.
 """
 
 from typing import Any
@@ -32,6 +34,7 @@ def certainty(
     gradient: np.ndarray,
     kappa: np.ndarray,
     *,
+    other: np.ndarray,
     count: float,
     direction: np.ndarray,
     label: int | None,
@@ -43,6 +46,7 @@ def certainty(
         design: `(m, q)` public records; labels: `(m,)` or, for least squares, `(m, K)` theirs.
         at: `(K, q)`, the parameter at which slopes are taken.
         gradient: `(K, q)`, the estimate; kappa: `(m, K)` what the public records contribute to it.
+        other: `(K, q)`, the estimate at another temperature: the difference of both counts as an error, too.
         count: n, the number of private records.
         direction: `(K,)`, of the inferred slope; label: the inferred one.
 
@@ -54,7 +58,7 @@ def certainty(
     >>> z, y = np.column_stack([rng.normal(size=400), np.ones(400)]), rng.integers(0, 2, 400)
     >>> told = dict(count=400, direction=np.ones(1), label=1)
     >>> sure, torn = (certainty(linear, z, y, np.zeros((1, 2)), np.array([[0.1, 0.5]]),
-    ...     kappa * rng.normal(size=(400, 1)), **told) for kappa in (0.003, 0.3))
+    ...     kappa * rng.normal(size=(400, 1)), other=np.array([[0.1, 0.5]]), **told) for kappa in (0.003, 0.3))
     >>> bool(sure > 0.99 > 0.6 > torn)
     True
     """
@@ -64,6 +68,8 @@ def certainty(
     seen = design @ right.T
     share = (kappa @ left.T) * seen
     noise = count * (1 + count / len(design)) * np.atleast_2d(np.cov(share.T, bias=True))
+    apart = np.einsum("jk,kq,jq->j", left, gradient - other, right)
+    noise = noise + np.outer(apart, apart)
     unit = np.sqrt(np.maximum(np.diag(noise), 1e-300))
     some = slice(None, None, -(-len(design) // _HYPOTHESES))
     eta, seen, y = design[some] @ at.T, seen[some], labels[some]

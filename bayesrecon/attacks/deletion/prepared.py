@@ -174,18 +174,21 @@ class PreparedHRec:
             share = max(1 - float((share * values / (share * values + penalty)).sum()) / self.count, 0.05)
         return share
 
-    def gradient(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradient(
+        self, before: np.ndarray, after: np.ndarray, shrinkage: bool | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The deleted record's gradient `(K, q)` and the public records' kappa `(m, K)`."""
+        shrinkage = self.use.shrinkage if shrinkage is None else shrinkage
         change = before - after
         predicted = self.design @ change.T
         bent = self.use.path and self.linear.loss != "squared"
         at = [after + t * change for t in _NODES] if bent else [before]
-        t = self._temperature_at(before) if self.use.shrinkage else 1.0
+        t = self._temperature_at(before) if shrinkage else 1.0
         kappa = np.zeros_like(predicted)
         for weights in at:
             eta = self.design @ weights.T / t
             kappa += np.asarray(bends(self.linear, eta, self._labels, predicted)) / (t**2 * len(at))
-        if self.use.shrinkage and self.linear.loss == "squared":
+        if shrinkage and self.linear.loss == "squared":
             kappa *= self.optimism
         found = kappa.T @ self.design * (self.count / len(self.x))
         return (found + self.penalty * change if self.use.regulariser else found), kappa
@@ -322,6 +325,7 @@ class PreparedHRec:
             return None
         before, after = parameters_of(pair, self.model)
         gradient, kappa = self.gradient(before, after)
+        other = self.gradient(before, after, not self.use.shrinkage)[0]
         direction = found.slope / (np.linalg.norm(found.slope) or 1.0)
         return certainty(
             self.linear,
@@ -330,6 +334,7 @@ class PreparedHRec:
             before,
             gradient,
             kappa,
+            other=other,
             count=self.count,
             direction=direction,
             label=found.label,
