@@ -32,6 +32,9 @@ chosen with deletions of another split.
 | median cosine, HRec | avg | maxdiff | above both | label right | with a warning |
 | ---: | ---: | ---: | ---: | ---: | ---: |
 | {found:.3f} | {avg:.3f} | {maxdiff:.3f} | {above} | {label} | {warned} |
+
+Of the {below} that are not above both, {mistaken} have another label; {silent} of those {below} came without a warning: the
+warnings are no calibrated statement.
 """
 
 
@@ -76,6 +79,8 @@ def main():
     shown = {"found": np.median(a[:, 0]), "avg": np.median(a[:, 1]), "maxdiff": np.median(a[:, 2])}
     above, label = share(a[:, 0] > a[:, 1:3].max(axis=1)), share(a[:, 3] > 0)
     warned = int((a[:, 4] > 0).sum())
+    lost, wrong, quiet = a[:, 0] <= a[:, 1:3].max(axis=1), a[:, 3] == 0, a[:, 4] == 0
+    shown |= {"below": int(lost.sum()), "mistaken": int((lost & wrong).sum()), "silent": int((lost & quiet).sum())}
     text = PAGE.format(**sizes, **shown, gradient=a[:, 5].max(), above=above, label=label, warned=warned)
     (HERE / "NETWORK_DELETION.md").write_text(text)
 
