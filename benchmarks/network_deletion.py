@@ -33,8 +33,8 @@ chosen with deletions of another split.
 | ---: | ---: | ---: | ---: | ---: | ---: |
 | {found:.3f} | {avg:.3f} | {maxdiff:.3f} | {above} | {label} | {warned} |
 
-Of the {below} that are not above both, {mistaken} have another label; {silent} of those {below} came without a warning: the
-warnings are no calibrated statement.
+Of the {below} that are not above both, {mistaken} have another label; {silent} of those {below} came without a warning:
+the warnings are no calibrated statement.
 """
 
 
