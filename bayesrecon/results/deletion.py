@@ -24,6 +24,8 @@ class DeletedRecord(Result):
         method: "tilt" or "HRec".
         evidence: log likelihood gained over no tilt at all; None for HRec.
         effective: public records, or draws, that the estimate effectively rests on.
+        probability: of HRec with labelled public records: that the label is right, or the sign of `x` about the mean
+            record where there are no labels; None where it is not stated.
     """
 
     record: dict[str, np.ndarray]
@@ -35,10 +37,11 @@ class DeletedRecord(Result):
     after: str
     model: str
     warnings: tuple[str, ...] = ()
+    probability: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        names = ("before", "after", "model", "method", "record", "se", "evidence", "effective")
+        names = ("before", "after", "model", "method", "record", "se", "evidence", "effective", "probability")
         return self._document(**{name: getattr(self, name) for name in names})
 
     def to_dataframe(self) -> Any:
@@ -60,7 +63,9 @@ class DeletedRecord(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.before} and {self.after}: the deleted record ({self.method})"
+        what = "sign" if len(self.record) == 1 else "label"
+        sure = "" if self.probability is None else f", {what} right with probability {self.probability:.2f}"
+        return f"{self.before} and {self.after}: the deleted record ({self.method}{sure})"
 
     @property
     def condition(self) -> str:

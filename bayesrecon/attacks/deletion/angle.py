@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec, parameters_of
+from bayesrecon.attacks.deletion.inputs import parameters_of
+from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, slopes
 from bayesrecon.types import Deletion, Records

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from bayesrecon.attacks.attack import TRAINED_PAIR, Attack, option
+from bayesrecon.attacks.deletion.general import reconstruct_general
 from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
@@ -17,7 +18,9 @@ class HRec(Attack[DeletedRecord]):
     """The record between two trained parameters, from public records that stand in for the private Hessian.
 
     The model comes from the pair, and what is computed from the public records is kept: one object serves any number of
-    deletions. `total` is the number of private records; as many as public ones unless it is known.
+    deletions. `total` is the number of private records; as many as public ones unless it is known. Models without a
+    linear predictor, as of `models.from_loss`, need all fields of public records; of the improvements they have `path`
+    alone, which is to be off for a released Newton step.
 
     >>> from sklearn.linear_model import Ridge
     >>> import bayesrecon, numpy as np
@@ -60,7 +63,14 @@ class HRec(Attack[DeletedRecord]):
         return self._kept[model, total]
 
     def run(self, release: Deletion, knows: Knows, *, key: Any, progress: Progress) -> DeletedRecord:
-        return self.prepare(release.before.model, knows.get("total")).deleted(release)
+        model, total = release.before.model, knows.get("total")
+        if model.linear is not None:
+            return self.prepare(model, total).deleted(release)
+        if self.public is None or self.embedding is not None:
+            raise BayesreconError(
+                f"{model.name} has no linear predictor: HRec takes public records with all fields, and no embedding"
+            )
+        return reconstruct_general(release, self.public, total, path=self.improvements.path)
 
 
 ATTACK = HRec

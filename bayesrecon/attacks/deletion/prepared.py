@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.attacks.deletion.certainty import certainty
+from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
+from bayesrecon.attacks.deletion.inputs import parameters_of, public_records
 from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import (
@@ -29,15 +32,12 @@ from bayesrecon.kernels.linear import (
     penalty_of,
     predictor_of,
     slopes,
-    split_gradient,
 )
-from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord, Inversion
 from bayesrecon.types import Deletion, Model
 
 _NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)  # of Gauss' rule on [0, 1]
-_FEW, _TOO_LARGE = 20, 3.0  # public records, and excess, from which a warning is given
 _MOST = 1500  # public records that the degrees of freedom are estimated with
 
 
@@ -120,7 +120,7 @@ class PreparedHRec:
         if embedding is not None and self.linear.x in public:
             self.raw = np.asarray(public[self.linear.x], float)
             public = {**public, self.linear.x: embed(embedding, np.atleast_2d(self.raw))}
-        self.x, self.y = _public(model, public)
+        self.x, self.y = public_records(model, public)
         self.design = design(model, self.x)
         self.count = float(len(self.x) if total is None else total)
         if not self.count > 0:
@@ -174,18 +174,21 @@ class PreparedHRec:
             share = max(1 - float((share * values / (share * values + penalty)).sum()) / self.count, 0.05)
         return share
 
-    def gradient(self, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradient(
+        self, before: np.ndarray, after: np.ndarray, shrinkage: bool | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The deleted record's gradient `(K, q)` and the public records' kappa `(m, K)`."""
+        shrinkage = self.use.shrinkage if shrinkage is None else shrinkage
         change = before - after
         predicted = self.design @ change.T
         bent = self.use.path and self.linear.loss != "squared"
         at = [after + t * change for t in _NODES] if bent else [before]
-        t = self._temperature_at(before) if self.use.shrinkage else 1.0
+        t = self._temperature_at(before) if shrinkage else 1.0
         kappa = np.zeros_like(predicted)
         for weights in at:
             eta = self.design @ weights.T / t
             kappa += np.asarray(bends(self.linear, eta, self.labels, predicted)) / (t**2 * len(at))
-        if self.use.shrinkage and self.linear.loss == "squared":
+        if shrinkage and self.linear.loss == "squared":
             kappa *= self.optimism
         found = kappa.T @ self.design * (self.count / len(self.x))
         return (found + self.penalty * change if self.use.regulariser else found), kappa
@@ -313,28 +316,45 @@ class PreparedHRec:
             margin = float((top[0] - top[1]) / abs(top[0])) if top[0] else 0.0
         return Deleted(x, label, slope, gradient, effective, margin)
 
-    def doubts(self, found: Deleted) -> tuple[str, ...]:
-        """What speaks against a reconstruction, one line each."""
-        lines = []
-        if found.public_records < _FEW:
-            few = f"{found.public_records:.0f}"
-            lines.append(f"the estimate rests on about {few} public records; more of them would make it better")
-        if len(self.x) < self.design.shape[1] and not self.penalty[:, : self.x.shape[1]].any():
-            lines.append(
-                f"the public Hessian is singular: {len(self.x)} records for {self.design.shape[1]} directions; what "
-                "is shown lies in the span of the public records"
-            )
-        if found.excess is not None and found.excess > _TOO_LARGE:
-            lines.append(
-                f"the parameters moved {found.excess:.0f} times as far as any public record would move them: training "
-                "stopped short of the optimum, or more than one record was deleted; retrain to a gradient of 1e-8, "
-                "else take the record for a mean of what was deleted"
-            )
-        return tuple(lines)
+    def probability(self, pair: Deletion, found: Deleted) -> float | None:
+        """That the inferred label is right, or without labels the sign (see `certainty`); None without public labels.
+
+        Least squares over several outputs are told by the sign as well: a record and its mirror image share all else.
+        """
+        if self.y is None:
+            return None
+        before, after = parameters_of(pair, self.model)
+        gradient, kappa = self.gradient(before, after)
+        other = self.gradient(before, after, not self.use.shrinkage)[0]
+        direction = found.slope / (np.linalg.norm(found.slope) or 1.0)
+        return certainty(
+            self.linear,
+            self.design,
+            self.y,
+            before,
+            gradient,
+            kappa,
+            other=other,
+            count=self.count,
+            direction=direction,
+            label=found.label,
+        )
+
+    def doubts(self, found: Deleted, probability: float | None = None) -> tuple[str, ...]:
+        """What speaks against a reconstruction, one line each (see `doubts_about`)."""
+        free = not self.penalty[:, : self.x.shape[1]].any()
+        return doubts_about(
+            probability,
+            what="sign" if found.label is None else "label",
+            effective=found.public_records,
+            excess=found.excess,
+            spanned=(len(self.x), self.design.shape[1]) if free else None,
+        )
 
     def deleted(self, pair: Deletion) -> DeletedRecord:
         """The deleted record as a result, with what speaks against it."""
         found = self(pair)
+        probability = self.probability(pair, found)
         record: dict[str, Any] = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
         if found.label is not None:
             record[self.linear.y] = np.asarray(found.label)
@@ -347,7 +367,8 @@ class PreparedHRec:
             before=pair.before.name,
             after=pair.after.name,
             model=self.model.name,
-            warnings=(*notes_of(pair), *self.doubts(found)),
+            probability=probability,
+            warnings=(*notes_of(pair), *self.doubts(found, probability)),
         )
 
     def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:
@@ -368,38 +389,3 @@ class PreparedHRec:
             one, two = squash(one), squash(two)
         furthest = int(np.argmax(np.abs(one - two).sum(axis=1)))
         return {"avg": self.x.mean(axis=0), "maxdiff": self.x[furthest]}
-
-
-def notes_of(pair: Deletion) -> tuple[str, ...]:
-    """What was noticed while reading both releases."""
-    return tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes)))
-
-
-def parameters_of(pair: Deletion, model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """The two trained parameters as `(K, q)`, checked."""
-    for side, release in (("before", pair.before), ("after", pair.after)):
-        if release.temperature or release.theta.shape[0] != 1:
-            raise BayesreconError(f"{side} holds posterior draws; HRec takes trained parameters")
-    if pair.before.theta.shape != pair.after.theta.shape:
-        raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
-    if np.array_equal(pair.before.theta, pair.after.theta):
-        raise BayesreconError("before and after are identical: the record left no trace (a loss that is flat there?)")
-    return tuple(split_gradient(model, np.asarray(r.theta)[0]) for r in (pair.before, pair.after))  # type: ignore[return-value]
-
-
-def _public(model: Model, public: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
-    linear = predictor_of(model)
-    width = model.fields[linear.x].shape[0]
-    if linear.x not in public:
-        raise BayesreconError(f"public data lack field {linear.x!r} (they hold {', '.join(public)})")
-    x = np.asarray(public[linear.x], float)
-    if x.ndim != 2 or x.shape[1] != width:
-        raise BayesreconError(f"public data have {x.shape[-1] if x.ndim == 2 else x.shape} columns, the model {width}")
-    given = {k: public[k] for k in (linear.x, linear.y) if k in public}
-    table = check_knowledge(model, known=given).known
-    if len(x) < 2:
-        raise BayesreconError("HRec needs at least two public records")
-    y = table.get(linear.y)
-    if y is not None and linear.loss == "squared":
-        y = y.reshape(len(x), -1)
-    return table[linear.x], y

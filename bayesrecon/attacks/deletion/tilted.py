@@ -11,7 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bayesrecon.attacks.attack import DRAWS_PAIR, Attack, option
-from bayesrecon.attacks.deletion.prepared import notes_of
+from bayesrecon.attacks.deletion.doubts import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.copies import counted_once

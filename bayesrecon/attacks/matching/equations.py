@@ -75,6 +75,8 @@ class Equations:
     moved: tuple[str, ...]
     one: bool
     strength_known: bool
+    metric: np.ndarray | None = None
+    """`(r, d)`, in units of whose rows gradients are compared; in parameters' own by default."""
 
     @classmethod
     def of(cls, release: Release, knowledge: Knowledge, one: bool, strength_known: bool) -> "Equations":
@@ -114,9 +116,9 @@ class Equations:
         return {k: np.asarray(x[k]) if k in x else still[k] for k in self.model.fields}
 
     def left(self, x: Records, still: Records) -> np.ndarray:
-        """What the gradients leave, `(d,)`, relative to the regulariser's norm."""
+        """What the gradients leave, `(d,)` or along the metric `(r,)`, relative to the regulariser's norm."""
         each = np.asarray(gradients(self.model, self.theta, self.records(x, still)))
-        return (self.weights(x) @ each + x.get("strength", 1.0) * self.base) / np.linalg.norm(self.base)
+        return self._measured(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
 
     def jacobian(self, x: Records, still: Records) -> np.ndarray:
         """Of `left` in all variables, fields first, `(d, U)`."""
@@ -134,7 +136,12 @@ class Equations:
             columns.append(own)
         if "strength" in x:
             columns.append(self.base[:, None])
-        return np.concatenate(columns, axis=1) / np.linalg.norm(self.base)
+        return self._measured(np.concatenate(columns, axis=1))
+
+    def _measured(self, gradients: np.ndarray) -> np.ndarray:
+        if self.metric is None:
+            return gradients / np.linalg.norm(self.base)
+        return self.metric @ gradients / np.linalg.norm(self.metric @ self.base)
 
     def flatten(self, x: Records) -> np.ndarray:
         return np.concatenate([np.ravel(x[k]) for k in self._names(x)])

@@ -1,0 +1,126 @@
+"""How probable it is that the label, or the sign, of a deleted record is right.
+
+The estimated gradient is `G = s (x, 1)' + E`, E the sampling error of the public Hessian against the private one. Two
+kinds of numbers in G tell a record from its mirror image: the intercepts' column, which is s, and along the slope's
+direction u the score `u' G (u' W)'`, which is `(u's) (u' eta)`. Every public record is a hypothesis of slope s_i,
+predictor eta_i and label; given those its features are normal as among the public records of that label, so that the
+numbers t are normal with
+
+    mean    (a_j' s_i) E(b_j' z | eta_i),    covariance    (a_j' s_i) (a_k' s_i) Cov(b_j' z, b_k' z | eta_i) + S_jk
+
+and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, public and private records both being samples. S is
+estimated from few records where few carry the estimate, hence a t law with that many degrees of freedom. Trained
+parameters fit private records better than public ones, which the temperature makes up for (see `prepared`); what it
+changes is as uncertain as large, `d d'` more in S with d the difference of both estimates. The share of the hypotheses'
+likelihood that has the label is its probability. Nothing here is fitted to deletions.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.kernels.linear import slopes
+from bayesrecon.types import LinearPredictor
+
+_HYPOTHESES = 1500  # public records that stand for what may have been deleted
+_RIDGE = 1e-7  # of the numbers' variances: they may be functions of each other
+
+
+def certainty(
+    linear: LinearPredictor,
+    design: np.ndarray,
+    labels: np.ndarray,
+    at: np.ndarray,
+    gradient: np.ndarray,
+    kappa: np.ndarray,
+    *,
+    other: np.ndarray,
+    count: float,
+    direction: np.ndarray,
+    label: int | None,
+) -> float:
+    """The probability that a label is right, or without labels that the slope has the direction's sign.
+
+    Args:
+        linear: the predictor and its loss.
+        design: `(m, q)` public records; labels: `(m,)` or, for least squares, `(m, K)` theirs.
+        at: `(K, q)`, the parameter at which slopes are taken.
+        gradient: `(K, q)`, the estimate; kappa: `(m, K)` what the public records contribute to it.
+        other: `(K, q)`, the estimate at another temperature: the difference of both counts as an error, too.
+        count: n, the number of private records.
+        direction: `(K,)`, of the inferred slope; label: the inferred one.
+
+    Returns:
+        Between 0 and 1.
+
+    >>> from bayesrecon.models import load
+    >>> rng, linear = np.random.default_rng(0), load("linear_predictor", loss="logistic", features=1).linear
+    >>> z, y = np.column_stack([rng.normal(size=400), np.ones(400)]), rng.integers(0, 2, 400)
+    >>> told = dict(count=400, direction=np.ones(1), label=1)
+    >>> sure, torn = (certainty(linear, z, y, np.zeros((1, 2)), np.array([[0.1, 0.5]]),
+    ...     kappa * rng.normal(size=(400, 1)), other=np.array([[0.1, 0.5]]), **told) for kappa in (0.003, 0.3))
+    >>> bool(sure > 0.99 > 0.6 > torn)
+    True
+    """
+    outputs = len(gradient)
+    left, right = _functionals(design, at, direction, linear.intercept is not None)
+    told = np.einsum("jk,kq,jq->j", left, gradient, right)
+    seen = design @ right.T
+    share = (kappa @ left.T) * seen
+    noise = count * (1 + count / len(design)) * np.atleast_2d(np.cov(share.T, bias=True))
+    apart = np.einsum("jk,kq,jq->j", left, gradient - other, right)
+    noise = noise + np.outer(apart, apart)
+    unit = np.sqrt(np.maximum(np.diag(noise), 1e-300))
+    some = slice(None, None, -(-len(design) // _HYPOTHESES))
+    eta, seen, y = design[some] @ at.T, seen[some], labels[some]
+    s = np.asarray(slopes(linear, eta, y)).reshape(-1, outputs)
+    each = s @ left.T
+    weight = (kappa**2).sum(axis=1)
+    freedom = max(float(weight.sum() ** 2 / (weight**2).sum()) - 1, 1.0)
+    logs = np.full(len(eta), -np.inf)
+    groups = y if linear.labels else np.zeros(len(eta), int)
+    for group in np.unique(groups):
+        own = groups == group
+        mean, spread = _given(seen[own], eta[own])
+        apart = (told - each[own] * mean) / unit
+        ranges = each[own] / unit
+        covariance = ranges[:, :, None] * ranges[:, None, :] * spread + noise / np.outer(unit, unit)
+        logs[own] = _log_t(apart, covariance, freedom)
+    likelihood = np.exp(logs - logs.max())
+    right_ones = (y == label) if label is not None else (s @ direction > 0)
+    return float(likelihood[right_ones].sum() / likelihood.sum())
+
+
+def _functionals(
+    design: np.ndarray, at: np.ndarray, direction: np.ndarray, intercept: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers that are taken of a gradient, `a_j' G b_j`, as `(D, K)` and `(D, q)`."""
+    outputs, width = at.shape
+    one = np.zeros(width)
+    if intercept:
+        one[-1] = 1.0
+    else:  # what is nearest to a constant
+        one = np.linalg.lstsq(design, np.ones(len(design)), rcond=1e-9)[0]
+    score = direction @ at
+    left, right = list(np.eye(outputs)), [one] * outputs
+    if np.linalg.norm(score) > 0:
+        left, right = [*left, direction], [*right, score]
+    return np.array(left), np.array(right)
+
+
+def _given(seen: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean `(M, D)` and covariance `(D, D)` of the numbers `b_j' z` given eta, as of jointly normal ones."""
+    numbers, predictors = seen - seen.mean(axis=0), eta - eta.mean(axis=0)
+    gain = np.linalg.pinv(predictors.T @ predictors, rcond=1e-9, hermitian=True) @ predictors.T @ numbers
+    rest = numbers - predictors @ gain
+    return seen - rest, rest.T @ rest / len(rest)
+
+
+def _log_t(apart: np.ndarray, covariance: np.ndarray, freedom: float) -> Any:
+    """Log density of a t law up to a constant, row by row."""
+    size = apart.shape[1]
+    ridge = _RIDGE * np.trace(covariance, axis1=1, axis2=2)
+    root = np.linalg.cholesky(covariance + ridge[:, None, None] * np.eye(size))
+    square = (np.linalg.solve(root, apart[:, :, None])[:, :, 0] ** 2).sum(axis=1)
+    volume = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+    return -volume - 0.5 * (freedom + size) * np.log1p(square / freedom)

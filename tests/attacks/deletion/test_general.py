@@ -1,0 +1,87 @@
+"""HRec of models without a linear predictor."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from predictors import CASES, X, make
+
+import bayesrecon
+from bayesrecon import HRec, Improvements
+from bayesrecon.attacks.deletion.general import gradient_of_deleted
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.linear import join, split_gradient
+from bayesrecon.kernels.score import gradients
+from bayesrecon.models import from_loss
+from bayesrecon.posteriors import dirac, retrain_without, train, train_network
+from bayesrecon.precision import x64
+
+
+@pytest.mark.parametrize(("loss", "tolerance"), [("squared", 1e-8), ("softmax", 1e-4)])
+def test_a_linear_predictor_has_the_closed_form(loss, tolerance):
+    """Least squares have one Hessian; else Gauss' rule along the way errs by the change to the fourth."""
+    outputs, y, below, _ = CASES[loss]
+    model = make(loss, outputs, intercept_penalty=below)
+    data, public = {"x": X[:200], "y": y[:200]}, {"x": X[200:], "y": y[200:]}
+    before = train(model, data, tolerance=1e-11).release
+    pair = bayesrecon.deletion(before, retrain_without(before, data, [5], tolerance=1e-10)[0].release)
+    prepared = HRec(public=public, improvements=Improvements(shrinkage=False)).prepare(model, 200.0)
+    with x64():
+        theta = [np.asarray(r.theta)[0] for r in (pair.before, pair.after)]
+        closed = join(model, prepared.gradient(*(split_gradient(model, t) for t in theta))[0])
+        found, _ = gradient_of_deleted(pair, public, 200.0)
+    np.testing.assert_allclose(found, closed, atol=tolerance * np.abs(closed).max())
+
+
+@pytest.fixture(scope="module")
+def network():
+    rng = np.random.default_rng(0)
+    start = {"w": rng.normal(size=(3, 3)), "v": rng.normal(size=(3, 2)), "c": np.zeros(2)}
+    model = from_loss(
+        lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] + p["c"],
+        lambda out, y: jax.nn.logsumexp(out) - out[y],
+        lambda p: 0.5 * sum(jnp.sum(v**2) for v in p.values()),
+        params=start,
+        record={"x": (3,), "y": ()},
+        domain={"y": [0, 1]},
+        name="two layers",
+    )
+    x = rng.normal(size=(160, 3))
+    y = (x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * rng.normal(size=160) > 0).astype(int)
+    data = {"x": x[:80], "y": y[:80]}
+    return model, data, {"x": x[80:], "y": y[80:]}, train_network(model, start, data).release
+
+
+@pytest.mark.slow
+def test_a_newton_step_is_undone_exactly(network):
+    """With the data that it was computed from as public records, the step gives the gradient, and that the record."""
+    model, data, _, before = network
+    rest = {k: np.delete(v, 4, axis=0) for k, v in data.items()}
+    with x64():
+        theta = jnp.asarray(before.theta[0])
+
+        def kept(t):
+            return -jax.vmap(model.log_lik, in_axes=(None, 0))(t, rest).sum() - model.log_prior(t)
+
+        step = np.linalg.solve(np.asarray(jax.hessian(kept)(theta)), np.asarray(jax.grad(kept)(theta)))
+        one = np.asarray(gradients(model, theta, {k: v[4:5] for k, v in data.items()}))[0]
+        moved = {k: np.asarray(v) for k, v in model.constrain(theta - step).items()}
+    pair = bayesrecon.deletion(before, dirac(model, moved))
+    with x64():
+        found, _ = gradient_of_deleted(pair, rest, 79.0, path=False)
+    np.testing.assert_allclose(found, one, rtol=1e-6, atol=1e-8 * np.abs(one).max())
+    result = bayesrecon.reconstruct(pair, attack=HRec(public=rest, improvements=Improvements(path=False)), total=79)
+    assert result.record["y"] == data["y"][4]
+    np.testing.assert_allclose(result.record["x"], data["x"][4], atol=1e-4)
+
+
+def test_what_cannot_be(network):
+    model, _, public, before = network
+    pair = bayesrecon.deletion(before, dirac(model, {k: v + 0.01 for k, v in model.constrain(before.theta[0]).items()}))
+    for wrong, message in (
+        ({"x": public["x"]}, "lack field 'y'"),
+        ({k: v[:1] for k, v in public.items()}, "two public records"),
+        (None, "has no linear predictor: HRec takes public records"),
+    ):
+        with pytest.raises(BayesreconError, match=message):
+            bayesrecon.reconstruct(pair, attack=HRec(public=wrong))
