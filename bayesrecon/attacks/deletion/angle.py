@@ -9,7 +9,9 @@ and by Cauchy and Schwarz
 is largest, one, for the record that was deleted. Public records enter by the lengths alone, where what they get wrong
 is the same for all candidates but for directions; turning Delta by them first (`H Delta` beside `g_i`) is far off where
 they are few. The likelihood of a direction in nu dimensions, the size of its error integrated out, is
-`(1 - cos^2)^(-(nu - 1) / 2)`; nu counts the directions that data and not the penalty hold.
+`(1 - cos^2)^(-(nu - 1) / 2)`; nu counts the directions that data and not the penalty hold. That the move is as long as
+the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e: it tells records that move hardly
+anything, where training's own error hides the angle.
 """
 
 from collections.abc import Mapping
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.deletion.inputs import parameters_of
-from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
+from bayesrecon.attacks.deletion.prepared import NODES, Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, slopes
 from bayesrecon.types import Deletion, Records
@@ -42,10 +44,13 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
     count, size = blocks.shape[:2]
     each, whole = gradients.reshape(len(x), count, size), move.reshape(count, size)
     solved = np.linalg.solve(blocks, each.transpose(1, 2, 0)).transpose(2, 0, 1)
-    lengths = np.einsum("njb,njb->n", each, solved) * np.einsum("jb,jbc,jc->", whole, blocks, whole)
-    along = np.maximum(np.einsum("njb,jb->n", each, whole), 0.0)  # a record that stays would pull the other way
-    cosine = np.divide(along**2, lengths, out=np.zeros_like(along), where=lengths > 0)
-    return -0.5 * max(freedom - 1, 0.0) * np.log1p(-np.minimum(cosine, 1 - np.finfo(float).eps))
+    along = np.einsum("njb,jb->n", each, whole)
+    own, moved = np.einsum("njb,njb->n", each, solved), np.einsum("jb,jbc,jc->", whole, blocks, whole)
+    tiny = np.finfo(float).tiny
+    # A record that stays would pull the other way.
+    cosine = np.maximum(along, 0.0) ** 2 / np.maximum(own * moved, tiny)
+    share = np.log(np.maximum(np.abs(along), tiny) / np.maximum(own, tiny))
+    return -0.5 * max(freedom - 1, 0.0) * np.log1p(-np.minimum(cosine, 1 - np.finfo(float).eps)) - 0.5 * share**2
 
 
 def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, float]:
@@ -57,9 +62,12 @@ def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> t
     outputs, q = before.shape
     m = len(attack.x)
     temperature = attack.temperature(before)
-    eta = attack.design @ (0.5 * (before + after)).T / temperature
-    units = [np.broadcast_to(unit, eta.shape) for unit in np.eye(outputs)]
-    bent = np.stack([np.asarray(bends(attack.linear, eta, attack.labels, u)) for u in units], axis=-1)  # (m, K, K)
+    units = np.broadcast_to(np.eye(outputs)[:, None], (outputs, m, outputs))
+    bent = np.zeros((m, outputs, outputs))
+    for node in NODES:
+        eta = attack.design @ (after + node * (before - after)).T / temperature
+        each = [np.asarray(bends(attack.linear, eta, attack.labels, unit)) for unit in units]
+        bent += np.stack(each, axis=-1)
     bent = bent * (attack.count / m / temperature**2)
     if attack.linear.loss == "squared":
         bent = bent * attack.optimism

@@ -37,7 +37,7 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord, Inversion
 from bayesrecon.types import Deletion, Model
 
-_NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)  # of Gauss' rule on [0, 1]
+NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)  # of Gauss' rule on [0, 1]
 _MOST = 1500  # public records that the degrees of freedom are estimated with
 
 
@@ -182,7 +182,7 @@ class PreparedHRec:
         change = before - after
         predicted = self.design @ change.T
         bent = self.use.path and self.linear.loss != "squared"
-        at = [after + t * change for t in _NODES] if bent else [before]
+        at = [after + t * change for t in NODES] if bent else [before]
         t = self._temperature_at(before) if shrinkage else 1.0
         kappa = np.zeros_like(predicted)
         for weights in at:
