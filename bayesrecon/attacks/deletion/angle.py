@@ -9,9 +9,9 @@ and by Cauchy and Schwarz
 is largest, one, for the record that was deleted. Public records enter by the lengths alone, where what they get wrong
 is the same for all candidates but for directions; turning Delta by them first (`H Delta` beside `g_i`) is far off where
 they are few. The likelihood of a direction in nu dimensions, the size of its error integrated out, is
-`(1 - cos^2)^(-(nu - 1) / 2)`; nu counts the directions that data and not the penalty hold. That the move is as long as
-the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e: it tells records that move hardly
-anything, where training's own error hides the angle.
+`(1 - cos^2)^(-(nu - 1) / 2)`; nu counts the directions that data and not the penalty hold. That the move is as long
+as the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e: it tells records that move
+hardly anything, where training's own error hides the angle.
 """
 
 from collections.abc import Mapping
