@@ -97,7 +97,9 @@ def test_seeds_decide():
     assert not np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", named_learners())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "mlp")) for name in named_learners()]
+)
 def test_every_named_learner_answers(name):
     made = named_learners()[name][1]
     for classes, records in ((0, NUMBERS), (3, CLASSES)):
