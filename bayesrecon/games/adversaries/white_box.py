@@ -1,4 +1,4 @@
-"""The white box: the likelihood ratio of the deleted record's gradient, which both parameters give away."""
+"""The white box: which challenge would have moved the parameter as it moved."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from bayesrecon.games.view import View
 
 @dataclass(frozen=True)
 class WhiteBox(Adversary):
-    """The log likelihood of every challenge's gradient beside the one that both parameters show (`infer_deletion`).
+    """The log likelihood of every challenge by the angle between the parameter's move and its own (`infer_deletion`).
 
     The Hessian is that of the other private records where the game grants them (`others`), else that of the public
     ones. Challenges are left out of it: what the deleted record adds to it is parallel to its own gradient, and large
