@@ -1,5 +1,7 @@
 """A Stan program as its owner wrote it, evaluated by PyStan, against posteriordb's draws and the shipped model."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,7 @@ def model():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="PyStan compiles with g++, which is not installed")
 @pytest.mark.filterwarnings("ignore")  # what runs PyStan warns of its own
 def test_recovered_to_the_digits_of_its_numpyro_twin(model, kidiq):
     at = np.asarray(kidiq.theta)[::10]
