@@ -1,11 +1,12 @@
 """Domains as users state them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, near
 
 
 def whole_numbers(low: float, high: float, field: str) -> Domain:
@@ -24,6 +25,24 @@ _NAMED = {
     "count": COUNT,
     "integer": Domain("integer"),
 }
+
+
+def domains_of(stated: Mapping[str, Any] | None, record: Iterable[str]) -> dict[str, Domain]:
+    """Stated domains by field, each one of the record's.
+
+    Raises:
+        BayesreconError: what `parse` refuses, or a name that is not a field.
+
+    >>> domains_of({"age": "positive"}, ["age", "sex"])["age"].low
+    0.0
+    """
+    fields = tuple(record)
+    for name in stated or {}:
+        if name not in fields:
+            raise BayesreconError(
+                f"domain: {name!r} is not a field of the record ({', '.join(fields)}){near(name, fields)}"
+            )
+    return {name: parse(spec, name) for name, spec in (stated or {}).items()}
 
 
 def parse(spec: "Domain | str | Sequence[float]", field: str) -> Domain:

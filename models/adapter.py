@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.domains import REAL, Domain
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError
 from bayesrecon.models.inspection import (
     Program,
     check_sites,
@@ -24,7 +24,7 @@ from bayesrecon.models.inspection import (
 )
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import parse
+from bayesrecon.stated import domains_of
 from bayesrecon.types import Field, GaussianPredictor, Model, Params, Records
 
 
@@ -112,10 +112,7 @@ def _adapted(
     constants = dict(constants or {})
     title = name or getattr(program, "__name__", "program")
     _check_signature(program, record, constants, title)
-    given = {k: parse(v, k) for k, v in (domain or {}).items()}
-    for k in given:
-        if k not in record:
-            raise BayesreconError(f"domain: {k!r} is not a field of the record ({', '.join(record)}){near(k, record)}")
+    given = domains_of(domain, record)
 
     def dummy(count: int, seed: int = 0) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError, first_line, near
 from bayesrecon.models.callback import called
 from bayesrecon.models.inspection import Site, parameter, plain
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import parse
+from bayesrecon.stated import domains_of
 from bayesrecon.types import Field, Model, Parameter, Params, Records
 
 _CHECKED = ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0))  # ends of theta at which terms are compared
@@ -68,12 +68,11 @@ def from_density(
         raise BayesreconError(f"{title}: parameters name none: there is nothing to release")
     if not record:
         raise BayesreconError(f"{title}: record names no field: there is nothing to recover")
-    for what, given, known in (("support", support, parameters), ("domain", domain, record)):
-        for k in given or {}:
-            if k not in known:
-                owner = "a parameter" if what == "support" else "a field of the record"
-                raise BayesreconError(f"{what}: {k!r} is not {owner} ({', '.join(known)}){near(k, known)}")
-    fields = {k: Field(tuple(s), parse(domain[k], k) if domain and k in domain else REAL) for k, s in record.items()}
+    for k in support or {}:
+        if k not in parameters:
+            raise BayesreconError(f"support: {k!r} is not a parameter ({', '.join(parameters)}){near(k, parameters)}")
+    given = domains_of(domain, record)
+    fields = {k: Field(tuple(shape), given.get(k, REAL)) for k, shape in record.items()}
     free = tuple(_parameter(n, tuple(shape), (support or {}).get(n), title) for n, shape in parameters.items())
     oracle = _Oracle(title, log_density, dataset, fields, sum(p.size for p in free))
     term, rest = called(oracle.terms), called(oracle.priors)

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.domains import REAL
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
-from bayesrecon.stated import parse
+from bayesrecon.stated import domains_of
 from bayesrecon.types import Field, Model, Parameter
 
 
@@ -76,10 +76,7 @@ def from_loss(
         raise BayesreconError(f"{title}: params hold no arrays")
     if response not in record:
         raise BayesreconError(f"{title}: the response {response!r} is not a field of the record ({', '.join(record)})")
-    given = {k: parse(v, k) for k, v in (domain or {}).items()}
-    for k in given:
-        if k not in record:
-            raise BayesreconError(f"domain: {k!r} is not a field of the record ({', '.join(record)}){near(k, record)}")
+    given = domains_of(domain, record)
     inputs = [k for k in record if k != response]
 
     def rebuild(values: dict[str, Any]) -> Any:

@@ -50,7 +50,13 @@ def release_of(
         if model is not None and model is not source.model:
             raise BayesreconError(f"{source.name} is a release and has its model already; leave model= out")
         return source
-    for read in discover("bayesrecon.posteriors", "of_fit"):
+    library = type(source).__module__.partition(".")[0]
+    for name, read in discover("bayesrecon.posteriors", "FIT"):
+        if library == name:
+            if model is not None:
+                raise BayesreconError(f"a fit of {name} has its model already; leave model= out")
+            return read(source)
+    for read in discover("bayesrecon.posteriors", "of_table"):
         if (release := read(source, model)) is not None:
             return release
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):

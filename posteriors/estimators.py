@@ -64,15 +64,6 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
     return release
 
 
-def of_fit(source: Any, model: Any) -> Release | None:
-    """Of a scikit-learn estimator, None of anything else; fits are recognised by the library they come from."""
-    if type(source).__module__.partition(".")[0] != "sklearn":
-        return None
-    if model is not None:
-        raise BayesreconError("an estimator of scikit-learn has its model already; leave model= out")
-    return from_sklearn(source)
-
-
 def save_trained(release: Release, path: str | Path) -> Path:
     """Write a trained parameter of a shipped model to an `.npz` file that the command line reads.
 
@@ -153,3 +144,7 @@ _READERS = {
     "LogisticRegression": _logistic_regression,
     "LinearSVC": _linear_svc,
 }
+
+
+FIT = ("sklearn", from_sklearn)
+"""The library that fits come from, and what reads them."""

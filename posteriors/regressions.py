@@ -121,10 +121,5 @@ def _plain(attribute: str, values: np.ndarray) -> bool:
     return bool(np.all(values == (1.0 if attribute.endswith("weights") else 0.0)))
 
 
-def of_fit(source: Any, model: Any) -> Release | None:
-    """Of a statsmodels result, None of anything else; fits are recognised by the library they come from."""
-    if type(source).__module__.partition(".")[0] != "statsmodels":
-        return None
-    if model is not None:
-        raise BayesreconError("a fit of statsmodels has its model already; leave model= out")
-    return from_statsmodels(source)
+FIT = ("statsmodels", from_statsmodels)
+"""The library that fits come from, and what reads them."""

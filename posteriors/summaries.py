@@ -294,7 +294,7 @@ def as_table(path: str | Path) -> bool:
     return all(any(c in names for c in header) for names in wanted)
 
 
-def of_fit(source: Any, model: Any) -> Release | None:
+def of_table(source: Any, model: Any) -> Release | None:
     """Of a regression's table, None of anything else.
 
     Raises:

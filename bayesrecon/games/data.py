@@ -143,3 +143,8 @@ def _checked_share(share: float, count: int) -> float:
     if not 0 < share <= 1 or int(share * count) < 2:
         raise BayesreconError(f"share={share} of {count} records: expected two private records or more")
     return share
+
+
+def with_ones(x: np.ndarray) -> np.ndarray:
+    """Features `(n, p)` with a column of ones for the intercept, `(n, p + 1)`."""
+    return np.concatenate([x, np.ones((len(x), 1))], axis=1)

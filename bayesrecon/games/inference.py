@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversary import PARAMETERS, PUBLIC, Adversary, X, Y
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, Retrain
+from bayesrecon.games.mechanism import IDEAL, Retrain, around
 from bayesrecon.games.outcome import compared, generator, rate_row
 from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
@@ -107,9 +107,7 @@ class Game:
         """Wins, ties, losses and coins that won, `(adversaries, 4)`, of one round: counts of compared pairs."""
         rng = generator(seed, number)
         round_ = self._drawn(rng)
-        seeds = (int(rng.integers(2**31)), int(rng.integers(2**31)))
-        before = self.learner.fit(round_.private, self.data.classes, seeds[0])
-        after = self.deletion(self.learner, before, round_.private, round_.deleted, self.data.classes, seeds)
+        before, after = around(self.deletion, self.learner, round_.private, round_.deleted, self.data.classes, rng)
         order = rng.permutation(len(round_.challenges.y))  # which one is listed first says nothing
         found = []
         for one in self.adversaries:

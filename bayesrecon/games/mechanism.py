@@ -1,5 +1,6 @@
 """Deletion mechanisms: how the model without the records comes about."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,3 +41,17 @@ class Retrain:
 
 
 IDEAL = Retrain()
+
+
+def around(
+    deletion: Callable[..., Fitted],
+    learner: Learner,
+    records: Records,
+    rows: np.ndarray,
+    classes: int,
+    rng: np.random.Generator,
+) -> tuple[Fitted, Fitted]:
+    """The models before and after the deletion of rows, each with its own seed."""
+    seeds = (int(rng.integers(2**31)), int(rng.integers(2**31)))
+    before = learner.fit(records, classes, seeds[0])
+    return before, deletion(learner, before, records, rows, classes, seeds)

@@ -11,7 +11,7 @@ from bayesrecon.evaluate.rates import bootstrap, clopper_pearson
 from bayesrecon.games.adversary import PUBLIC, X
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL
+from bayesrecon.games.mechanism import IDEAL, around
 from bayesrecon.games.outcome import generator
 from bayesrecon.games.reconstructor import Reconstructor
 from bayesrecon.games.view import Oracles, View
@@ -64,9 +64,7 @@ class ReconstructionGame:
         rng = generator(seed, number)
         private, outside = self.data.draw(rng)
         row = rng.integers(len(private.y), size=1)
-        seeds = (int(rng.integers(2**31)), int(rng.integers(2**31)))
-        before = self.learner.fit(private, self.data.classes, seeds[0])
-        after = self.deletion(self.learner, before, private, row, self.data.classes, seeds)
+        before, after = around(self.deletion, self.learner, private, row, self.data.classes, rng)
         (x,), (y,) = private.rows(row)
         plain = [np.nan, np.nan] if self.data.classes else [float(y - h(x[None])[0]) for h in (before, after)]
         found = []

@@ -40,12 +40,12 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
     y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
     gradients = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
     move = before - after
-    blocks, freedom = _curvature(attack, before, after)
+    blocks, inverse, freedom = _curvature(attack, before, after)
     count, size = blocks.shape[:2]
     each, whole = gradients.reshape(len(x), count, size), move.reshape(count, size)
-    solved = np.linalg.solve(blocks, each.transpose(1, 2, 0)).transpose(2, 0, 1)
     along = np.einsum("njb,jb->n", each, whole)
-    own, moved = np.einsum("njb,njb->n", each, solved), np.einsum("jb,jbc,jc->", whole, blocks, whole)
+    own = np.einsum("njb,jbc,njc->n", each, inverse, each, optimize=True)
+    moved = np.einsum("jb,jbc,jc->", whole, blocks, whole)
     tiny = np.finfo(float).tiny
     # A record that stays would pull the other way.
     cosine = np.maximum(along, 0.0) ** 2 / np.maximum(own * moved, tiny)
@@ -53,8 +53,9 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
     return -0.5 * max(freedom - 1, 0.0) * np.log1p(-np.minimum(cosine, 1 - np.finfo(float).eps)) - 0.5 * share**2
 
 
-def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, float]:
-    """H in blocks `(J, b, b)`, one of all parameters or one an output, and how many directions data hold.
+def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """H in blocks `(J, b, b)`, one of all parameters or one an output, their inverses, and how many directions data
+    hold.
 
     A share `q / (q + m)` of the data's part is its diagonal, which m records show where they are too few for q
     directions.
@@ -83,7 +84,8 @@ def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> t
     found *= 1 - share
     found[:, at, at] += share * diagonal
     own = attack.penalty.reshape(len(found), size) + _FLOOR * max(float(diagonal.mean()), np.finfo(float).tiny)
-    held = found.copy()
     found[:, at, at] += own
-    freedom = float(np.trace(np.linalg.solve(found, held), axis1=1, axis2=2).sum())
-    return found, freedom
+    inverse = np.linalg.inv(found)
+    # The trace of H^-1 times its data's part, which is H less a diagonal.
+    freedom = own.size - float((inverse[:, at, at] * own).sum())
+    return found, inverse, freedom

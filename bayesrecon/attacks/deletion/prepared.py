@@ -13,7 +13,7 @@ and a rest. Without the mean record's share, G shows s as its leading direction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -76,7 +76,7 @@ class Deleted:
     Attributes:
         x: `(p,)` features; label: inferred, None for a squared loss.
         slope: `(K,)`, the loss's slope at the record.
-        gradient: `(K, q)`, the estimate of its gradient.
+        gradient: `(K, q)`, the estimate of its gradient; kappa: `(m, K)`, what each public record contributes to it.
         public_records: how many public records the estimate effectively rests on, `(sum w)^2 / sum w^2` with
             `w = |kappa|^2`.
         label_margin: difference of the two largest slopes over the largest, None without labels.
@@ -88,6 +88,7 @@ class Deleted:
     label: int | None
     slope: np.ndarray
     gradient: np.ndarray
+    kappa: np.ndarray
     public_records: float
     label_margin: float | None
     excess: float | None = None
@@ -199,21 +200,9 @@ class PreparedHRec:
             self._fitted = (before, self.temperature(before))
         return self._fitted[1]
 
-    def error(self, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Covariance of the gradient estimate as `A (K, K)` and `B (q, q)`, whose Kronecker product it about is.
-
-        Public and private records both are samples: `A = n (1 + n / m) mean(kappa kappa')`, and B is the second
-        moment of the public records weighted by `|kappa|^2`.
-        """
-        a = self.error_of_slopes(kappa)
-        a[np.diag_indices(len(a))] += 1e-9 * np.trace(a) + 1e-300
-        weight = (kappa**2).sum(axis=1)
-        b = (self.design * (weight / weight.sum())[:, None]).T @ self.design
-        b[np.diag_indices(len(b))] += 1e-9 * np.trace(b)
-        return a, b
-
     def error_of_slopes(self, kappa: np.ndarray) -> np.ndarray:
-        """A of `error`, the covariance of the intercepts' gradient."""
+        """Covariance `A (K, K)` of the intercepts' estimated gradient, `n (1 + n / m) mean(kappa kappa')`: public and
+        private records both are samples."""
         return kappa.T @ kappa * (self.count * (1 + self.count / len(self.x)) / len(self.x))
 
     @in_float64
@@ -247,7 +236,7 @@ class PreparedHRec:
         shown = len(direction) > 1 or self.linear.intercept is not None
         label = label_of(self.linear, direction) if shown else None
         excess = self._excess(before, slope)
-        return replace(self._result(x, label, slope, gradient, effective), excess=excess)
+        return Deleted(x, label, slope, gradient, kappa, effective, _margin(label, slope), excess)
 
     def _excess(self, before: np.ndarray, slope: np.ndarray) -> float | None:
         if self.y is None:
@@ -269,7 +258,7 @@ class PreparedHRec:
     def _multiple(self, row: np.ndarray, centre: np.ndarray, direction: np.ndarray, kappa: np.ndarray) -> float:
         """The factor alpha of `row = alpha (x, 1)`, most likely by its intercept and the lengths of public records.
 
-        The intercept is normal about alpha with variance `u' A u`, u the direction (see `error`), and
+        The intercept is normal about alpha with variance `u' A u`, u the direction (see `error_of_slopes`), and
         `log |x - centre|` normal as over the public records of the inferred label.
         """
         found = np.linalg.norm(row[:-1] - row[-1] * centre)
@@ -308,14 +297,6 @@ class PreparedHRec:
         length = float(np.median(np.linalg.norm(self.x, axis=1))) if self.use.scale else 1.0
         return length * x, direction, direction * values[0] / (length or 1.0)
 
-    @staticmethod
-    def _result(x: np.ndarray, label: int | None, slope: np.ndarray, gradient: np.ndarray, effective: float) -> Deleted:
-        margin = None
-        if label is not None and len(slope) > 1:
-            top = np.sort(slope)[::-1]
-            margin = float((top[0] - top[1]) / abs(top[0])) if top[0] else 0.0
-        return Deleted(x, label, slope, gradient, effective, margin)
-
     def probability(self, pair: Deletion, found: Deleted) -> float | None:
         """That the inferred label is right, or without labels the sign (see `certainty`); None without public labels.
 
@@ -324,7 +305,6 @@ class PreparedHRec:
         if self.y is None:
             return None
         before, after = parameters_of(pair, self.model)
-        gradient, kappa = self.gradient(before, after)
         other = self.gradient(before, after, not self.use.shrinkage)[0]
         direction = found.slope / (np.linalg.norm(found.slope) or 1.0)
         return certainty(
@@ -332,8 +312,8 @@ class PreparedHRec:
             self.design,
             self.y,
             before,
-            gradient,
-            kappa,
+            found.gradient,
+            found.kappa,
             other=other,
             count=self.count,
             direction=direction,
@@ -389,3 +369,10 @@ class PreparedHRec:
             one, two = squash(one), squash(two)
         furthest = int(np.argmax(np.abs(one - two).sum(axis=1)))
         return {"avg": self.x.mean(axis=0), "maxdiff": self.x[furthest]}
+
+
+def _margin(label: int | None, slope: np.ndarray) -> float | None:
+    if label is None or len(slope) < 2:
+        return None
+    top = np.sort(slope)[::-1]
+    return float((top[0] - top[1]) / abs(top[0])) if top[0] else 0.0

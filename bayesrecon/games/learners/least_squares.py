@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.data import Records
+from bayesrecon.games.data import Records, with_ones
 from bayesrecon.games.learner import Learner
 from bayesrecon.games.outputs import VALUES
 
@@ -55,7 +55,7 @@ class LeastSquares(Learner):
         return f"ridge (alpha {self.penalty:g})" if self.penalty else "linear regression"
 
     def fit(self, records: Records, classes: int, seed: int) -> Plane:
-        design = _design(records.x)
+        design = with_ones(records.x)
         target = records.y
         if self.penalty:
             # Rows sqrt(penalty) e_j with response zero, none for the intercept.
@@ -73,7 +73,7 @@ class LeastSquares(Learner):
         return Plane(np.linalg.solve(r, q.T @ target), r)
 
     def without(self, fitted: Plane, records: Records, rows: np.ndarray, classes: int, seed: int) -> Plane:
-        x, y = _design(records.x[rows]), records.y[rows]
+        x, y = with_ones(records.x[rows]), records.y[rows]
         solved = fitted.solve(x.T)  # (q, k)
         inner = np.eye(len(rows)) - x @ solved
         # Records that alone hold a coefficient: the formula divides by zero.
@@ -89,10 +89,6 @@ class LeastSquares(Learner):
 
         model = linear_predictor("squared", len(fitted.weights) - 1, 1, float(self.penalty))
         return dirac(model, {"coef": fitted.weights[None, :-1], "intercept": fitted.weights[-1:]}, name=self.name)
-
-
-def _design(x: np.ndarray) -> np.ndarray:
-    return np.concatenate([x, np.ones((len(x), 1))], axis=1)
 
 
 LEARNERS = {

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversary import PUBLIC, X
+from bayesrecon.games.data import with_ones
 from bayesrecon.games.outputs import VALUES
 from bayesrecon.games.reconstructor import Guess, Reconstructor
 from bayesrecon.games.view import View
@@ -45,15 +46,11 @@ class KnownInstance(Reconstructor):
         return [Guess(y=float(y)) for y in before + factor * (before - after)]
 
     def _by_leverage(self, view: View) -> np.ndarray:
-        known = _design(view.auxiliary.x)
+        known = with_ones(view.auxiliary.x)
         moment = known.T @ known * (view.total / len(known))
-        here = _design(view.features)
+        here = with_ones(view.features)
         try:
             leverage = np.einsum("kq,qk->k", here, np.linalg.solve(moment, here.T))
         except np.linalg.LinAlgError:
             raise BayesreconError("the public records are too few, or collinear, to estimate leverages") from None
         return (1 - leverage) / leverage
-
-
-def _design(x: np.ndarray) -> np.ndarray:
-    return np.concatenate([x, np.ones((len(x), 1))], axis=1)
