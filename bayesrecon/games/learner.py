@@ -28,8 +28,9 @@ class Learner:
         quick: whether a round takes so little time that starting processes for it is no gain.
         open: whether its parameters can be read as a release (`release`), which white-box adversaries ask for.
         density: whether it states the density of what it releases (`log_density`).
-        epsilon: of differential privacy under the substitution of one record, which every training with a seed of its
-            own promises; None where nothing is promised. Games hold the measured success against it.
+        epsilon: of differential privacy under the substitution of one record (twice that of leaving one out), which
+            every training with a seed of its own promises for data sets in any order; None where nothing is promised.
+            Games hold the measured success against it.
     """
 
     name: str

@@ -22,7 +22,7 @@ class OutputPerturbation(Private):
     Attributes:
         penalty: of the mean loss. tolerance: the longest gradient of J that the solver may leave.
 
-    >>> OutputPerturbation(epsilon=0.5, penalty=0.1, tolerance=1e-9).sensitivity(100)
+    >>> round(OutputPerturbation(epsilon=0.5, penalty=0.1, tolerance=1e-9).sensitivity(100), 10)
     0.20000002
     """
 

@@ -73,16 +73,16 @@ class PosteriorDraw(Private):
         return x @ _directions(wide, narrow) * (wide / narrow) ** 0.5 if wide > narrow else x
 
     def fit(self, records: Records, classes: int, seed: int) -> Released:
-        grid, log_probability = self._posterior(records)
+        grid, log_probability = self.posterior(records)
         which = np.random.default_rng(seed).choice(len(grid), p=np.exp(log_probability))
         return Released(grid[which], self.rows)
 
     def log_density(self, released: Released, records: Records) -> float:
-        grid, log_probability = self._posterior(records)
+        grid, log_probability = self.posterior(records)
         return float(log_probability[(grid == released.theta).all(axis=1)][0])
 
-    def _posterior(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
-        """The points `(G, d)` and their log probabilities `(G,)`."""
+    def posterior(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
+        """The points of the grid `(G, d)` and their log probabilities `(G,)`."""
         signed = self.signed(records)
         grid = _grid(self.radius, signed.shape[1], self.points)
         log_weight, size = np.zeros(len(grid)), max(1, _BLOCK // len(grid))
