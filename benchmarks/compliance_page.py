@@ -34,9 +34,10 @@ All rows have one seed: those of a table share their draws, so that their errors
 *Worst case*: for the perturbations 1,998 equal records (penalty 0.01, two dimensions, no intercept), and two that they
 outvote, which lean to either side; the minimiser moves by 0.73 of the sensitivity between both. For the posterior draw
 two contradicting records beside three that say nothing, on a grid of two points. That reaches the most a posterior draw
-admits; for the perturbations no data are known to be the worst, these are the worst that were tried. *Breast cancer*: pairs of the table at
-random, 31 dimensions with the intercept (penalty 0.01); the posterior draw has 2 dimensions, after a projection, and 21
-points along each. Columns are standardised over the whole table, which both worlds share: epsilon does not cover it.
+admits; for the perturbations no data are known to be the worst, and these are the worst that were tried. *Breast
+cancer*: pairs of the table at random, 31 dimensions with the intercept (penalty 0.01); the posterior draw has 2
+dimensions, after a projection, and 21 points along each. Columns are standardised over the whole table, which both
+worlds share: epsilon does not cover it.
 
 ![Success against epsilon](compliance.png)
 """
