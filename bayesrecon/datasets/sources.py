@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.untrusted.limits import FREE, MAX_BYTES, RATIO
@@ -30,7 +30,7 @@ def checked_folder(folder: str | Path) -> Path:
 @contextmanager
 def opened(
     folders: Sequence[Path], names: Sequence[str], kind: str, archives: Sequence[str] = (), hint: str = ""
-) -> Iterator[tuple[Path, IO[bytes]]]:
+) -> Iterator[tuple[Path, Any]]:
     """The first of these files that is there, as a stream that refuses to unpack more than its file may hold.
 
     Args:
