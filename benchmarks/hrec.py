@@ -17,8 +17,9 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from bayesrecon.datasets import acs_income
 
+RIDGE = ("ridge", "squared", 0.0)
 LABELLED = (("logistic", "logistic", 0.0), ("squared-hinge SVM", "squared_hinge", 1.0))
-"""Models of two classes: title, loss, and the penalty of the intercept."""
+"""Models of a number and of two classes: title, loss, and the penalty of the intercept."""
 
 FEATURES = "Cosines are those of the features."
 CHOSEN = "The penalty predicts a fifth of the private half best, of 1e-3, 1e-2, ... 1e4: {}."
@@ -61,17 +62,9 @@ def simulated(records, rng):
 
 
 def income(options):
-    rng = np.random.default_rng(0)
-    x, y = simulated(options.records, rng)
+    x, y = simulated(options.records, np.random.default_rng(0))
     parts = halves(len(x), 5 * options.deletions, 1)
     report("Simulated income, ridge", [prepare("", x, y, *parts, loss="squared")])
-    features = fourier(x, 100, rng)
-    parts = halves(len(x), options.deletions, 1)
-    report(
-        "Simulated income, ridge over 100 random Fourier features",
-        [prepare("", features, y, *parts, loss="squared")],
-        FEATURES,
-    )
 
 
 def fourier(x, width, rng):
@@ -139,13 +132,13 @@ def svm(options):
 
 
 def features(options):
-    """Labels from random Fourier features: simulated income, and breast cancer in the place of a real survey."""
+    """Over random Fourier features: simulated income, and breast cancer in the place of a real survey."""
     rng = np.random.default_rng(4)
     x, y = simulated(options.records // 4, np.random.default_rng(0))
     over = fourier(x, 100, rng)
-    for title, loss, below in LABELLED:
+    for title, loss, below in (RIDGE, *LABELLED):
         parts = halves(len(x), options.deletions * (1 if below == 0 else 2), 1)
-        one = prepare("", over, (y > 0).astype(int), *parts, loss=loss, below=below)
+        one = prepare("", over, y if loss == "squared" else (y > 0).astype(int), *parts, loss=loss, below=below)
         report(f"Simulated income, {title} over 100 random Fourier features", [one], FEATURES)
     x, y = scaled(load_breast_cancer)
     over = fourier(x, 100, rng)
@@ -217,7 +210,7 @@ def survey(options):
             ("", x),
             (" over 100 random Fourier features", fourier(x, 100, np.random.default_rng(4))),
         ):
-            for title, loss, below in (("ridge", "squared", 0.0), *LABELLED):
+            for title, loss, below in (RIDGE, *LABELLED):
                 parts = [halves(len(x), options.deletions, 1)]
                 target = y if loss == "squared" else above
                 chosen(f"ACS income, {state}, {title}{words}", columns, target, parts, loss=loss, below=below)
