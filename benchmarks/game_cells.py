@@ -25,7 +25,7 @@ class Cell:
     Attributes:
         raw: as the paper states it, with today's defaults; None where the cell is not run.
         converged: standardised once over the whole table, and trained to convergence; None where neither matters.
-        why: of a disagreement, or of not being run.
+        why: of a disagreement; absent: why it is not run, where neither game is there.
     """
 
     section: str
@@ -36,6 +36,7 @@ class Cell:
     converged: Callable[[], Game] | None = None
     why: str = ""
     rounds: int = 1000
+    absent: str = ""
 
 
 OFFLINE = "not run: the data are not shipped with scikit-learn"
@@ -174,7 +175,7 @@ def cells(images: Path | None = None) -> Iterator[Cell]:
         images: the folder of MNIST's test images; without it, these cells are not run.
     """
     for learner, pair in BOSTON.items():
-        yield Cell(INFERENCE, "Boston", learner, pair, None, why=OFFLINE)
+        yield Cell(INFERENCE, "Boston", learner, pair, None, absent=OFFLINE)
     whys = {"linear": SQUARED, "SVM": SQUARED, "Lasso": SQUARED, "tree": TIES, "MLP": NETWORK}
     for learner, pair in DIABETES.items():
         rounds = 300 if learner == "MLP" else 1000
@@ -195,7 +196,7 @@ def _pictures(folder: Path | None) -> Iterator[Cell]:
     for cell in _classification("1/12 MNIST", 3, partial(_images, folder)):
         if cell.published is not None and cell.why != LIBLINEAR:
             cell = replace(cell, rounds=FEWER.get(cell.learner, 100))
-            yield cell if folder is not None else replace(cell, raw=None, converged=None, why=MNIST)
+            yield cell if folder is not None else replace(cell, raw=None, converged=None, absent=MNIST)
 
 
 def _classification(shown: str, column: int, data: Callable[[bool], Table]) -> Iterator[Cell]:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from game_cells import FITS, LIBLINEAR, LISTED, NETWORK, Cell, cells
+from game_cells import FITS, LIBLINEAR, LISTED, Cell, cells
 from game_figure import FIGURE, draw
 from game_more import MORE, more_page
 
@@ -91,6 +91,15 @@ def reaching(cell: Cell, found: dict[str, Any]) -> list[str]:
     return lists
 
 
+def within(cell: Cell, found: dict[str, Any], name: str) -> str:
+    """The columns whose own interval holds the published figure, which few rounds leave wide."""
+    published = dict(zip(("Exm", "Ins"), cell.published or (), strict=False))[name]
+    near = [c for c in COLUMNS if name in found.get(c, {}) and 100 * found[c][name][2] >= published]
+    return (
+        f"; the published figure lies in the interval of {found['rounds']} rounds of: {', '.join(near)}" if near else ""
+    )
+
+
 def explains(why: str, reached: list[str]) -> bool:
     """Whether the column that a sentence names reaches a published figure that the rounds as stated do not."""
     missed = [one for one in reached if "as stated" not in one.split(", ")]
@@ -108,8 +117,8 @@ def page(kept: dict[str, Any]) -> str:
             start = [cell.data, cell.learner, published]
             if found is None:
                 lines.append("| " + " | ".join([*start, "not run"] + [""] * (len(HEADINGS) - 4)) + " |")
-                if cell.raw is None and cell.converged is None:
-                    notes.append((cell.data, cell.why))
+                if cell.absent:
+                    notes.append((cell.data, cell.absent))
                 continue
             reached = reaching(cell, found)
             values = [str(found["rounds"]), *(shown(found.get(c)) for c in COLUMNS), *reached]
@@ -118,7 +127,7 @@ def page(kept: dict[str, Any]) -> str:
             if cell.why and (cell.published is None or cell.why == LIBLINEAR or explains(cell.why, reached)):
                 notes.append((where, cell.why))
             short = [name for name, r in zip(("Exm", "Ins"), reached, strict=True) if r == "none"]
-            notes += [(where, f"no column reaches {name}.") for name in short if cell.why != NETWORK]
+            notes += [(where, f"no column reaches {name}{within(cell, found, name)}.") for name in short]
             for column in (name for name in found if name.endswith(", warnings")):
                 notes += [(where, f"{column.removesuffix(', warnings')}: {said}.") for said in found[column]]
         lines += ["", *dict.fromkeys(f"* {where}: {why}" for where, why in notes), ""]
