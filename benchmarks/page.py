@@ -16,6 +16,14 @@ both baselines, and *label* that of labels inferred rightly, with 95 % Clopper-P
 those of `bayesrecon.Improvements`, each added to the published method alone and left out of all of them alone.
 """
 
+NEED_DATA = {
+    "MNIST": "benchmarks/mnist.py --mnist DIR",
+    "Fashion-MNIST": "benchmarks/mnist.py --fashion DIR",
+    "CIFAR-10": "benchmarks/mnist.py --cifar DIR",
+    "ACS income": "benchmarks/hrec.py survey --acs DIR",
+}
+"""Data sets that a folder has to be named for, and who runs them."""
+
 HEADINGS = ("method", "deletions", "median cosine", "95 %", "10 % quantile", "scale", "above both", "label")
 
 
@@ -24,7 +32,12 @@ def keep(title: str, notes: list[str], rows: list[dict]) -> None:
     held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
     held[title] = {"notes": notes, "rows": rows}
     ROWS.write_text(json.dumps(held, indent=1) + "\n")
-    PAGE.write_text(page(held))
+    write()
+
+
+def write() -> None:
+    """The page of all sections that were measured."""
+    PAGE.write_text(page(json.loads(ROWS.read_text()) if ROWS.exists() else {}))
 
 
 def page(held: dict[str, dict]) -> str:
@@ -33,6 +46,9 @@ def page(held: dict[str, dict]) -> str:
         lines += [f"## {title}", "", *section["notes"], ""]
         lines += ["| " + " | ".join(HEADINGS) + " |", "| --- |" + " ---: |" * (len(HEADINGS) - 1)]
         lines += ["| " + " | ".join(cells(row)) + " |" for row in section["rows"]] + [""]
+    missing = [data for data in NEED_DATA if not any(title.startswith(data) for title in held)]
+    if missing:
+        lines += ["## Not run: no data", "", *(f"* {data}: `python {NEED_DATA[data]}`" for data in missing), ""]
     return "\n".join(lines)
 
 
