@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from game_batch import batch_page, batches
 from game_cells import FITS, LIBLINEAR, LISTED, Cell, cells
 from game_figure import FIGURE, draw
 from game_more import MORE, more_page
@@ -131,7 +132,7 @@ def page(kept: dict[str, Any]) -> str:
             for column in (name for name in found if name.endswith(", warnings")):
                 notes += [(where, f"{column.removesuffix(', warnings')}: {said}.") for said in found[column]]
         lines += ["", *dict.fromkeys(f"* {where}: {why}" for where, why in notes), ""]
-    return "\n".join(lines) + "\n" + more_page(kept)
+    return "\n".join([*lines, batch_page(kept), more_page(kept)])
 
 
 def main() -> None:
@@ -147,6 +148,7 @@ def main() -> None:
     wanted = [c for c in cells(given.mnist) if c.raw or c.converged]
     tasks = {key(c): (lambda c=c: played(c, given.workers, given.rounds)) for c in wanted}
     tasks = {**{name: (lambda make=make: make(given.workers)) for name, make in MORE.items()}, **tasks}
+    tasks |= batches(given.mnist, given.workers, given.rounds)
     for name, run in tasks.items():
         again = any(word in name for word in given.words)
         if (given.words and not again) or (name in kept and not again):
