@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.attacks.deletion.curvature import curvature
+from bayesrecon.attacks.deletion.alignment import log_likelihood
+from bayesrecon.attacks.deletion.curvature import NODES, curvature
 from bayesrecon.attacks.deletion.inputs import parameters_of, thetas_of, whole_records
-from bayesrecon.attacks.deletion.prepared import NODES, Improvements, PreparedHRec
+from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, slopes
 from bayesrecon.kernels.score import gradients
@@ -51,15 +52,6 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
     along = np.einsum("njb,jb->n", each, whole)
     own = np.einsum("njb,jbc,njc->n", each, inverse, each, optimize=True)
     return log_likelihood(along, own, float(np.einsum("jb,jbc,jc->", whole, blocks, whole)), freedom)
-
-
-def log_likelihood(along: np.ndarray, own: np.ndarray, moved: float, freedom: float) -> np.ndarray:
-    """Of records with `Delta' g_i` and `g_i' H^-1 g_i`, beside a move with `Delta' H Delta`, in nu dimensions."""
-    tiny = np.finfo(float).tiny
-    # A record that stays would pull the other way.
-    cosine = np.maximum(along, 0.0) ** 2 / np.maximum(own * moved, tiny)
-    share = np.log(np.maximum(np.abs(along), tiny) / np.maximum(own, tiny))
-    return -0.5 * max(freedom - 1, 0.0) * np.log1p(-np.minimum(cosine, 1 - np.finfo(float).eps)) - 0.5 * share**2
 
 
 def _of_any_model(pair: Deletion, table: Records, public: Mapping[str, Any], total: float | None) -> np.ndarray:

@@ -15,6 +15,9 @@ from jax.flatten_util import ravel_pytree
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Model, Records
 
+NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)
+"""Of Gauss' rule on [0, 1]: where a Hessian is taken between two parameters."""
+
 MOST = 4000
 """Parameters whose curvature is factorised: 128 MiB, and 10 s."""
 

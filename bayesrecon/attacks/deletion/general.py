@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.attacks.deletion.angle import log_likelihood
-from bayesrecon.attacks.deletion.curvature import Curvature, curvature
+from bayesrecon.attacks.deletion.alignment import log_likelihood
+from bayesrecon.attacks.deletion.curvature import NODES, Curvature, curvature
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.inputs import thetas_of, whole_records
-from bayesrecon.attacks.deletion.prepared import NODES
 from bayesrecon.attacks.matching.equations import End, Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
