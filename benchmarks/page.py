@@ -13,7 +13,8 @@ again, exactly, without one of them; the attack sees both parameters and the oth
 of the cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap interval; *scale* the
 median of `|log(|x_hat| / |x|)|`; *above both* the share of deletions in which the attack does better than the better of
 both baselines, and *label* that of labels inferred rightly, with 95 % Clopper-Pearson intervals. Improvements are
-those of `bayesrecon.Improvements`, each added to the published method alone and left out of all of them alone.
+those of `bayesrecon.Improvements`, each added to the published method alone and left out of all of them alone. Seconds
+were measured on machines that others used, too.
 """
 
 NEED_DATA = {

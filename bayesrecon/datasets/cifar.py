@@ -18,7 +18,6 @@ BATCHES = {"train": _TRAIN, "test": ("test_batch.bin",), "all": (*_TRAIN, "test_
 
 _RECORD = 1 + 3 * 32 * 32
 _MOST = 10_000 * _RECORD  # bytes of a batch
-_KEPT = 6  # bytes of memory a pixel: as it was read, in another order, and as float32
 
 
 def cifar10(folder: str | Path, part: str = "train") -> LabelledData:
