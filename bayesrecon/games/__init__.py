@@ -6,6 +6,7 @@ round knows what was deleted, and shows its adversaries what the game grants the
 
 from bayesrecon.games.adversaries.exm import Exm as Exm
 from bayesrecon.games.adversaries.ins import Ins as Ins
+from bayesrecon.games.adversaries.likelihood import Likelihood as Likelihood
 from bayesrecon.games.adversaries.reconstructed import Reconstructed as Reconstructed
 from bayesrecon.games.adversaries.reduction import Reduction as Reduction
 from bayesrecon.games.adversaries.white_box import WhiteBox as WhiteBox
@@ -27,6 +28,9 @@ from bayesrecon.games.learner import as_learner as as_learner
 from bayesrecon.games.learners.least_squares import LeastSquares as LeastSquares
 from bayesrecon.games.learners.logistic import Logistic as Logistic
 from bayesrecon.games.learners.neighbours import Neighbours as Neighbours
+from bayesrecon.games.learners.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
+from bayesrecon.games.learners.output_perturbation import OutputPerturbation as OutputPerturbation
+from bayesrecon.games.learners.posterior_draw import PosteriorDraw as PosteriorDraw
 from bayesrecon.games.mechanism import Retrain as Retrain
 from bayesrecon.games.members.lira import LiRA as LiRA
 from bayesrecon.games.members.shokri import Shokri as Shokri

@@ -17,6 +17,7 @@ from bayesrecon.errors import BayesreconError, near
 from bayesrecon.games.view import View
 
 X, Y, PUBLIC, PARAMETERS = "instances", "labels", "auxiliary records", "parameters"
+DENSITY = "density of the parameter"
 """What an adversary may need."""
 
 _REFERENCE = 0.95

@@ -50,6 +50,7 @@ class Table:
     Attributes:
         x: `(N, p)`; y: `(N,)`.
         share: of the rows that are private, `floor(share N)` of them.
+        standardised: whether the columns' means and variances were taken from the table itself.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Table:
     y: np.ndarray
     classes: int = 0
     share: float = 0.9
+    standardised: bool = False
 
     def draw(self, rng: np.random.Generator) -> Drawn:
         order, size = rng.permutation(len(self.x)), int(self.share * len(self.x))
@@ -136,7 +138,8 @@ def table(
         spread = features.std(axis=0)
         features = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     coded = coded.astype(int) if classification else np.asarray(response, float)
-    return Table(name, features, coded, len(values) if classification else 0, _checked_share(share, len(features)))
+    count, share = len(values) if classification else 0, _checked_share(share, len(features))
+    return Table(name, features, coded, count, share, standardised)
 
 
 def _checked_share(share: float, count: int) -> float:

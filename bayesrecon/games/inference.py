@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.adversary import PARAMETERS, PUBLIC, Adversary, X, Y
+from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X, Y
 from bayesrecon.games.choosing import Candidates, Choose, chosen_pair
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, Retrain, around
+from bayesrecon.games.mechanism import IDEAL, Retrain, around, promised
 from bayesrecon.games.outcome import compared, generator, rate_row
 from bayesrecon.games.view import Oracles, View
 from bayesrecon.results.game import GameResult
@@ -45,6 +45,7 @@ class Game:
         choose: the adversary's side picks the two challenges from S, which it knows then, before the coin: a function
             of `Candidates` that returns two positions, such as `Outlying()`; None for a random pair. All adversaries
             play the chosen pair.
+        canaries: records `(x, y)` chosen by the adversary: they are added to every S, and challenges are two of them.
 
     Raises:
         BayesreconError: data and learner, or flags and adversaries, that do not go together.
@@ -68,12 +69,14 @@ class Game:
     others: bool = False
     distinct: bool = False
     choose: Choose | None = None
+    canaries: Any = None
 
     def __post_init__(self) -> None:
         players = (self.adversaries,) if isinstance(self.adversaries, Adversary) else tuple(self.adversaries)
         object.__setattr__(self, "adversaries", players)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         self.learner.check(self.data.classes)
+        promised(self.learner, self.deletion)
         if not players or not all(isinstance(one, Adversary) for one in players):
             raise BayesreconError("a game needs adversaries: bayesrecon.games.Exm(), ...")
         names = [one.name for one in players]
@@ -86,12 +89,29 @@ class Game:
         if self.auxiliary is not None and self.auxiliary < 0:
             raise BayesreconError(f"auxiliary={self.auxiliary}: expected a number of records, or None for all")
         pairs = not (self.single or self.outside or self.deletions > 1)
-        if self.choose is not None and not (pairs and callable(self.choose)):
+        if self.choose is not None and not (pairs and callable(self.choose) and self.canaries is None):
             raise BayesreconError(
-                "choose is a function that picks two challenges in S; not with single, outside, deletions"
+                "choose is a function that picks two challenges in S; not with single, outside, deletions, canaries"
             )
+        if self.canaries is not None:
+            object.__setattr__(self, "canaries", self._placed())
         for one in players:
             self._check(one)
+
+    def _placed(self) -> Records:
+        """The canaries as records."""
+        x, y = self.canaries
+        found = Records(np.asarray(x, float), np.asarray(y, int if self.data.classes else float))
+        if found.x.ndim != 2 or found.y.shape != found.x.shape[:1] or len(found.y) < 2 * self.deletions:
+            raise BayesreconError(
+                f"canaries of shapes {found.x.shape} and {found.y.shape}: expected features (c, p) and responses (c,), "
+                f"c {2 * self.deletions} or more"
+            )
+        if self.data.classes and not set(found.y.tolist()) <= set(range(self.data.classes)):
+            raise BayesreconError(f"the canaries' classes lie between 0 and {self.data.classes - 1}")
+        if self.outside:
+            raise BayesreconError("canaries are in the data, and outside=True takes a challenge from outside of it")
+        return found
 
     def _check(self, player: Adversary) -> None:
         withheld = {INSTANCES: Y, LABELS: X}.get(self.given)
@@ -102,7 +122,12 @@ class Game:
             )
         if PUBLIC in needs and self.auxiliary == 0:
             raise BayesreconError(f"{player.name} needs auxiliary records: auxiliary=100, or None for all there are")
-        if PARAMETERS in needs and not self.learner.open:
+        if DENSITY in needs and not self.learner.density:
+            raise BayesreconError(
+                f"{player.name} needs the density of what is released, which {self.learner.name} does not state; "
+                "take a private learner"
+            )
+        if PARAMETERS in needs and DENSITY not in needs and not self.learner.open:
             raise BayesreconError(
                 f"{player.name} reads parameters, and {self.learner.name} does not show them; "
                 "take linear, ridge or logistic regression"
@@ -133,10 +158,14 @@ class Game:
 
     def result(self, outcomes: np.ndarray, **about: Any) -> GameResult:
         """The result of played rounds `(N, adversaries, 4)`."""
+        players = self.adversaries
         rows = tuple(
-            rate_row(one.name, "parameters" if PARAMETERS in one.required() else "answers", outcomes[:, i])
-            for i, one in enumerate(self.adversaries)
+            rate_row(
+                one.name, "parameters" if PARAMETERS in one.required() else "answers", outcomes[:, i], len(players)
+            )
+            for i, one in enumerate(players)
         )
+        about["warnings"] = (*about.get("warnings", ()), *self._caveats())
         return GameResult(
             rows=rows,
             outcomes=outcomes,
@@ -144,8 +173,22 @@ class Game:
             data=self.data.name,
             learner=self.learner.name,
             variant=", ".join(self._variant()),
+            promised=promised(self.learner, self.deletion),
             **about,
         )
+
+    def _caveats(self) -> list[str]:
+        """What the promised epsilon does not cover."""
+        if self.learner.epsilon is None:
+            return []
+        said = {
+            "the learner's epsilon is that of retraining: of this deletion nothing is known, and no bound is stated": (
+                promised(self.learner, self.deletion) is None
+            ),
+            "columns were standardised over the whole table: epsilon covers training, and not that scale; public "
+            "bounds need no data": getattr(self.data, "standardised", False),
+        }
+        return [text for text, holds in said.items() if holds]
 
     def _variant(self) -> list[str]:
         said = {
@@ -155,6 +198,7 @@ class Game:
             f"{self.deletions} deleted at once": self.deletions > 1,
             "the other private records known": self.others,
             "copies excluded": self.distinct,
+            "challenges planted by the adversary": self.canaries is not None,
             "one seed for both trainings": self.deletion == Retrain(fresh=False),
         }
         if self.choose is not None:
@@ -166,6 +210,14 @@ class Game:
     def _drawn(self, rng: np.random.Generator, seed: int, number: int) -> "_Round":
         """S, the rows that are deleted, and the challenges: those that were deleted first."""
         private, outside = self.data.draw(rng)
+        pool = len(private.y)
+        if self.canaries is not None:
+            if self.canaries.x.shape[1] != private.x.shape[1]:
+                raise BayesreconError(
+                    f"canaries have {self.canaries.x.shape[1]} features, and {self.data.name} has {private.x.shape[1]}"
+                )
+            pool = len(self.canaries.y)
+            private = Records(*(np.concatenate(pair) for pair in zip(self.canaries, private, strict=True)))
         k, size = self.deletions, len(private.y)
         if size < 2 * k + 1 or (self.outside and len(outside.y) < k):
             raise BayesreconError(
@@ -173,7 +225,7 @@ class Game:
             )
         pair = None if self.choose is None else self._chosen(private, outside, generator(seed, number, "choose"))
         for _ in range(_TRIES):
-            rows = rng.choice(size, 2 * k, replace=False) if pair is None else rng.permutation(pair)
+            rows = rng.choice(pool, 2 * k, replace=False) if pair is None else rng.permutation(pair)
             spare = rng.permutation(len(outside.y))
             kept = outside.rows(spare[:k]) if self.outside else private.rows(rows[k:])
             gone = private.rows(rows[:k])
@@ -227,6 +279,7 @@ class Game:
             learner=learner,
             total=len(drawn.private.y),
             rng=rng,
+            fitted=(before, after) if opened else None,
         )
 
 

@@ -3,6 +3,7 @@
 A user's own learner is any object with `fit` and `predict` (`predict_proba` for classes), or a pair of functions.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -26,12 +27,18 @@ class Learner:
     Attributes:
         quick: whether a round takes so little time that starting processes for it is no gain.
         open: whether its parameters can be read as a release (`release`), which white-box adversaries ask for.
+        density: whether it states the density of what it releases (`log_density`).
+        epsilon: of differential privacy under the substitution of one record (twice that of leaving one out), which
+            every training with a seed of its own promises for data sets in any order; None where nothing is promised.
+            Games hold the measured success against it.
     """
 
     name: str
     answers: str
     quick: ClassVar[bool] = False
     open: ClassVar[bool] = False
+    density: ClassVar[bool] = False
+    epsilon: float | None = None
 
     def fit(self, records: Records, classes: int, seed: int) -> Fitted:
         """Train on records; everything random comes from the seed."""
@@ -44,6 +51,10 @@ class Learner:
     def release(self, fitted: Any) -> Any:
         """Its trained parameter, as a `Release`."""
         raise BayesreconError(f"the parameters of {self.name} are not read; white-box adversaries need an open learner")
+
+    def log_density(self, fitted: Any, records: Records) -> float:
+        """The log density with which training on these records releases this model."""
+        raise BayesreconError(f"{self.name} does not state the density of what it releases")
 
     def check(self, classes: int) -> None:
         """Refuse data of the other kind, in one line."""
@@ -68,6 +79,7 @@ class Estimator(Learner):
     estimator: Any
     answers: str
     quick: bool = False  # type: ignore[misc]
+    epsilon: float | None = None
 
     def fit(self, records: Records, classes: int, seed: int) -> "Predictor":
         model = _fresh(self.estimator, seed)
@@ -106,6 +118,7 @@ class Functions(Learner):
     train: Callable[[np.ndarray, np.ndarray, int], Any]
     predict: Callable[[Any, np.ndarray], Any]
     answers: str
+    epsilon: float | None = None
 
     def fit(self, records: Records, classes: int, seed: int) -> Fitted:
         model = self.train(records.x, records.y, seed)
@@ -122,6 +135,9 @@ class Functions(Learner):
 
 def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
     """A learner from what a user has: a `Learner`, an estimator, or a pair of functions `(train, predict)`.
+
+    An estimator's attribute `epsilon` is what it promises (`Learner.epsilon`), unless it is a setting of scikit-learn,
+    which means other things by that name.
 
     Args:
         classes: of the response, 0 for a number.
@@ -140,13 +156,28 @@ def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
     kind = type(learner).__name__
     if isinstance(learner, type) or not (hasattr(learner, "fit") and hasattr(learner, "predict")):
         raise BayesreconError(f"a learner has fit and predict, or is a pair of functions (train, predict), got {kind}")
+    promised = None if _is_setting("epsilon", learner) else getattr(learner, "epsilon", None)
     if not classes:
-        return Estimator(name or kind, learner, VALUES)
+        return Estimator(name or kind, learner, VALUES, epsilon=promised)
     if hasattr(learner, "predict_proba"):
-        return Estimator(name or kind, learner, PROBABILITIES)
+        return Estimator(name or kind, learner, PROBABILITIES, epsilon=promised)
     if hasattr(learner, "decision_function"):
-        return Estimator(name or kind, learner, DECISIONS)
+        return Estimator(name or kind, learner, DECISIONS, epsilon=promised)
     raise BayesreconError(f"{kind} has neither predict_proba nor decision_function, which classes need")
+
+
+def check_positive(**values: Any) -> None:
+    """Refuse what is no positive number."""
+    for name, value in values.items():
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not 0 < value < float("inf"):
+            raise BayesreconError(f"{name}={value!r}: expected a positive number")
+
+
+def _is_setting(name: str, estimator: Any) -> bool:
+    """Whether scikit-learn itself has a parameter of this name, e.g. the width of the tube of `SVR`."""
+    known = (kind for kind in type(estimator).__mro__ if kind.__module__.startswith("sklearn."))
+    return any(name in inspect.signature(kind).parameters for kind in known if "__init__" in vars(kind))
 
 
 def _fresh(estimator: Any, seed: int) -> Any:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import Fitted, Learner
+from bayesrecon.games.learner import Fitted, Learner, check_positive
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,24 @@ class Retrain:
 
 
 IDEAL = Retrain()
+
+
+def promised(learner: Learner, deletion: Any) -> float | None:
+    """The epsilon that holds for a game: the learner's, where the model after the deletion is trained with randomness
+    of its own; None where the learner promises none, or nothing is known of another mechanism.
+
+    Raises:
+        BayesreconError: no positive number, or one seed for both trainings.
+    """
+    if learner.epsilon is None:
+        return None
+    check_positive(epsilon=learner.epsilon)
+    if deletion == Retrain(fresh=False):
+        raise BayesreconError(
+            f"{learner.name} promises epsilon {learner.epsilon:g} for each training with noise of its own, and "
+            "Retrain(fresh=False) adds the same noise twice, which cancels out; take Retrain()"
+        )
+    return float(learner.epsilon) if deletion == IDEAL else None
 
 
 def around(

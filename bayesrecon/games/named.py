@@ -1,7 +1,7 @@
 """Named games: a data set, a learner, and every adversary that suits them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from bayesrecon.games.data import Data, Law, Table, table
 from bayesrecon.games.inference import Game
 from bayesrecon.games.learner import Learner
 from bayesrecon.games.outputs import PROBABILITIES, VALUES
+from bayesrecon.games.private import Private
 from bayesrecon.games.synthetic import LinearLaw, TwoNormals
 
 Maker = Callable[[int], Learner]
@@ -65,14 +66,15 @@ def named_learners() -> Mapping[str, tuple[str, Maker]]:
     return MappingProxyType({k: v for one in discover("bayesrecon.games.learners", "LEARNERS") for k, v in one.items()})
 
 
-def named_learner(name: str, classes: int) -> Learner:
+def named_learner(name: str, classes: int, epsilon: float | None = None) -> Learner:
     """A learner by its name.
 
     Args:
         classes: of the response, 0 for a number.
+        epsilon: of a private learner, 1 by default.
 
     Raises:
-        BayesreconError: there is none of this name, or it is of the other kind.
+        BayesreconError: there is none of this name, it is of the other kind, or it is not private.
 
     >>> named_learner("forest", classes=2).name
     'forest of 10 trees'
@@ -82,7 +84,12 @@ def named_learner(name: str, classes: int) -> Learner:
         raise BayesreconError(f"there is no learner {name!r}{near(name, known)}; known: {', '.join(known)}")
     found = known[name][1](classes)
     found.check(classes)
-    return found
+    if epsilon is None:
+        return found
+    if not isinstance(found, Private):
+        private = ", ".join(one for one in known if one.startswith("private-"))
+        raise BayesreconError(f"{name} promises no epsilon that could be chosen; private learners: {private}")
+    return replace(found, epsilon=epsilon)
 
 
 def usual(learner: Learner, auxiliary: bool = False) -> tuple[Adversary, ...]:
@@ -114,13 +121,20 @@ def shipped() -> Mapping[str, str]:
     return MappingProxyType(found)
 
 
-def load(name: str, *, adversaries: Adversary | Sequence[Adversary] | None = None, **flags: Any) -> Game:
+def load(
+    name: str,
+    *,
+    adversaries: Adversary | Sequence[Adversary] | None = None,
+    epsilon: float | None = None,
+    **flags: Any,
+) -> Game:
     """A named game.
 
     Args:
         name: `DATA-LEARNER`, one of `shipped()`.
         adversaries: who plays; by default Del-Inf-Exm (squared and absolute loss, log loss or hinge loss) and
             Del-Inf-Ins, and the reductions where there are auxiliary records.
+        epsilon: of a private learner.
         flags: of `Game`; `share`, of the records that are private, is that of the data.
 
     Raises:
@@ -138,7 +152,8 @@ def load(name: str, *, adversaries: Adversary | Sequence[Adversary] | None = Non
         if not isinstance(data, Table):
             raise BayesreconError(f"{name}: every record of a law is drawn; a share is that of a table")
         data = data.shared(share)
-    return game_of(data, named_learner(what, data.classes), name=name, adversaries=adversaries, **flags)
+    learner = named_learner(what, data.classes, epsilon)
+    return game_of(data, learner, name=name, adversaries=adversaries, **flags)
 
 
 def game_of(

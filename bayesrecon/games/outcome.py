@@ -29,8 +29,9 @@ def compared(deleted: Any, kept: Any, rng: np.random.Generator) -> np.ndarray:
     return np.array([wins, ties, deleted.size - wins - ties, rng.binomial(ties, 0.5)])
 
 
-def rate_row(name: str, sees: str, counts: np.ndarray) -> GameRow:
-    """One adversary's row from its counts `(N, 4)`, with intervals for the probability of success.
+def rate_row(name: str, sees: str, counts: np.ndarray, players: int = 1) -> GameRow:
+    """One adversary's row from its counts `(N, 4)`, with intervals for the probability of success; those of so many
+    players hold for all of them at once where each has the level `1 - 0.05 / players` (Bonferroni).
 
     One pair a round: exact (Clopper and Pearson). Several pairs of one round depend on each other: rounds are what is
     independent, and the interval is Hoeffding's for means of numbers in [0, 1], which holds for any law.
@@ -44,13 +45,14 @@ def rate_row(name: str, sees: str, counts: np.ndarray) -> GameRow:
         *counts[:, :3].sum(axis=0).tolist(),
         stated=_rate(stated, single),
         counted=_rate(counted, single),
+        simultaneous=_rate(stated, single, 1 - 0.05 / players),
     )
 
 
-def _rate(success: np.ndarray, single: bool) -> Rate:
+def _rate(success: np.ndarray, single: bool, level: float = 0.95) -> Rate:
     found: Interval
     if single:
-        found = clopper_pearson(int(success.sum()), len(success))
+        found = clopper_pearson(int(success.sum()), len(success), level=level)
     else:
-        found = bounded_mean(success)
+        found = bounded_mean(success, level=level)
     return Rate(*found)

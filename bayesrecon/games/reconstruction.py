@@ -11,7 +11,7 @@ from bayesrecon.evaluate.rates import bootstrap, clopper_pearson
 from bayesrecon.games.adversary import PUBLIC, X
 from bayesrecon.games.data import Data
 from bayesrecon.games.learner import Fitted, as_learner
-from bayesrecon.games.mechanism import IDEAL, around
+from bayesrecon.games.mechanism import IDEAL, around, promised
 from bayesrecon.games.outcome import generator
 from bayesrecon.games.reconstructor import Reconstructor
 from bayesrecon.games.view import Oracles, View
@@ -45,6 +45,7 @@ class ReconstructionGame:
         object.__setattr__(self, "reconstructors", players)
         object.__setattr__(self, "learner", as_learner(self.learner, self.data.classes))
         self.learner.check(self.data.classes)
+        promised(self.learner, self.deletion)
         if not players or not all(isinstance(one, Reconstructor) for one in players):
             raise BayesreconError("a reconstruction game needs reconstructors: bayesrecon.games.DeletedLabel(), ...")
         for one in players:

@@ -47,6 +47,7 @@ class View:
         learner: how the models were trained: adversaries may train on their own records.
         total: the size of S.
         rng: the adversary's own coins.
+        fitted: both models themselves, for adversaries that read parameters.
     """
 
     ask: Oracles
@@ -60,6 +61,7 @@ class View:
     learner: Learner
     total: int
     rng: np.random.Generator
+    fitted: tuple[Any, Any] | None = None
 
     @property
     def features(self) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, panel
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, panel
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def plot_game(result: "GameResult", ax: "Axes | None" = None, *, path: str | Pat
             style = {"fmt": marker, "color": colour, "ms": 5, "lw": 1.2, "capsize": 2, "label": words}
             ax.errorbar(x, position + shift, xerr=ends, **style)
         ax.axvline(0.5, color=GREY, ls="--", lw=1, label="guessing")
+        if result.bound is not None:
+            ax.axvline(result.bound, color=RED, lw=1, label=f"bound of epsilon {result.promised:g}")
         ax.set_yticks(position, labels=[label(row.adversary) for row in result.rows])
         ax.set_ylim(len(position) - 0.5, -0.5)
         ax.set(xlim=(0, 1.02), xlabel="probability of naming the deleted record")

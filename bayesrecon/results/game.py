@@ -27,6 +27,8 @@ class GameRow:
         wins, ties, losses: compared pairs, over all rounds; a pair ties where both scores are equal.
         stated: success as the games are stated: a fair coin decides every tie.
         counted: success where ties count as wins.
+        simultaneous: `stated` with an interval that holds for all adversaries of the table at once (Bonferroni): the
+            one to read where the best of several is named.
     """
 
     adversary: str
@@ -36,6 +38,7 @@ class GameRow:
     losses: int
     stated: Rate
     counted: Rate
+    simultaneous: Rate
 
     @property
     def advantage(self) -> Rate:
@@ -49,8 +52,30 @@ class GameRow:
         Under epsilon-differential privacy for the substitution of one record, success is at most
         `e^epsilon / (1 + e^epsilon)`: a learner that loses more often is not epsilon-private.
         """
-        p = self.stated.lower
-        return max(0.0, math.log(p / (1 - p))) if p > 0 else 0.0
+        return implied_epsilon(self.stated.lower)
+
+    @property
+    def simultaneous_epsilon(self) -> float:
+        """The same at the lower end of `simultaneous`."""
+        return implied_epsilon(self.simultaneous.lower)
+
+
+def implied_epsilon(success: float) -> float:
+    """`log(p / (1 - p))`, the least epsilon with which a success of p is compatible; 0 where p is no more than 1/2.
+
+    >>> round(implied_epsilon(0.731058578630005), 6)
+    1.0
+    """
+    return math.log(success / (1 - success)) if success > 0.5 else 0.0
+
+
+def largest_success(epsilon: float) -> float:
+    """`e^epsilon / (1 + e^epsilon)`, the largest success against an epsilon-private learner.
+
+    >>> round(largest_success(1.0), 6)
+    0.731059
+    """
+    return 1 / (1 + math.exp(-epsilon))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +88,7 @@ class GameResult(Result):
         numbers: `(N,)`, the rounds' numbers.
         game, data, learner, variant: what was played.
         seed: of the rounds; seconds: spent, not counting rounds that a folder held.
+        promised: epsilon of differential privacy, under the substitution of one record, that the learner promises.
     """
 
     rows: tuple[GameRow, ...]
@@ -75,6 +101,38 @@ class GameResult(Result):
     seed: int
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    promised: float | None = None
+
+    @property
+    def bound(self) -> float | None:
+        """The largest success that the promised epsilon allows, `e^epsilon / (1 + e^epsilon)`: the two data sets that
+        h' may have been trained on differ in one record, and h has the same law for both."""
+        return None if self.promised is None else largest_success(self.promised)
+
+    @property
+    def best(self) -> GameRow:
+        """The adversary of the largest success; of several, `simultaneous` is its interval."""
+        return max(self.rows, key=lambda row: row.stated.estimate)
+
+    @property
+    def failures(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Adversaries whose success, at the lower end of `simultaneous`, is above the bound: a line each. Where the
+        promise holds there is one in at most 2.5 % of games."""
+        if self.bound is None:
+            return ()
+        return tuple(
+            f"{row.adversary}: success {row.stated.estimate:.1%}, at least {row.simultaneous.lower:.1%}, where epsilon "
+            f"{self.promised:g} allows {self.bound:.1%}; it takes epsilon {row.simultaneous_epsilon:.2f} or more"
+            for row in self.rows
+            if row.simultaneous.lower > self.bound
+        )
+
+    @property
+    def notice(self) -> str:
+        """That the promise is broken, where it is."""
+        if not self.failures:
+            return ""
+        return f"ERROR: {self.learner} is not {self.promised:g}-private: its code or its epsilon is wrong"
 
     @property
     def headline(self) -> str:
@@ -86,10 +144,21 @@ class GameResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""
-        names = ("game", "data", "learner", "variant", "seed", "seconds")
-        rows = [{**asdict(r), "advantage": asdict(r.advantage), "epsilon": r.epsilon} for r in self.rows]
+        names = ("game", "data", "learner", "variant", "seed", "seconds", "promised", "bound")
+        rows = [
+            {
+                **asdict(r),
+                "advantage": asdict(r.advantage),
+                "epsilon": r.epsilon,
+                "simultaneous_epsilon": r.simultaneous_epsilon,
+            }
+            for r in self.rows
+        ]
         return self._document(
-            **{name: getattr(self, name) for name in names}, rounds=len(self.numbers), adversaries=rows
+            **{name: getattr(self, name) for name in names},
+            rounds=len(self.numbers),
+            adversaries=rows,
+            best=self.best.adversary,
         )
 
     def to_dataframe(self) -> Any:
@@ -111,13 +180,18 @@ class GameResult(Result):
                 "advantage, lower": r.advantage.lower,
                 "advantage, upper": r.advantage.upper,
                 "epsilon": r.epsilon,
+                "all at once, lower": r.simultaneous.lower,
+                "all at once, upper": r.simultaneous.upper,
+                "all at once, epsilon": r.simultaneous_epsilon,
+                **({} if self.bound is None else {"bound": self.bound}),
             }
             for r in self.rows
         ]
         return pd.DataFrame(table).set_index("adversary")
 
     def _excerpt(self) -> Any:
-        return self.to_dataframe()[["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]]
+        shown = ["success", "lower", "upper", "ties", "ties as wins", "advantage", "epsilon"]
+        return self.to_dataframe()[shown + (["bound"] if self.bound is not None else [])]
 
     def plot(self, ax: Any = None, path: Any = None) -> Any:
         """Success of every adversary, as stated and with ties as wins; see `bayesrecon.plots.plot_game`."""

@@ -55,6 +55,27 @@ def test_which_of_my_customers_was_deleted(run, customers):
     assert found["adversaries"][0]["sees"] == "parameters"
 
 
+def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, monkeypatch):
+    from bayesrecon.games import OutputPerturbation
+
+    play = ("game", "--data", customers, "--target", "churned", "--learner", "private-output", "--epsilon", 0.5)
+    play += ("--adversary", "likelihood", "--adversary", "exm", "--others", "-n", 40, "--workers", 1)
+    found = document(run(*play, "--json"))
+    assert (found["promised"], round(found["bound"], 4), found["consistent"]) == (0.5, 0.6225, True)
+    assert "columns were standardised" in found["warnings"][0]
+    bounds = ("--bounds", "age=18:80", "--bounds", "visits=0:20")
+    assert document(run(*play, *bounds, "--json"))["warnings"] == []
+    shown = run(*play)
+    assert shown.code == 0
+    assert "bound of the promised epsilon" in shown.out
+    assert "best of 2: " in shown.out
+    monkeypatch.setattr(OutputPerturbation, "sensitivity", lambda self, count: 1e-6)
+    flagged = run(*play)
+    assert flagged.code == 1
+    assert "ERROR: logistic regression, output perturbation (epsilon 0.5) is not 0.5-private" in flagged.out
+    assert "failed: likelihood ratio: success " in flagged.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -67,6 +88,13 @@ def test_which_of_my_customers_was_deleted(run, customers):
         (["--data", "customers.csv", "--target", "churned", "--learner", "magic"], "there is no learner 'magic'"),
         (["--data", "names.csv", "--target", "churned"], "80 different words"),
         (["--data", "holes.csv", "--target", "churned"], "column age: 1 values are missing"),
+        (["cancer-private-output", "--epsilon", "0"], "epsilon=0.0: expected a positive number"),
+        (["cancer-logistic", "--epsilon", "1"], "logistic promises no epsilon"),
+        (["cancer-private-output", "--bounds", "age=0:1"], "is a game by itself"),
+        (
+            ["--data", "customers.csv", "--target", "churned", "--bounds", "age=0:1"],
+            "column visits needs public bounds",
+        ),
         (["diabetes-linear", "--adversary", "oracle"], "there is no adversary 'oracle'"),
         (["diabetes-linear", "--adversary", "exm", "--show", "instances"], "needs the challenges' labels"),
         (["diabetes-linear", "-o", "game.txt"], "must end in .json, .csv or .npz|must end in"),

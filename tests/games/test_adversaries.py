@@ -20,6 +20,7 @@ from bayesrecon.games import (
     LiRA,
     Logistic,
     Oracles,
+    OutputPerturbation,
     Reconstructed,
     Records,
     Reduction,
@@ -295,7 +296,9 @@ def test_every_named_adversary_plays(name):
     data, learner = (NORMALS, Logistic())
     if name in ("exm-absolute", "response"):
         data, learner = LINE, LeastSquares()
-    result = play(Game(data, learner, player, auxiliary=None), n=2, workers=1)
+    if name == "likelihood":
+        learner = OutputPerturbation()
+    result = play(Game(data, learner, player, auxiliary=None, others=True), n=2, workers=1)
     assert result.outcomes[:, 0, :3].sum() == 2
 
 

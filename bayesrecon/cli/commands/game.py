@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Given, command
+from bayesrecon.cli.inputs import parse_intervals
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ def game(
     ] = None,
     target: Annotated[str | None, typer.Option(help="With --data: the column that is predicted.")] = None,
     learner: Annotated[str | None, typer.Option(help="With --data: what is trained; default logistic.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Of a private learner; default 1.", show_default=False)] = None,
+    bounds: options.Bounds = None,
     adversary: Annotated[list[str] | None, typer.Option(help="Who plays, once each; default: those that suit.")] = None,
     rounds: Annotated[int, typer.Option("-n", "--rounds", help="Rounds.", min=1)] = 1000,
     workers: Annotated[int | None, typer.Option(help="Processes; default one per core.", show_default=False)] = None,
@@ -42,7 +46,10 @@ def game(
         float | None, typer.Option(help="Share of a table that is private in a round.", show_default=False)
     ] = None,
 ) -> None:
-    """Play how well an outsider tells which record was deleted between two trained models."""
+    """Play how well an outsider tells which record was deleted between two trained models.
+
+    Exit codes: 0 done, 1 success is above what the learner's promised epsilon allows, 2 bad input.
+    """
     if name is None and data is None:
         return _list(given.json)
     flags: dict[str, Any] = {"given": show, "single": single, "outside": outside, "deletions": deletions}
@@ -51,6 +58,8 @@ def game(
         from bayesrecon.games.choosing import named_choice
 
         flags["choose"] = named_choice(choose)
+    flags |= {} if epsilon is None else {"epsilon": epsilon}
+    flags |= {} if bounds is None else {"bounds": parse_intervals(bounds)}
     flags |= {} if auxiliary is None else {"auxiliary": None if auxiliary == -1 else auxiliary}
     chosen = _game(name, data, target, learner, adversary or [], flags)
     from bayesrecon.games.playing import play
@@ -65,6 +74,8 @@ def game(
             progress=working["progress"],
         )
     given.deliver(result, None, _show)
+    if result.failures:
+        raise typer.Exit(1)
 
 
 COMMAND = game
@@ -78,9 +89,9 @@ def _game(
 
     players = tuple(named_adversary(one) for one in adversary) or None
     if name is not None:
-        if data is not None or target is not None or learner is not None:
+        if data is not None or target is not None or learner is not None or "bounds" in flags:
             raise BayesreconError(
-                f"{name} is a game by itself: --data, --target and --learner make one of your own table"
+                f"{name} is a game by itself: --data, --target, --learner and --bounds make one of your own table"
             )
         return load(name, adversaries=players, **flags)
     from bayesrecon.games.own import own_game
@@ -117,6 +128,8 @@ def _show(result: "GameResult") -> Iterable[Any]:
     from rich.markup import escape
     from rich.table import Table
 
+    from bayesrecon.results.game import largest_success
+
     table = Table(title=escape(result.headline), title_justify="left")
     table.add_column("adversary", no_wrap=True)
     for heading in ("names the deleted record", "95 % interval", "ties", "ties as wins", "advantage", "epsilon >="):
@@ -126,4 +139,14 @@ def _show(result: "GameResult") -> Iterable[Any]:
         cells = [f"{rate.estimate:.1%}", f"{rate.lower:.1%} to {rate.upper:.1%}", f"{row.ties / pairs:.1%}"]
         cells += [f"{row.counted.estimate:.1%}", f"{row.advantage.estimate:.2f}", f"{row.epsilon:.2f}"]
         table.add_row(escape(row.adversary), *cells)
+    if result.promised is not None:
+        most = largest_success(result.promised)
+        cells = [f"{most:.1%}", "", "", "", f"{2 * most - 1:.2f}", f"{result.promised:.2f}"]
+        table.add_row("bound of the promised epsilon", *cells, style="bold red" if result.failures else "dim")
     yield table
+    if (count := len(result.rows)) > 1:
+        best, rate = result.best, result.best.simultaneous
+        yield (
+            f"best of {count}: {best.adversary}, {rate.estimate:.1%}, epsilon >= {best.simultaneous_epsilon:.2f} "
+            f"({rate.lower:.1%} to {rate.upper:.1%}, as it was chosen among {count})"
+        )

@@ -1,0 +1,56 @@
+"""Logistic regression with noise added to its parameter."""
+
+from dataclasses import dataclass
+
+from bayesrecon.games.data import Records
+from bayesrecon.games.learner import check_positive
+from bayesrecon.games.private import Private, Released, minimiser, spherical, spherical_log_density
+
+
+@dataclass(frozen=True)
+class OutputPerturbation(Private):
+    """`theta = argmin J + b` with `J = 1/m sum_i log(1 + exp(-<theta, z_i>)) + penalty / 2 |theta|^2` over the m
+    records that are trained on, and b of density proportional to `exp(-epsilon |b| / sensitivity)` (Chaudhuri and
+    Monteleoni 2008; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1).
+
+    The gradient of a loss is no longer than its row, which is 1 at most. Another record in place of one therefore moves
+    that of J by `2 / m` at most, and its minimiser, J being strongly convex, by `2 / (m penalty)`. A solver that leaves
+    a gradient of length `tolerance` is within `tolerance / penalty` of the minimiser, for each of both:
+
+        sensitivity = (2 / m + 2 tolerance) / penalty
+
+    Attributes:
+        penalty: of the mean loss. tolerance: the longest gradient of J that the solver may leave.
+
+    >>> round(OutputPerturbation(epsilon=0.5, penalty=0.1, tolerance=1e-9).sensitivity(100), 10)
+    0.20000002
+    """
+
+    penalty: float = 0.01
+    tolerance: float = 1e-10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(penalty=self.penalty, tolerance=self.tolerance)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"logistic regression, output perturbation (epsilon {self.epsilon:g})"
+
+    def sensitivity(self, count: int) -> float:
+        """How far the parameter of so many records moves at most where one of them is replaced by another."""
+        return (2 / count + 2 * self.tolerance) / self.penalty
+
+    def fit(self, records: Records, classes: int, seed: int) -> Released:
+        best = minimiser(self.signed(records), self.penalty, 0.0, self.tolerance)
+        noise = spherical(len(best), self.sensitivity(len(records.y)) / self.epsilon, seed)
+        return Released(best + noise, self.rows)
+
+    def log_density(self, released: Released, records: Records) -> float:
+        best = minimiser(self.signed(records), self.penalty, 0.0, self.tolerance)
+        return spherical_log_density(released.theta - best, self.sensitivity(len(records.y)) / self.epsilon)
+
+
+LEARNERS = {
+    "private-output": ("logistic regression, noise on its parameter, epsilon 1", lambda classes: OutputPerturbation())
+}

@@ -1,0 +1,117 @@
+"""One draw from a tempered posterior of logistic regression."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+import scipy.special
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.games.data import Records
+from bayesrecon.games.learner import check_positive
+from bayesrecon.games.private import Private, Released
+
+_POINTS, _BLOCK, _LARGEST = 200_000, 500_000, 100.0
+"""Most points of a grid, log likelihoods at a time, and the largest radius."""
+
+
+@dataclass(frozen=True)
+class PosteriorDraw(Private):
+    """One draw of theta from `exp(power sum_i -log(1 + exp(-<theta, z_i>)))` over the points of a fixed grid that lie
+    in the ball `|theta| <= radius` (Wang, Fienberg and Smola 2015; Dimitrakakis et al. 2017). The draw is exact: the
+    probabilities of all points are summed.
+
+    For `|z| <= 1` the log likelihood of a record lies between `-log(1 + e^radius)` and `-log(1 + e^-radius)`, which are
+    `radius` apart. Another record in place of one moves the log of every weight by `power radius` at most, and so that
+    of their sum: `epsilon = 2 power radius`. The power of the likelihood is what epsilon allows,
+    `epsilon / (2 radius)`; 1 is the posterior itself.
+
+    Log ratios of weights lie within an interval of length epsilon whatever the sum is, so no adversary of the game is
+    right more often than `e^(epsilon/2) / (1 + e^(epsilon/2))`.
+
+    Attributes:
+        radius: of the ball. dimensions: of theta, the intercept included: with more columns than that, they are
+            projected on directions that are the same for all data. points: of the grid along each of them.
+
+    >>> learner = PosteriorDraw(epsilon=1.0, radius=4.0)
+    >>> learner.power
+    0.125
+    """
+
+    radius: float = 4.0
+    dimensions: int = 3
+    points: int = 17
+    quick: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(radius=self.radius)
+        if self.radius > _LARGEST:
+            raise BayesreconError(
+                f"radius={self.radius:g}: log odds above {_LARGEST} are certainty; take a smaller one"
+            )
+        least = 2 if self.intercept else 1
+        if self.dimensions < least or self.points < 2 or self.points**self.dimensions > _POINTS:
+            raise BayesreconError(
+                f"dimensions={self.dimensions}, points={self.points}: expected {least} dimensions or more, two points "
+                f"or more, and {_POINTS} in all at most"
+            )
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"logistic regression, one posterior draw (epsilon {self.epsilon:g})"
+
+    @property
+    def power(self) -> float:
+        """Of the likelihood."""
+        return self.epsilon / (2 * self.radius)
+
+    def reduced(self, x: np.ndarray) -> np.ndarray:
+        wide, narrow = x.shape[1], self.dimensions - self.intercept
+        # Projections are shorter; where all columns matter alike, this brings the length back.
+        return x @ _directions(wide, narrow) * (wide / narrow) ** 0.5 if wide > narrow else x
+
+    def fit(self, records: Records, classes: int, seed: int) -> Released:
+        grid, log_probability = self.posterior(records)
+        which = np.random.default_rng(seed).choice(len(grid), p=np.exp(log_probability))
+        return Released(grid[which], self.rows)
+
+    def log_density(self, released: Released, records: Records) -> float:
+        grid, log_probability = self.posterior(records)
+        return float(log_probability[(grid == released.theta).all(axis=1)][0])
+
+    def posterior(self, records: Records) -> tuple[np.ndarray, np.ndarray]:
+        """The points of the grid `(G, d)` and their log probabilities `(G,)`."""
+        signed = self.signed(records)
+        grid = _grid(self.radius, signed.shape[1], self.points)
+        log_weight, size = np.zeros(len(grid)), max(1, _BLOCK // len(grid))
+        for start in range(0, len(signed), size):
+            log_weight -= np.log1p(np.exp(-grid @ signed[start : start + size].T)).sum(axis=1)
+        log_weight *= self.power
+        return grid, log_weight - scipy.special.logsumexp(log_weight)
+
+
+@cache
+def _grid(radius: float, width: int, points: int) -> np.ndarray:
+    axes = np.meshgrid(*[np.linspace(-radius, radius, points)] * width, indexing="ij")
+    every = np.stack([axis.ravel() for axis in axes], axis=1)
+    grid = every[np.linalg.norm(every, axis=1) <= radius * (1 + 1e-12)]
+    if len(grid) < 2:
+        raise BayesreconError(f"points={points}: fewer than two of the grid lie in the ball; take more")
+    grid.flags.writeable = False
+    return grid
+
+
+@cache
+def _directions(wide: int, narrow: int) -> np.ndarray:
+    """Orthonormal columns `(wide, narrow)`, the same for all data."""
+    return np.linalg.qr(np.random.default_rng(0).normal(size=(wide, narrow)))[0]
+
+
+LEARNERS = {
+    "private-posterior": (
+        "logistic regression, one draw of a tempered posterior, epsilon 1",
+        lambda classes: PosteriorDraw(),
+    )
+}
