@@ -55,7 +55,7 @@ _LAZY = {
     "recover": "bayesrecon.attacks.recovery",
     "witness": "bayesrecon.disclosure.witness",
 }
-_MODULES = ("models", "posteriors", "evaluate", "games", "plots")
+_MODULES = ("datasets", "models", "posteriors", "evaluate", "games", "plots")
 
 __all__ = [*_LAZY, *_MODULES, "__version__"]  # noqa: PLE0604
 

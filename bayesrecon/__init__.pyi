@@ -1,3 +1,4 @@
+from bayesrecon import datasets as datasets
 from bayesrecon import evaluate as evaluate
 from bayesrecon import games as games
 from bayesrecon import models as models

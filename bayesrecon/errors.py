@@ -3,7 +3,8 @@
 import difflib
 import os
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class BayesreconError(ValueError):
@@ -42,6 +43,22 @@ def memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 2**36
+
+
+@contextmanager
+def reading(source: object, kind: str) -> Iterator[None]:
+    """Turn whatever a parser raises on a damaged file into a `BayesreconError` of one line."""
+    try:
+        yield
+    except BayesreconError:
+        raise
+    except UnicodeDecodeError as error:
+        raise BayesreconError(f"{source}: not {kind} (it is not UTF-8 text)") from error
+    # The libraries behind the readers raise nearly every exception type on hostile bytes: OSError, KeyError,
+    # RuntimeError, RecursionError, MemoryError, zlib.error and more.
+    except Exception as error:
+        text = " ".join(str(error).split())[:200] or type(error).__name__
+        raise BayesreconError(f"{source}: cannot be read as {kind} ({text})") from error
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -99,6 +99,19 @@ class LinearPredictor:
 
 
 @dataclass(frozen=True, eq=False)
+class Prediction:
+    """How a likelihood depends on its parameters when it does so through a prediction, `l(theta, z) = h(f(theta), z)`.
+
+    Args:
+        output: f, `(params, record) -> array`.
+        log_lik: h, `(array, record) -> scalar`.
+    """
+
+    output: Callable[[Any, Any], Any]
+    log_lik: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
 class GaussianPredictor:
     """How a likelihood depends on its parameters when it is a Gaussian linear regression, `r / (s sigma)` standard
     normal with a residual `r = y - b(z) - x(z) beta`: the kernel then has a closed form.
@@ -141,6 +154,7 @@ class Model:
             own mean sums to zero.
         linear: what the likelihood is made of when the record enters through a linear predictor; attacks on
             trained parameters then have closed forms.
+        prediction: what the likelihood is made of when a loss compares a prediction with the record.
         gaussian: what the likelihood is made of when it is a Gaussian linear regression.
         forward: the gradients of NUTS are taken in forward mode, which pays where few parameters go through many steps,
             as in a differential equation.
@@ -164,6 +178,7 @@ class Model:
     settings: Mapping[str, Any] = field(default_factory=dict)
     identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
     linear: LinearPredictor | None = None
+    prediction: Prediction | None = None
     gaussian: GaussianPredictor | None = None
     forward: bool = False
     matched: Callable[[Any, Any, "PseudoData"], Any] | None = None

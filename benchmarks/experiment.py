@@ -1,5 +1,6 @@
 """One experiment of deletions: half of the records private, half public, one model, many records deleted one by one."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from bayesrecon import HRec, Improvements
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.models import load
-from bayesrecon.posteriors import retrain_without, train
+from bayesrecon.posteriors import dirac, retrain_without, train
 from bayesrecon.posteriors.training import Trained
 
 BASELINES = {"avg": "Avg: mean public record", "maxdiff": "MaxDiff: public record"}
@@ -55,16 +56,12 @@ def prepare(title, x, y, private, public, rows, *, loss, outputs=1, penalty=1.0,
         private, public: indices into x and y; rows: positions among the private ones.
         keep: an .npz file that holds the trained parameters between runs.
     """
-    model = load(
-        "linear_predictor",
-        loss=loss,
-        features=x.shape[1],
-        outputs=outputs,
-        penalty=penalty,
-        intercept_penalty=below,
-    )
+    model = _model(x, loss=loss, outputs=outputs, penalty=penalty, intercept_penalty=below)
     data, known = {"x": x[private], "y": y[private]}, {"x": x[public], "y": y[public]}
-    before, again = _trained(model, data, rows, keep)
+    if loss == "squared" and not penalty and x.shape[1] >= len(private):
+        before, again = _least_norm(model, data, rows)
+    else:
+        before, again = _trained(model, data, rows, keep)
     pairs, seen, traceless = [], [], 0
     for row, one in zip(rows, again, strict=True):
         try:
@@ -86,9 +83,47 @@ def prepare(title, x, y, private, public, rows, *, loss, outputs=1, penalty=1.0,
     )
 
 
-def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Trained]]:
-    from bayesrecon.posteriors import dirac
+def _model(x, **settings):
+    return load("linear_predictor", features=x.shape[1], **settings)
 
+
+def tuned(x, y, private, penalties, *, loss, outputs=1, below=0.0) -> float:
+    """The penalty that predicts a fifth of the private records best, trained on the others; the smallest of equals."""
+    fifth = len(private) // 5
+    train_on, held = private[fifth:], private[:fifth]
+    best = []
+    for penalty in penalties:
+        model = _model(x, loss=loss, outputs=outputs, penalty=float(penalty), intercept_penalty=below)
+        trained = train(model, {"x": x[train_on], "y": y[train_on]}).release
+        known = {"x": x[held], "y": y[held]}
+        right = _accuracy(trained, known)
+        best.append(right if right is not None else -float(np.mean((_eta(trained, known)[:, 0] - y[held]) ** 2)))
+    return float(penalties[int(np.argmax(best))])
+
+
+def _least_norm(model, data, rows) -> tuple[Trained, list[Trained]]:
+    """Least squares with more features than records: of all parameters without an error the shortest."""
+    begun = time.perf_counter()
+    fits = [_shortest(model, data["x"], data["y"], "trained")]
+    fits += [_shortest(model, *(np.delete(data[k], row, axis=0) for k in "xy"), f"without {row}") for row in rows]
+    each = (time.perf_counter() - begun) / len(fits)
+    return fits[0]._replace(seconds=each), [one._replace(seconds=each) for one in fits[1:]]
+
+
+def _shortest(model, x, y, name) -> Trained:
+    import scipy.linalg
+
+    middle, level, y = x.mean(axis=0), y.mean(axis=0), y.reshape(len(x), -1)
+    centred = x - middle
+    # Of centred records one is the others' sum: its singular value is rounding.
+    coef = scipy.linalg.lstsq(centred, y - level, cond=1e-12)[0].T
+    left = y - x @ coef.T - (level - coef @ middle)
+    gradient = float(np.linalg.norm(left.T @ x) / (np.abs(y).max() * np.linalg.norm(x, axis=1).max()))
+    release = dirac(model, {"coef": coef, "intercept": np.atleast_1d(level - coef @ middle)}, name=name)
+    return Trained(release, gradient, 0.0)
+
+
+def _trained(model, data, rows, keep: Path | None) -> tuple[Trained, list[Trained]]:
     def release(theta, name):
         return dirac(model, model.split(theta), name=name)
 
@@ -123,10 +158,14 @@ def _accuracy(release, known) -> float | None:
     model, y = release.model, known["y"]
     if not model.linear.labels and y.ndim == 1:
         return None
-    theta = model.split(release.theta[0])
-    eta = known["x"] @ np.asarray(theta["coef"]).T + np.asarray(theta["intercept"])
+    eta = _eta(release, known)
     guess = (eta[:, 0] > 0) if eta.shape[1] == 1 else eta.argmax(axis=1)
     return float(np.mean(guess == (y if y.ndim == 1 else y.argmax(axis=1))))
+
+
+def _eta(release, known) -> np.ndarray:
+    theta = release.model.split(release.theta[0])
+    return known["x"] @ np.asarray(theta["coef"]).T + np.asarray(theta["intercept"])
 
 
 def _added(*names: str) -> Improvements:

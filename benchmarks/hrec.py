@@ -1,16 +1,35 @@
 """HRec on tables: the record between two trained parameters, every improvement against the published method.
 
-python benchmarks/hrec.py [income] [labels] [diabetes] [classes] [images]
+python benchmarks/hrec.py [income] [labels] [diabetes] [classes] [images] [features] [unpenalised] [tuned] [svm]
+python benchmarks/hrec.py survey --acs DIR
 
-Fewer --deletions, --records and --splits make a small version. Results go to the page benchmarks/DELETION.md.
+Fewer --deletions, --records and --splits make a small version; `survey` needs the files of the American Community
+Survey. Results go to the page benchmarks/DELETION.md.
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
-from experiment import ALL, PUBLISHED, attack, halves, prepare, rows_of, scores
-from page import keep
+from experiment import ALL, PUBLISHED, attack, halves, prepare, rows_of, scores, tuned
+from page import keep, write
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+
+from bayesrecon.datasets import acs_income
+
+RIDGE = ("ridge", "squared", 0.0)
+LABELLED = (("logistic", "logistic", 0.0), ("squared-hinge SVM", "squared_hinge", 1.0))
+"""Models of a number and of two classes: title, loss, and the penalty of the intercept."""
+
+FEATURES = "Cosines are those of the features."
+CHOSEN = "The penalty predicts a fifth of the private half best, of 1e-3, 1e-2, ... 1e4: {}."
+PENALTIES = 10.0 ** np.arange(-3, 5)
+
+
+def scaled(load):
+    """A table of scikit-learn: standardised columns, and the response where it is a number."""
+    x, y = load(return_X_y=True)
+    return (x - x.mean(0)) / x.std(0), (y if y.dtype.kind == "i" else (y - y.mean()) / y.std())
 
 
 def report(title, experiments, *more, found=None):
@@ -43,23 +62,20 @@ def simulated(records, rng):
 
 
 def income(options):
-    rng = np.random.default_rng(0)
-    x, y = simulated(options.records, rng)
+    x, y = simulated(options.records, np.random.default_rng(0))
     parts = halves(len(x), 5 * options.deletions, 1)
     report("Simulated income, ridge", [prepare("", x, y, *parts, loss="squared")])
-    features = np.cos(x @ (rng.normal(size=(10, 100)) / 5) + rng.uniform(0, 2 * np.pi, 100))
-    parts = halves(len(x), options.deletions, 1)
-    report(
-        "Simulated income, ridge over 100 random Fourier features",
-        [prepare("", features, y, *parts, loss="squared")],
-        "Cosines are those of the features.",
-    )
+
+
+def fourier(x, width, rng):
+    """Random features of a Gaussian kernel on standardised columns, of scale 5."""
+    return np.cos(x @ (rng.normal(size=(x.shape[1], width)) / 5) + rng.uniform(0, 2 * np.pi, width))
 
 
 def labels(options):
     """Whether the income is above the mean, from a quarter of the records."""
     x, y = simulated(options.records // 4, np.random.default_rng(0))
-    for title, loss, below in (("logistic", "logistic", 0.0), ("squared-hinge SVM", "squared_hinge", 1.0)):
+    for title, loss, below in LABELLED:
         # Beyond the margin a squared hinge is flat: more deletions are needed for as many that leave a trace.
         private, public, rows = halves(len(x), options.deletions * (1 if below == 0 else 2), 1)
         one = prepare("", x, (y > 0).astype(int), private, public, rows, loss=loss, below=below)
@@ -67,8 +83,7 @@ def labels(options):
 
 
 def diabetes(options):
-    x, y = load_diabetes(return_X_y=True)
-    x, y = (x - x.mean(0)) / x.std(0), (y - y.mean()) / y.std()
+    x, y = scaled(load_diabetes)
     experiments = [
         prepare("", x, y, *halves(len(x), 221, 100 + s), loss="squared", penalty=1e-6) for s in range(options.splits)
     ]
@@ -85,9 +100,8 @@ def diabetes(options):
 
 def classes(options):
     """Breast cancer: splits until there are enough records that leave a trace."""
-    x, y = load_breast_cancer(return_X_y=True)
-    x = (x - x.mean(0)) / x.std(0)
-    for title, loss, below in (("logistic", "logistic", 0.0), ("squared-hinge SVM", "squared_hinge", 1.0)):
+    x, y = scaled(load_breast_cancer)
+    for title, loss, below in LABELLED:
         count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
         experiments = [
             prepare("", x, y, *halves(len(x), count, s), loss=loss, below=below) for s in range(options.splits)
@@ -104,14 +118,106 @@ def images(options):
     report("Digits, softmax", [prepare("", x, y, *parts, loss="softmax", outputs=10)])
     ridge = prepare("", x, np.eye(10)[y], *parts, loss="squared", outputs=10)
     report("Digits, ridge on ten indicators", [ridge])
-    svm = {"loss": "squared_hinge", "outputs": 10, "below": 1.0}
-    report("Digits, squared-hinge SVM, one against the rest", [prepare("", x, y, *many, **svm)])
     odd = y % 2
     report("Digits, odd or even, logistic", [prepare("", x, odd, *parts, loss="logistic")])
     report("Digits, odd or even, squared-hinge SVM", [prepare("", x, odd, *many, loss="squared_hinge", below=1.0)])
 
 
+def svm(options):
+    """Ten classes of digits, one against the rest."""
+    x, y = load_digits(return_X_y=True)
+    many = halves(len(x), 3 * options.deletions, 3)
+    one = prepare("", x / 8 - 1, y, *many, loss="squared_hinge", outputs=10, below=1.0)
+    report("Digits, squared-hinge SVM, one against the rest", [one])
+
+
+def features(options):
+    """Over random Fourier features: simulated income, and breast cancer in the place of a real survey."""
+    rng = np.random.default_rng(4)
+    x, y = simulated(options.records // 4, np.random.default_rng(0))
+    over = fourier(x, 100, rng)
+    for title, loss, below in (RIDGE, *LABELLED):
+        parts = halves(len(x), options.deletions * (1 if below == 0 else 2), 1)
+        one = prepare("", over, y if loss == "squared" else (y > 0).astype(int), *parts, loss=loss, below=below)
+        report(f"Simulated income, {title} over 100 random Fourier features", [one], FEATURES)
+    x, y = scaled(load_breast_cancer)
+    over = fourier(x, 100, rng)
+    for title, loss, below in LABELLED:
+        count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
+        some = [prepare("", over, y, *halves(len(x), count, s), loss=loss, below=below) for s in range(options.splits)]
+        report(f"Breast cancer, {title} over 100 random Fourier features", some, FEATURES)
+
+
+def unpenalised(options):
+    """Least squares without a penalty, with more records than features and with fewer."""
+    x, y = simulated(options.records, np.random.default_rng(0))
+    parts = halves(len(x), 5 * options.deletions, 1)
+    report(
+        "Simulated income, least squares without a penalty", [prepare("", x, y, *parts, loss="squared", penalty=0.0)]
+    )
+    x, y = scaled(load_diabetes)
+    some = [
+        prepare("", x, y, *halves(len(x), 221, 100 + s), loss="squared", penalty=0.0) for s in range(options.splits)
+    ]
+    report("Diabetes, least squares without a penalty", some)
+    least = "Fewer records than features: of all parameters without an error on the private records the shortest."
+    for width in (442, 2000):
+        over = fourier(x, width, np.random.default_rng(4))
+        one = prepare("", over, y, *halves(len(x), options.deletions, 1), loss="squared", penalty=0.0)
+        report(
+            f"Diabetes, least squares without a penalty over {width} random Fourier features", [one], FEATURES, least
+        )
+
+
+def chosen(title, x, y, parts, *, loss, below=0.0, outputs=1):
+    """A model whose penalty the private half chooses."""
+    settings = {"loss": loss, "below": below, "outputs": outputs}
+    penalties = [tuned(x, y, private, PENALTIES, **settings) for private, _, _ in parts]
+    some = [prepare("", x, y, *part, penalty=p, **settings) for part, p in zip(parts, penalties, strict=True)]
+    report(title, some, CHOSEN.format(", ".join(f"{p:g}" for p in penalties)))
+
+
+def by_the_private_half(options):
+    """Penalties as they were published: chosen on the private half, and held fixed."""
+    x, y = simulated(options.records // 4, np.random.default_rng(0))
+    once = [halves(len(x), options.deletions, 1)]
+    chosen("Simulated income, ridge, tuned", x, y, once, loss="squared")
+    chosen("Simulated income, logistic, tuned", x, (y > 0).astype(int), once, loss="logistic")
+    x, y = scaled(load_diabetes)
+    chosen(
+        "Diabetes, ridge, tuned", x, y, [halves(len(x), 221, 100 + s) for s in range(options.splits)], loss="squared"
+    )
+    x, y = scaled(load_breast_cancer)
+    for title, loss, below in LABELLED:
+        count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
+        splits = [halves(len(x), count, s) for s in range(options.splits)]
+        chosen(f"Breast cancer, {title}, tuned", x, y, splits, loss=loss, below=below)
+    x, y = load_digits(return_X_y=True)
+    chosen("Digits, softmax, tuned", x / 8 - 1, y, [halves(len(x), options.deletions, 3)], loss="softmax", outputs=10)
+
+
+def survey(options):
+    """ACS income of three states: the income itself by ridge, and whether it is above 50,000 dollars."""
+    if options.acs is None:
+        return
+    for state in ("NY", "CA", "TX"):
+        people = acs_income(options.acs, state, threshold=None)
+        some = np.random.default_rng(5).permutation(len(people.y))[: options.records]
+        x, income_of = people.x[some].astype(float), people.y[some]
+        x = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1.0)
+        y, above = (income_of - income_of.mean()) / income_of.std(), (income_of > 50_000).astype(int)
+        for words, columns in (
+            ("", x),
+            (" over 100 random Fourier features", fourier(x, 100, np.random.default_rng(4))),
+        ):
+            for title, loss, below in (RIDGE, *LABELLED):
+                parts = [halves(len(x), options.deletions, 1)]
+                target = y if loss == "squared" else above
+                chosen(f"ACS income, {state}, {title}{words}", columns, target, parts, loss=loss, below=below)
+
+
 PARTS = {"income": income, "labels": labels, "diabetes": diabetes, "classes": classes, "images": images}
+PARTS |= {"features": features, "unpenalised": unpenalised, "tuned": by_the_private_half, "svm": svm, "survey": survey}
 
 
 def main():
@@ -120,9 +226,11 @@ def main():
     parser.add_argument("--deletions", type=int, default=200)
     parser.add_argument("--records", type=int, default=80_000, help="of the simulated table")
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--acs", type=Path, metavar="DIR", help="files of the American Community Survey")
     options = parser.parse_args()
     for part in options.parts:
         PARTS[part](options)
+    write()
 
 
 if __name__ == "__main__":

@@ -13,8 +13,17 @@ again, exactly, without one of them; the attack sees both parameters and the oth
 of the cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap interval; *scale* the
 median of `|log(|x_hat| / |x|)|`; *above both* the share of deletions in which the attack does better than the better of
 both baselines, and *label* that of labels inferred rightly, with 95 % Clopper-Pearson intervals. Improvements are
-those of `bayesrecon.Improvements`, each added to the published method alone and left out of all of them alone.
+those of `bayesrecon.Improvements`, each added to the published method alone and left out of all of them alone. Seconds
+were measured on machines that others used, too.
 """
+
+NEED_DATA = {
+    "MNIST": "benchmarks/mnist.py --mnist DIR",
+    "Fashion-MNIST": "benchmarks/mnist.py --fashion DIR",
+    "CIFAR-10": "benchmarks/mnist.py --cifar DIR",
+    "ACS income": "benchmarks/hrec.py survey --acs DIR",
+}
+"""Data sets that a folder has to be named for, and who runs them."""
 
 HEADINGS = ("method", "deletions", "median cosine", "95 %", "10 % quantile", "scale", "above both", "label")
 
@@ -24,7 +33,12 @@ def keep(title: str, notes: list[str], rows: list[dict]) -> None:
     held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
     held[title] = {"notes": notes, "rows": rows}
     ROWS.write_text(json.dumps(held, indent=1) + "\n")
-    PAGE.write_text(page(held))
+    write()
+
+
+def write() -> None:
+    """The page of all sections that were measured."""
+    PAGE.write_text(page(json.loads(ROWS.read_text()) if ROWS.exists() else {}))
 
 
 def page(held: dict[str, dict]) -> str:
@@ -33,6 +47,9 @@ def page(held: dict[str, dict]) -> str:
         lines += [f"## {title}", "", *section["notes"], ""]
         lines += ["| " + " | ".join(HEADINGS) + " |", "| --- |" + " ---: |" * (len(HEADINGS) - 1)]
         lines += ["| " + " | ".join(cells(row)) + " |" for row in section["rows"]] + [""]
+    missing = [data for data in NEED_DATA if not any(title.startswith(data) for title in held)]
+    if missing:
+        lines += ["## Not run: no data", "", *(f"* {data}: `python {NEED_DATA[data]}`" for data in missing), ""]
     return "\n".join(lines)
 
 

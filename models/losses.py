@@ -11,7 +11,7 @@ from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
-from bayesrecon.types import Field, Model, Parameter
+from bayesrecon.types import Field, Model, Parameter, Prediction
 
 
 def named_leaves(params: Any) -> dict[str, Any]:
@@ -84,9 +84,11 @@ def from_loss(
         leaves = [values[next(names)] if _is_array(leaf) else leaf for leaf in everything]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
-    def log_lik_at(values: dict[str, Any], one: dict[str, Any]) -> Any:
-        typed = {k: fields[k].domain.typed(one[k]) for k in record}
-        return -loss(apply(rebuild(values), *(typed[k] for k in inputs)), typed[response])
+    def output(values: dict[str, Any], one: dict[str, Any]) -> Any:
+        return apply(rebuild(values), *(fields[k].domain.typed(one[k]) for k in inputs))
+
+    def log_lik(prediction: Any, one: dict[str, Any]) -> Any:
+        return -loss(prediction, fields[response].domain.typed(one[response]))
 
     def log_prior_at(values: dict[str, Any]) -> Any:
         return jnp.zeros(()) if regulariser is None else -jnp.asarray(regulariser(rebuild(values)))
@@ -96,8 +98,9 @@ def from_loss(
         name=title,
         parameters=tuple(Parameter(n, tuple(np.shape(v))) for n, v in arrays.items()),
         fields=fields,
-        log_lik_at=log_lik_at,
+        log_lik_at=lambda values, one: log_lik(output(values, one), one),
         log_prior_at=log_prior_at,
+        prediction=Prediction(output, log_lik),
     )
     _check(model)
     return model

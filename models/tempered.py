@@ -43,4 +43,4 @@ def tempered(model: Model, power: float) -> Model:
 def _tempered(model: Model, power: float) -> Model:
     name = model.untempered.name + power_suffix(power)
     # What samples or trains by the program itself knows of no power.
-    return replace(model, name=name, power=power, program=None, linear=None)
+    return replace(model, name=name, power=power, program=None, linear=None, prediction=None)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError, first_line
-from bayesrecon.posteriors.draws import Draws, is_numeric, reading
+from bayesrecon.errors import BayesreconError, MissingExtraError, first_line, reading
+from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.process import Untrusted

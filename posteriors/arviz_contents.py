@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.arviz import (
     convert,
     open_zarr,
@@ -20,7 +20,7 @@ from bayesrecon.posteriors.arviz import (
     variables_of,
 )
 from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Variable, stamp, stride, wide_rows
-from bayesrecon.posteriors.draws import is_numeric, reading, sound
+from bayesrecon.posteriors.draws import is_numeric, sound
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
 from bayesrecon.untrusted.limits import check_declared

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.posteriors.draws import Draws, assemble, check_names
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""

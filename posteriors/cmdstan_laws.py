@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.digits import decimal_step
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.cmdstan import Settings, read_header
-from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
+from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.laws import Law, phi_of
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.types import Model

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError, near
-from bayesrecon.posteriors.draws import Draws, assemble, reading
+from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
+from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.types import Model
 from bayesrecon.untrusted.limits import no_repeats
 

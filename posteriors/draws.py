@@ -4,7 +4,6 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -148,22 +147,6 @@ def check_names(names: Iterable[str], source: object = "the draws") -> None:
         raise BayesreconError(
             f"{source}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
         )
-
-
-@contextmanager
-def reading(source: object, kind: str) -> Iterator[None]:
-    """Turn whatever a parser raises on a damaged file into a `BayesreconError` of one line."""
-    try:
-        yield
-    except BayesreconError:
-        raise
-    except UnicodeDecodeError as error:
-        raise BayesreconError(f"{source}: not {kind} (it is not UTF-8 text)") from error
-    # The libraries behind the readers raise nearly every exception type on hostile bytes: OSError, KeyError,
-    # RuntimeError, RecursionError, MemoryError, zlib.error and more.
-    except Exception as error:
-        text = " ".join(str(error).split())[:200] or type(error).__name__
-        raise BayesreconError(f"{source}: cannot be read as {kind} ({text})") from error
 
 
 def sound(values: np.ndarray) -> np.ndarray:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.contents import Contents, Variable, from_named_draws
-from bayesrecon.posteriors.draws import Draws, reading
+from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.format import Format
 from bayesrecon.posteriors.npz import LOG_DENSITY, from_arrays
 from bayesrecon.types import Progress

@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import Draws, is_numeric, reading, sound
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.posteriors.draws import Draws, is_numeric, sound
 from bayesrecon.untrusted.limits import check_declared
 
 LOG_DENSITY = "__log_density__"

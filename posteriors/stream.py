@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.cmdstan import (
     check_complete,
     check_count,
@@ -37,7 +37,7 @@ from bayesrecon.posteriors.contents import (
     group_of,
     stride,
 )
-from bayesrecon.posteriors.draws import Draws, assemble, check_names, reading
+from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
 

@@ -180,7 +180,7 @@ def test_the_stub_names_what_the_package_offers():
 
 
 @pytest.mark.parametrize(
-    "module", ["bayesrecon", "bayesrecon.models", "bayesrecon.posteriors", "bayesrecon.plots", "bayesrecon.games"]
+    "module", [f"bayesrecon{end}" for end in ("", ".datasets", ".models", ".posteriors", ".plots", ".games")]
 )
 def test_public_names_have_docstrings(module):
     package = importlib.import_module(module)

@@ -100,6 +100,22 @@ def test_own_model(example):
 
 
 @pytest.mark.slow
+def test_deletion_game(example, tmp_path):
+    printed = example("deletion_game.py", "--rounds", 60)
+    pairs = [part.splitlines() for part in re.split(r"^.*one half is guessing\n", printed, flags=re.MULTILINE)[1:]]
+    assert len(pairs) == 2
+    for lines in pairs:
+        rates = {line[2:29].strip(): [float(x) for x in re.findall(r"([\d.]+)%", line)] for line in lines[:5]}
+        assert all(low <= rate <= high for rate, low, high in rates.values())
+        # Theory: the white box reads the deleted gradient; of a threshold on the loss little is left.
+        assert rates["white box"][0] == 100
+        assert rates["Del-Inf-Ins"][0] >= 95
+        assert rates["Yeom, labels"][1] < 70
+    assert printed.endswith("wrote deletion_game.png\n")
+    assert (tmp_path / "deletion_game.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_kidscore_figures(example, database, tmp_path):
     lines = example("kidscore_figures.py", "--steps", 20, "--sizes", 20).splitlines()
     assert [line.split(",")[0] for line in lines] == ["fast", "published", "wrote kidscore_figures.png"]

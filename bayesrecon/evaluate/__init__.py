@@ -1,5 +1,6 @@
 """Comparison with the truth. Nothing that attacks a release imports this package."""
 
+from bayesrecon.evaluate.distances import linear_risk as linear_risk
 from bayesrecon.evaluate.distances import mahalanobis as mahalanobis
 from bayesrecon.evaluate.distances import mmd as mmd
 from bayesrecon.evaluate.distances import reconstruction_risk as reconstruction_risk

@@ -13,6 +13,9 @@ from bayesrecon.games.adversaries.white_box import WhiteBox as WhiteBox
 from bayesrecon.games.adversary import Adversary as Adversary
 from bayesrecon.games.adversary import named_adversaries as named_adversaries
 from bayesrecon.games.adversary import named_adversary as named_adversary
+from bayesrecon.games.choosing import Candidates as Candidates
+from bayesrecon.games.choosing import Outlying as Outlying
+from bayesrecon.games.choosing import named_choice as named_choice
 from bayesrecon.games.data import Law as Law
 from bayesrecon.games.data import Records as Records
 from bayesrecon.games.data import Table as Table

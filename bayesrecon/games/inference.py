@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversary import DENSITY, PARAMETERS, PUBLIC, Adversary, X, Y
+from bayesrecon.games.choosing import Candidates, Choose, chosen_pair
 from bayesrecon.games.data import Data, Records
 from bayesrecon.games.learner import Fitted, as_learner
 from bayesrecon.games.mechanism import IDEAL, Retrain, around, promised
@@ -41,6 +42,9 @@ class Game:
         auxiliary: records of the same law, outside S, that the adversary holds; None for all there are.
         others: the adversary holds all records of S but the challenges.
         distinct: challenges that are equal in every field are drawn again: nobody can tell copies apart.
+        choose: the adversary's side picks the two challenges from S, which it knows then, before the coin: a function
+            of `Candidates` that returns two positions, such as `Outlying()`; None for a random pair. All adversaries
+            play the chosen pair.
         canaries: records `(x, y)` chosen by the adversary: they are added to every S, and challenges are two of them.
 
     Raises:
@@ -64,6 +68,7 @@ class Game:
     auxiliary: int | None = 0
     others: bool = False
     distinct: bool = False
+    choose: Choose | None = None
     canaries: Any = None
 
     def __post_init__(self) -> None:
@@ -83,6 +88,11 @@ class Game:
             raise BayesreconError(f"deletions={self.deletions}: expected one or more, and one where single=True")
         if self.auxiliary is not None and self.auxiliary < 0:
             raise BayesreconError(f"auxiliary={self.auxiliary}: expected a number of records, or None for all")
+        pairs = not (self.single or self.outside or self.deletions > 1)
+        if self.choose is not None and not (pairs and callable(self.choose) and self.canaries is None):
+            raise BayesreconError(
+                "choose is a function that picks two challenges in S; not with single, outside, deletions, canaries"
+            )
         if self.canaries is not None:
             object.__setattr__(self, "canaries", self._placed())
         for one in players:
@@ -131,7 +141,7 @@ class Game:
     def play_round(self, seed: int, number: int) -> np.ndarray:
         """Wins, ties, losses and coins that won, `(adversaries, 4)`, of one round: counts of compared pairs."""
         rng = generator(seed, number)
-        round_ = self._drawn(rng)
+        round_ = self._drawn(rng, seed, number)
         before, after = around(self.deletion, self.learner, round_.private, round_.deleted, self.data.classes, rng)
         order = rng.permutation(len(round_.challenges.y))  # which one is listed first says nothing
         found = []
@@ -188,14 +198,16 @@ class Game:
             f"{self.deletions} deleted at once": self.deletions > 1,
             "the other private records known": self.others,
             "copies excluded": self.distinct,
-            "challenges chosen by the adversary": self.canaries is not None,
+            "challenges planted by the adversary": self.canaries is not None,
             "one seed for both trainings": self.deletion == Retrain(fresh=False),
         }
+        if self.choose is not None:
+            said[f"challenges chosen: {getattr(self.choose, 'name', 'by a function')}"] = True
         if self.auxiliary is None or self.auxiliary:
             said[f"{'all' if self.auxiliary is None else self.auxiliary} auxiliary records"] = True
         return [text for text, holds in said.items() if holds]
 
-    def _drawn(self, rng: np.random.Generator) -> "_Round":
+    def _drawn(self, rng: np.random.Generator, seed: int, number: int) -> "_Round":
         """S, the rows that are deleted, and the challenges: those that were deleted first."""
         private, outside = self.data.draw(rng)
         pool = len(private.y)
@@ -211,21 +223,38 @@ class Game:
             raise BayesreconError(
                 f"{self.data.name}: {size} private records and {len(outside.y)} outside are too few for {k} deletions"
             )
+        pair = None if self.choose is None else self._chosen(private, outside, generator(seed, number, "choose"))
         for _ in range(_TRIES):
-            rows = rng.choice(pool, 2 * k, replace=False)
+            rows = rng.choice(pool, 2 * k, replace=False) if pair is None else rng.permutation(pair)
             spare = rng.permutation(len(outside.y))
             kept = outside.rows(spare[:k]) if self.outside else private.rows(rows[k:])
             gone = private.rows(rows[:k])
             if not self.distinct or not _share_a_copy(gone, kept):
                 break
         else:
-            raise BayesreconError(f"{self.data.name}: no two records differ, so no pair of challenges can be drawn")
+            raise BayesreconError(f"{self.data.name}: no two records differ, or none that were chosen")
         rest = outside.rows(np.sort(spare[k:] if self.outside else spare))
         if self.single:
             was = bool(rng.integers(2))
             return _Round(private, rest, rows[:1] if was else rows[1:], gone, private.without(rows[:1]), was)
         challenges = Records(np.concatenate([gone.x, kept.x]), np.concatenate([gone.y, kept.y]))
         return _Round(private, rest, rows[:k], challenges, private.without(rows[:k] if self.outside else rows), True)
+
+    def _chosen(self, private: Records, outside: Records, rng: np.random.Generator) -> np.ndarray:
+        assert self.choose is not None
+        x = None if self.given == LABELS else private.x
+        y = None if self.given == INSTANCES else private.y
+        candidates = Candidates(x, y, self._public(outside), self.data.classes, rng)
+        return chosen_pair(self.choose, candidates, len(private.y))
+
+    def _public(self, outside: Records) -> Records | None:
+        """The auxiliary records among those outside."""
+        if self.auxiliary is not None and len(outside.y) < self.auxiliary:
+            raise BayesreconError(
+                f"{self.data.name}: {len(outside.y)} records lie outside, {self.auxiliary} auxiliary ones "
+                "were asked for; take fewer, or a smaller private share"
+            )
+        return None if self.auxiliary == 0 else outside.rows(slice(self.auxiliary))
 
     def _view(
         self,
@@ -237,14 +266,6 @@ class Game:
         rng: np.random.Generator,
     ) -> View:
         shown, learner = drawn.challenges.rows(order), self.learner
-        public = None
-        if self.auxiliary is None or self.auxiliary:
-            if self.auxiliary is not None and len(drawn.outside.y) < self.auxiliary:
-                raise BayesreconError(
-                    f"{self.data.name}: {len(drawn.outside.y)} records lie outside, {self.auxiliary} auxiliary ones "
-                    "were asked for; take fewer, or a smaller private share"
-                )
-            public = drawn.outside.rows(slice(self.auxiliary))
         opened = PARAMETERS in player.required()
         return View(
             ask=Oracles(before, after),
@@ -252,7 +273,7 @@ class Game:
             y=None if self.given == INSTANCES else shown.y,
             classes=self.data.classes,
             answers=learner.answers,
-            public=public,
+            public=self._public(drawn.outside),
             others=drawn.others if self.others else None,
             trained=(lambda: (learner.release(before), learner.release(after))) if opened else None,
             learner=learner,

@@ -50,6 +50,18 @@ def test_logistic_regression_without_records_is_a_refit(classes, rows):
     np.testing.assert_allclose(quick(NEW), anew(NEW), rtol=0, atol=1e-9)
 
 
+def test_wide_logistic_regression_is_as_exact():
+    """Of more parameters than a Hessian is factorised for."""
+    x = RNG.normal(size=(60, 700))
+    records, learner = Records(x, CLASSES.y), Logistic()
+    fitted = learner.fit(records, 3, 0)
+    for found, kept in ((fitted, records), (learner.without(fitted, records, ROWS[0], 3, 0), records.without(ROWS[0]))):
+        own = found(kept.x) - np.eye(3)[kept.y]
+        assert np.abs(own.T @ kept.x + found.model.coef_).max() < 60 * 1e-10
+    oracle = LogisticRegression(tol=1e-11, solver="newton-cholesky").fit(x, CLASSES.y)
+    np.testing.assert_allclose(fitted(x), oracle.predict_proba(x), rtol=0, atol=1e-9)
+
+
 def test_retrained_logistic_regression_is_stationary():
     """The gradient of the objective, relative to a record's, is at most 1e-8."""
     from bayesrecon.kernels.score import total_score

@@ -10,14 +10,14 @@ import networkx
 RANKS = (
     ("bayesrecon",),
     ("results", "kernels", "models", "untrusted"),
-    ("plots", "posteriors", "estimation"),
+    ("plots", "posteriors", "estimation", "datasets"),
     ("disclosure", "attacks", "evaluate"),
     ("auditing", "games"),
     ("cli",),
 )
 """Packages, the lowest first: one imports only those of lower rank. `bayesrecon` are the modules of the root."""
 
-CORE = {"bayesrecon", "results", "kernels", "untrusted", "plots", "estimation", "disclosure", "attacks"}
+CORE = {"bayesrecon", "results", "kernels", "untrusted", "plots", "estimation", "datasets", "disclosure", "attacks"}
 """Packages whose import loads nothing heavy."""
 
 ON_ENGINES = {"games", "cli"}

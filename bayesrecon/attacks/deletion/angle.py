@@ -18,11 +18,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
-from bayesrecon.attacks.deletion.inputs import parameters_of
-from bayesrecon.attacks.deletion.prepared import NODES, Improvements, PreparedHRec
+from bayesrecon.attacks.deletion.alignment import log_likelihood
+from bayesrecon.attacks.deletion.curvature import NODES, curvature
+from bayesrecon.attacks.deletion.inputs import parameters_of, thetas_of, whole_records
+from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, slopes
+from bayesrecon.kernels.score import gradients
 from bayesrecon.types import Deletion, Records
 
 _LARGEST = 4096  # parameters, beyond which the Hessian is taken output by output: 128 MiB, and 10 s to factor
@@ -34,23 +38,30 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
     if public is None:
         raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
     model = pair.before.model
+    if model.linear is None:
+        return _of_any_model(pair, table, public, total)
     attack = PreparedHRec(model, public, total, Improvements(), None)
     before, after = parameters_of(pair, model)
     x, y = design(model, table[attack.linear.x]), table[attack.linear.y]
     y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
-    gradients = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
+    own = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
     move = before - after
     blocks, inverse, freedom = _curvature(attack, before, after)
     count, size = blocks.shape[:2]
-    each, whole = gradients.reshape(len(x), count, size), move.reshape(count, size)
+    each, whole = own.reshape(len(x), count, size), move.reshape(count, size)
     along = np.einsum("njb,jb->n", each, whole)
     own = np.einsum("njb,jbc,njc->n", each, inverse, each, optimize=True)
-    moved = np.einsum("jb,jbc,jc->", whole, blocks, whole)
-    tiny = np.finfo(float).tiny
-    # A record that stays would pull the other way.
-    cosine = np.maximum(along, 0.0) ** 2 / np.maximum(own * moved, tiny)
-    share = np.log(np.maximum(np.abs(along), tiny) / np.maximum(own, tiny))
-    return -0.5 * max(freedom - 1, 0.0) * np.log1p(-np.minimum(cosine, 1 - np.finfo(float).eps)) - 0.5 * share**2
+    return log_likelihood(along, own, float(np.einsum("jb,jbc,jc->", whole, blocks, whole)), freedom)
+
+
+def _of_any_model(pair: Deletion, table: Records, public: Mapping[str, Any], total: float | None) -> np.ndarray:
+    model, (before, after) = pair.before.model, thetas_of(pair)
+    records, scale = whole_records(model, public, total)
+    bent = curvature(model, [after + t * (before - after) for t in NODES], records, scale)
+    each = np.asarray(gradients(model, before, table))
+    own = (scipy.linalg.solve_triangular(np.linalg.cholesky(bent.matrix), each.T, lower=True) ** 2).sum(axis=0)
+    move = before - after
+    return log_likelihood(each @ move, own, float(move @ bent.matrix @ move), bent.freedom)
 
 
 def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -34,8 +34,8 @@ def reconstruct_deleted(
         knows: `total` for trained parameters; `bounds`, `domain` for draws.
 
     Raises:
-        BayesreconError: trained parameters without public records or of a model without a linear predictor, draws with
-            public records or an embedding, or keywords that the attack has no use for.
+        BayesreconError: trained parameters without public records, draws with public records or an embedding, or
+            keywords that the attack has no use for.
 
     >>> import bayesrecon, numpy as np
     >>> from bayesrecon.posteriors import retrain_without, train

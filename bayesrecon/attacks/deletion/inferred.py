@@ -32,7 +32,7 @@ def infer_deletion(
         candidates: `{field: (N, *shape)}`, one of which was deleted. Approximations tell how many were (`deleted` of
             the result): of more than one, the probability is that of being among them.
         method: "ratio" (default for draws) or "shift", the means of the draws alone.
-        public: for trained parameters of a linear predictor: records that stand in for the private Hessian.
+        public: for trained parameters: records, with all their fields, that stand in for the private Hessian.
         total: number of private records, for trained parameters; as many as public ones by default.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What HRec is given for a model with a linear predictor: two trained parameters and public records, checked."""
+"""Two trained parameters and public records, checked."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import predictor_of, split_gradient
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.types import Deletion, Model
+from bayesrecon.types import Deletion, Model, Records
 
 
-def parameters_of(pair: Deletion, model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """The two trained parameters as `(K, q)`, checked."""
+def thetas_of(pair: Deletion) -> tuple[np.ndarray, np.ndarray]:
+    """The two trained parameters as vectors `(d,)`, checked."""
     for side, release in (("before", pair.before), ("after", pair.after)):
         if release.temperature or release.theta.shape[0] != 1:
             raise BayesreconError(f"{side} holds posterior draws; HRec takes trained parameters")
@@ -20,7 +20,24 @@ def parameters_of(pair: Deletion, model: Model) -> tuple[np.ndarray, np.ndarray]
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
     if np.array_equal(pair.before.theta, pair.after.theta):
         raise BayesreconError("before and after are identical: the record left no trace (a loss that is flat there?)")
-    return tuple(split_gradient(model, np.asarray(r.theta)[0]) for r in (pair.before, pair.after))  # type: ignore[return-value]
+    return np.asarray(pair.before.theta)[0], np.asarray(pair.after.theta)[0]
+
+
+def parameters_of(pair: Deletion, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """The two trained parameters of a linear predictor as `(K, q)`, checked."""
+    return tuple(split_gradient(model, theta) for theta in thetas_of(pair))  # type: ignore[return-value]
+
+
+def whole_records(model: Model, public: Mapping[str, Any], total: float | None) -> tuple[Records, float]:
+    """Public records with all fields of a model, checked, and how many private ones each stands for."""
+    missing = [k for k in model.fields if k not in public]
+    if missing:
+        raise BayesreconError(f"public data lack field {missing[0]!r}: {model.name} needs all fields of public records")
+    table = check_knowledge(model, known={k: public[k] for k in model.fields}).known
+    count = len(next(iter(table.values())))
+    if count < 2:
+        raise BayesreconError("public data need at least two records")
+    return table, 1.0 if total is None else float(total) / count
 
 
 def public_records(model: Model, public: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -35,7 +52,7 @@ def public_records(model: Model, public: Mapping[str, Any]) -> tuple[np.ndarray,
     given = {k: public[k] for k in (linear.x, linear.y) if k in public}
     table = check_knowledge(model, known=given).known
     if len(x) < 2:
-        raise BayesreconError("HRec needs at least two public records")
+        raise BayesreconError("public data need at least two records")
     y = table.get(linear.y)
     if y is not None and linear.loss == "squared":
         y = y.reshape(len(x), -1)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.deletion.certainty import certainty
+from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.inputs import parameters_of, public_records
 from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
@@ -37,7 +38,6 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord, Inversion
 from bayesrecon.types import Deletion, Model
 
-NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)  # of Gauss' rule on [0, 1]
 _MOST = 1500  # public records that the degrees of freedom are estimated with
 
 

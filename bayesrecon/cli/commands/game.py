@@ -38,6 +38,9 @@ def game(
     auxiliary: Annotated[
         int | None, typer.Option(help="Public records that the adversary holds; -1 for all.", show_default=False)
     ] = None,
+    choose: Annotated[
+        str | None, typer.Option(help="The adversary chooses both challenges: outlying.", show_default=False)
+    ] = None,
     others: Annotated[bool, typer.Option("--others", help="The adversary holds all other private records.")] = False,
     share: Annotated[
         float | None, typer.Option(help="Share of a table that is private in a round.", show_default=False)
@@ -51,6 +54,10 @@ def game(
         return _list(given.json)
     flags: dict[str, Any] = {"given": show, "single": single, "outside": outside, "deletions": deletions}
     flags |= {"others": others} | ({} if share is None else {"share": share})
+    if choose is not None:
+        from bayesrecon.games.choosing import named_choice
+
+        flags["choose"] = named_choice(choose)
     flags |= {} if epsilon is None else {"epsilon": epsilon}
     flags |= {} if bounds is None else {"bounds": parse_intervals(bounds)}
     flags |= {} if auxiliary is None else {"auxiliary": None if auxiliary == -1 else auxiliary}

@@ -10,13 +10,17 @@ from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner, Predictor
 from bayesrecon.games.outputs import PROBABILITIES
 
+_FACTORISED = 2000  # parameters up to which the Hessian is factorised
+_NEAR = 1e-6  # gradient per record from which Newton needs a few steps
+
 
 @dataclass(frozen=True)
 class Logistic(Learner):
-    """`min sum_n loss + |b|^2 / (2 C)`, multinomial, to a gradient of `tolerance` per record (Newton, Cholesky).
+    """`min sum_n loss + |b|^2 / (2 C)`, multinomial, to a gradient of `tolerance` per record (Newton).
 
     A retrained parameter lies close to the old one: Newton starts there and needs a step or two. The differences that
-    adversaries live on are small, so that training which stops early measures its own noise.
+    adversaries live on are small, so that training which stops early measures its own noise. The Hessian is factorised
+    where it is small; otherwise L-BFGS comes near, and Newton solves by conjugate gradients.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(30, 2))
@@ -40,6 +44,9 @@ class Logistic(Learner):
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(C=self.C, solver="newton-cholesky", tol=self.tolerance, warm_start=True)
+        if classes * records.x.shape[1] > _FACTORISED:
+            model.set_params(solver="lbfgs", tol=_NEAR, max_iter=10_000).fit(records.x, records.y)
+            model.set_params(solver="newton-cg", tol=self.tolerance)
         return Predictor(model.fit(records.x, records.y), PROBABILITIES, classes)
 
     def without(self, fitted: Predictor, records: Records, rows: np.ndarray, classes: int, seed: int) -> Predictor:

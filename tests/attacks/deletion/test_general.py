@@ -75,12 +75,38 @@ def test_a_newton_step_is_undone_exactly(network):
     np.testing.assert_allclose(result.record["x"], data["x"][4], atol=1e-4)
 
 
+@pytest.mark.slow
+def test_few_public_records_make_the_label_less_certain(network):
+    model, data, public, before = network
+    kept = {k: np.delete(v, 4, axis=0) for k, v in data.items()}
+    held = {k: np.asarray(v) for k, v in model.constrain(before.theta[0]).items()}
+    pair = bayesrecon.deletion(before, train_network(model, held, kept).release)
+    found = [
+        bayesrecon.reconstruct(pair, attack=HRec(public={k: v[:m] for k, v in public.items()}), total=80)
+        for m in (80, 8)
+    ]
+    assert found[0].record["y"] == data["y"][4]
+    assert 1 > found[0].probability > found[1].probability
+    assert not found[0].warnings
+    one = bayesrecon.reconstruct(
+        pair, attack=HRec(public={k: v[public["y"] == 1] for k, v in public.items()}), total=80
+    )
+    assert one.probability is not None  # the other label is among the field's levels, though public records lack it
+    other = {k: np.random.default_rng(5).normal(size=v.shape) for k, v in held.items()}
+    elsewhere = bayesrecon.deletion(before, train_network(model, other, kept).release)
+    doubted = bayesrecon.reconstruct(elsewhere, attack=HRec(public=public), total=80)
+    assert doubted.warnings
+    assert doubted.probability < 0.9
+    which = bayesrecon.infer_deletion(pair, {k: v[:20] for k, v in data.items()}, public=public, total=80)
+    assert which.ranking[0] == 4
+
+
 def test_what_cannot_be(network):
     model, _, public, before = network
     pair = bayesrecon.deletion(before, dirac(model, {k: v + 0.01 for k, v in model.constrain(before.theta[0]).items()}))
     for wrong, message in (
         ({"x": public["x"]}, "lack field 'y'"),
-        ({k: v[:1] for k, v in public.items()}, "two public records"),
+        ({k: v[:1] for k, v in public.items()}, "at least two records"),
         (None, "has no linear predictor: HRec takes public records"),
     ):
         with pytest.raises(BayesreconError, match=message):

@@ -127,7 +127,7 @@ def test_candidates_of_a_trained_pair(diabetes):
         ({"public": {"x": np.ones((5, 3))}}, "public data have 3 columns, the model 10"),
         ({"public": {"z": np.ones((5, 10))}}, "lack field 'x'"),
         ({"public": {"x": np.full((5, 10), np.nan)}}, "missing or infinite"),
-        ({"public": {"x": np.ones((1, 10))}}, "two public records"),
+        ({"public": {"x": np.ones((1, 10))}}, "at least two records"),
         ({"total": -1.0}, "total"),
         ({"known": {"y": [1.0]}}, "no use for known="),
     ],

@@ -1,0 +1,126 @@
+"""The Hessian of public records at a trained parameter, which stands in for that of the private ones.
+
+Of a loss of a prediction f with a loss h, the part `f' h'' f` (Gauss and Newton's) alone: never negative where h is
+convex, and free of the public records' own residuals, which are larger than those of the records that were fitted.
+Without a prediction, the Hessian with the absolute values of its eigenvalues.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Model, Records
+
+NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)
+"""Of Gauss' rule on [0, 1]: where a Hessian is taken between two parameters."""
+
+MOST = 4000
+"""Parameters whose curvature is factorised: 128 MiB, and 10 s."""
+
+_OUTPUTS = 64  # of a prediction whose Jacobian is written out
+_CHUNK = 2**24  # numbers of Jacobians at a time: 128 MiB
+_COLUMNS = 64  # of a Hessian at a time
+_FLOOR = 1e-9  # of the mean curvature, where neither records nor the prior bend a direction
+
+
+class Curvature(NamedTuple):
+    """Minus a Hessian."""
+
+    matrix: np.ndarray
+    """H, `(d, d)`, positive definite."""
+    freedom: float
+    """Directions that records and not the prior bend: the trace of H^-1 times the records' part."""
+
+
+def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exact: bool = False) -> Curvature:
+    """Minus the Hessian of the log posterior of records that count `scale` times each.
+
+    Args:
+        thetas: `(T, d)`, over which it is averaged.
+        records: `{field: (m, *shape)}`.
+        exact: the whole Hessian, for a released Newton step.
+
+    Raises:
+        BayesreconError: too many parameters, or a curvature that is not finite or zero.
+
+    >>> from bayesrecon.models import load
+    >>> model = load("linear_predictor", features=1, penalty=1.0, intercept=False)
+    >>> curvature(model, np.array([[0.5]]), {"x": np.array([[1.0], [2.0]]), "y": np.zeros(2)}, 3.0).matrix.tolist()
+    [[16.0]]
+    """
+    if model.dimension > MOST:
+        raise BayesreconError(
+            f"{model.name} has {model.dimension:,} parameters; without a linear predictor at most {MOST:,} are taken"
+        )
+    data, prior = np.zeros((2, model.dimension, model.dimension))
+    for theta in np.asarray(thetas):
+        prior += np.concatenate([np.asarray(_bent_prior(model, theta, rows)) for rows in _blocks(model)]) / len(thetas)
+        data += _of_records(model, theta, records, exact) * (scale / len(thetas))
+    if not np.isfinite(data).all() or not np.isfinite(prior).all() or not np.abs(data).sum() > 0:
+        raise BayesreconError("the public Hessian does not see the change of the parameters: supply more of them")
+    values, vectors = np.linalg.eigh(0.5 * (data + data.T) + 0.5 * (prior + prior.T))
+    values = np.maximum(np.abs(values), _FLOOR * np.abs(values).mean())
+    held = float(((vectors.T @ prior * vectors.T).sum(axis=1) / values).sum())
+    return Curvature((vectors * values) @ vectors.T, len(values) - held)
+
+
+def _of_records(model: Model, theta: np.ndarray, records: Records, exact: bool) -> np.ndarray:
+    outputs = 0 if exact or model.prediction is None else _outputs(model, theta, records)
+    if not 0 < outputs <= _OUTPUTS:
+        return np.concatenate([np.asarray(_bent(model, theta, records, rows)) for rows in _blocks(model)])
+    found = np.zeros((model.dimension, model.dimension))
+    step = max(1, _CHUNK // (outputs * model.dimension))
+    for start in range(0, len(next(iter(records.values()))), step):
+        some = {k: v[start : start + step] for k, v in records.items()}
+        slopes, bends = (np.asarray(v) for v in _slopes(model, theta, some))
+        weighted = np.einsum("mkl,mld->mkd", bends, slopes)
+        found += slopes.reshape(-1, model.dimension).T @ weighted.reshape(-1, model.dimension)
+    return found
+
+
+def _blocks(model: Model) -> list[np.ndarray]:
+    identity = np.eye(model.dimension)
+    return [identity[i : i + _COLUMNS] for i in range(0, len(identity), _COLUMNS)]
+
+
+def _outputs(model: Model, theta: Any, records: Records) -> int:
+    one = {k: jax.ShapeDtypeStruct(np.shape(v)[1:], np.asarray(v).dtype) for k, v in records.items()}
+    return int(jax.eval_shape(partial(_predicted, model), theta, one).size)
+
+
+def _predicted(model: Model, theta: Any, record: Records) -> Any:
+    assert model.prediction is not None
+    return ravel_pytree(model.prediction.output(model.constrain(theta), record))[0]
+
+
+@partial(jax.jit, static_argnames="model")
+def _slopes(model: Model, theta: Any, records: Records) -> tuple[Any, Any]:
+    """Jacobians `(m, K, d)` of the predictions, and minus the Hessians `(m, K, K)` of the likelihood in them."""
+    assert model.prediction is not None
+    prediction = model.prediction
+
+    def one(record: Records) -> tuple[Any, Any]:
+        value, rebuild = ravel_pytree(prediction.output(model.constrain(theta), record))
+        bends = jax.hessian(lambda v: -prediction.log_lik(rebuild(v), record))(value)
+        return jax.jacrev(lambda t: _predicted(model, t, record))(theta), bends
+
+    return jax.vmap(one)(records)
+
+
+@partial(jax.jit, static_argnames="model")
+def _bent(model: Model, theta: Any, records: Records, directions: Any) -> Any:
+    """Minus the Hessian of all records' log likelihood along directions `(q, d)`."""
+
+    def loss(t: Any) -> Any:
+        return -jax.vmap(partial(model.log_lik, t))(records).sum()
+
+    return jax.lax.map(lambda v: jax.jvp(jax.grad(loss), (theta,), (v,))[1], directions)
+
+
+@partial(jax.jit, static_argnames="model")
+def _bent_prior(model: Model, theta: Any, directions: Any) -> Any:
+    return jax.lax.map(lambda v: jax.jvp(jax.grad(lambda t: -model.log_prior(t)), (theta,), (v,))[1], directions)

@@ -1,0 +1,126 @@
+"""MNIST and Fashion-MNIST: images and labels as IDX files (LeCun, Cortes and Burges; Xiao, Rasul and Vollgraf 2017)."""
+
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from bayesrecon.datasets.labelled import LabelledData, joined
+from bayesrecon.datasets.sources import checked_folder, opened
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.untrusted.limits import check_declared
+
+DIGITS = tuple("0123456789")
+CLOTHES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+PREFIXES = {"train": ("train",), "test": ("t10k",), "all": ("train", "t10k")}
+
+_BYTES = 8  # type of the elements: unsigned bytes
+_SIDE = 28
+_KEPT = 5  # bytes of memory a pixel: as it was read, and as float32
+
+
+def mnist(folder: str | Path, part: str = "train") -> LabelledData:
+    """Handwritten digits of 28 by 28 pixels from 0 (background) to 1.
+
+    Args:
+        folder: holds `train-images-idx3-ubyte` and `train-labels-idx1-ubyte`, or `t10k-...` for the test images: plain,
+            with `.gz`, or in a `.zip` of that name.
+        part: "train" (60,000 images), "test" (10,000), or "all", the training images first.
+
+    Raises:
+        BayesreconError: no such folder, a file is missing, or is no such IDX file: wrong magic number, truncated, of
+            another number of records than the other file, or labels beyond 9.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, 1, 28, 28) + bytes(784))
+    >>> _ = (folder / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, 1) + bytes([7]))
+    >>> data = mnist(folder)
+    >>> data.x.shape, data.y.tolist(), data.shape
+    ((1, 784), [7], (28, 28))
+    """
+    return _read("MNIST", folder, part, DIGITS)
+
+
+def fashion_mnist(folder: str | Path, part: str = "train") -> LabelledData:
+    """Pictures of clothes of 28 by 28 pixels from 0 (background) to 1.
+
+    The files have the names and the format of MNIST's; nothing in them tells the two apart.
+
+    Args:
+        folder, part: as for `mnist`.
+
+    Raises:
+        BayesreconError: as `mnist` does.
+
+    >>> fashion_mnist("no/such/folder")
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: no/such/folder: no such folder; name the one that holds the data files
+    """
+    return _read("Fashion-MNIST", folder, part, CLOTHES)
+
+
+def _read(name: str, folder: str | Path, part: str, names: tuple[str, ...]) -> LabelledData:
+    where = checked_folder(folder)
+    return joined([_half(name, where, prefix, names) for prefix in chosen(part, PREFIXES)])
+
+
+def chosen(part: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The files of a part of a data set.
+
+    Raises:
+        BayesreconError: there is no such part.
+    """
+    if part not in parts:
+        raise BayesreconError(f"part={part!r}: expected {', '.join(parts)}{near(part, parts)}")
+    return parts[part]
+
+
+def _half(name: str, folder: Path, prefix: str, names: tuple[str, ...]) -> LabelledData:
+    other = next(p for p in PREFIXES["all"] if p != prefix)
+    part = "test" if other == "t10k" else "train"
+    hint = f'; {other} files are there: part="{part}"' if any(folder.glob(f"{other}-images*")) else ""
+    pixels = read_idx(folder, f"{prefix}-images", 3, hint)
+    labels = read_idx(folder, f"{prefix}-labels", 1, hint)
+    if pixels.shape[1:] != (_SIDE, _SIDE):
+        raise BayesreconError(f"{folder}: images of {name} are 28 by 28, those of {prefix}-images {pixels.shape[1:]}")
+    if len(pixels) != len(labels):
+        raise BayesreconError(f"{folder}: {prefix} has {len(pixels)} images and {len(labels)} labels; get both again")
+    y = checked_labels(f"{folder}: {prefix}-labels", labels, len(names))
+    x = pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(255)
+    return LabelledData(name, x, y, names, shape=(_SIDE, _SIDE))
+
+
+def read_idx(folder: Path, stem: str, dimensions: int, hint: str = "") -> np.ndarray:
+    """The unsigned bytes of an IDX file; its first four bytes are zero, zero, their type and how many dimensions.
+
+    Raises:
+        BayesreconError: it is missing, no such file, or not as long as its header says.
+    """
+    names = [f"{stem}{mark}idx{dimensions}-ubyte" for mark in ("-", ".")]
+    with opened([folder], names, "an IDX file", hint=hint) as (path, stream):
+        length = 4 + 4 * dimensions
+        header = stream.read(length)
+        magic = 256 * _BYTES + dimensions
+        if len(header) < length or struct.unpack(">I", header[:4])[0] != magic:
+            raise BayesreconError(f"{path}: does not start like {names[0]} (magic number {magic}); is it another file?")
+        shape = struct.unpack(f">{dimensions}I", header[4:])
+        size = math.prod(shape)
+        check_declared(path, _KEPT * size, path.stat().st_size)
+        content = stream.read(size + 1)
+        if len(content) != size or not size:
+            longer = "more" if len(content) > size else f"{len(content):,} bytes"
+            raise BayesreconError(f"{path}: says {size:,} bytes and holds {longer}; get the file again")
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def checked_labels(what: str, labels: np.ndarray, count: int) -> np.ndarray:
+    """Labels as int64.
+
+    Raises:
+        BayesreconError: one lies beyond the classes.
+    """
+    if (wrong := np.flatnonzero(labels >= count)).size:
+        raise BayesreconError(f"{what}: record {wrong[0]} has label {labels[wrong[0]]}, expected 0 to {count - 1}")
+    return labels.astype(np.int64)

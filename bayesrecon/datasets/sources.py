@@ -1,0 +1,104 @@
+"""One file of a data set in the folder that a user names: plain, compressed, or in an archive.
+
+Nothing is written: members of archives are read in place, and only those whose names were asked for.
+"""
+
+import gzip
+import io
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.untrusted.limits import FREE, MAX_BYTES, RATIO
+
+
+def checked_folder(folder: str | Path) -> Path:
+    """The folder, where it is one.
+
+    Raises:
+        BayesreconError: there is none.
+    """
+    path = Path(folder).expanduser()
+    if not path.is_dir():
+        raise BayesreconError(f"{path}: no such folder; name the one that holds the data files")
+    return path
+
+
+@contextmanager
+def opened(
+    folders: Sequence[Path], names: Sequence[str], kind: str, archives: Sequence[str] = (), hint: str = ""
+) -> Iterator[tuple[Path, Any]]:
+    """The first of these files that is there, as a stream that refuses to unpack more than its file may hold.
+
+    Args:
+        folders: where files may lie.
+        names: that one and the same file may have; each plain, with `.gz`, or in a `.zip` of its name.
+        kind: what it is, for messages.
+        archives: further zip files that may hold it.
+        hint: what to do where it is missing.
+
+    Raises:
+        BayesreconError: none is there, an archive without it, or what cannot be read.
+    """
+    plain = [(folder / f"{name}{end}") for folder in folders for name in names for end in ("", ".gz", ".zip")]
+    held = [folder / archive for folder in folders for archive in archives]
+    path = next((p for p in plain + held if p.is_file()), None)
+    if path is None:
+        raise BayesreconError(f"{folders[0]}: {names[0]} is missing (nor .gz, nor .zip){hint}")
+    with reading(path, kind):
+        if path.suffix == ".gz":
+            with gzip.open(path) as stream:
+                yield path, Bounded.of(stream, path)
+        elif path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive, archive.open(_member(path, archive, names)) as stream:
+                yield path, Bounded.of(stream, path)
+        else:
+            with path.open("rb") as stream:
+                yield path, stream
+
+
+def _member(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> zipfile.ZipInfo:
+    found = [one for one in archive.infolist() if not one.is_dir() and is_named(one.filename, names)]
+    if len(found) != 1:
+        raise BayesreconError(f"{path}: holds {len(found)} files {names[0]}, expected one")
+    return found[0]
+
+
+def is_named(member: str, names: Sequence[str]) -> bool:
+    """Whether a member of an archive is one of these files; names that lead out of the archive are none.
+
+    >>> is_named("raw/a.bin", ["a.bin"]), is_named("../a.bin", ["a.bin"])
+    (True, False)
+    """
+    parts = PurePosixPath(member.replace("\\", "/")).parts
+    return bool(parts) and parts[-1] in names and ".." not in parts and parts[0] != "/" and ":" not in parts[0]
+
+
+class Bounded(io.RawIOBase):
+    """A stream that refuses to give more than `most` bytes, before it reads them."""
+
+    def __init__(self, stream: Any, path: Path, most: int):
+        self._stream, self._path, self._left = stream, path, most
+
+    @classmethod
+    def of(cls, stream: Any, path: Path) -> "Bounded":
+        """With what a file of this size may hold."""
+        return cls(stream, path, min(MAX_BYTES, max(FREE, RATIO * path.stat().st_size)))
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(self._left + 1 if size < 0 else min(size, self._left + 1))
+        self._left -= len(content)
+        if self._left < 0:
+            raise BayesreconError(f"{self._path}: unpacks to more than a file of its size may hold, refused")
+        return content
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)

@@ -1,0 +1,94 @@
+"""Challenges that the adversary chooses, before the coin: the records between which it expects to tell."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.games.data import Records, with_ones
+
+
+class Candidates(NamedTuple):
+    """What an adversary chooses from: the private data set, as far as the game shows it.
+
+    Attributes:
+        x: `(n, p)`, y: `(n,)`; None where the game withholds them.
+        public: auxiliary records, outside S; None where the game grants none.
+        classes: of the response, 0 for a number.
+        rng: coins of the choice.
+    """
+
+    x: np.ndarray | None
+    y: np.ndarray | None
+    public: Records | None
+    classes: int
+    rng: np.random.Generator
+
+
+Choose = Callable[[Candidates], Any]
+"""Returns the positions of two candidates."""
+
+
+@dataclass(frozen=True)
+class Outlying:
+    """The two records of the largest leverage, `h_i = x_i' (X'X + penalty tr(X'X) / q I)^-1 x_i`, x with a one.
+
+    A deletion moves the model's own answer at the record by `r h / (1 - h)` (least squares), and elsewhere by less.
+
+    >>> x = np.array([[0.0], [1.0], [9.0], [-7.0], [0.5]])
+    >>> sorted(Outlying()(Candidates(x, None, None, 0, np.random.default_rng(0))))
+    [2, 3]
+    """
+
+    penalty: float = 0.01
+
+    @property
+    def name(self) -> str:
+        return "those of the largest leverage"
+
+    def __call__(self, candidates: Candidates) -> tuple[int, int]:
+        if candidates.x is None:
+            raise BayesreconError("the largest leverage is told by the features, which given='labels' withholds")
+        x = with_ones(candidates.x)
+        _, size, right = np.linalg.svd(x, full_matrices=False)
+        shrunk = size**2 + self.penalty * float((size**2).sum()) / x.shape[1]
+        leverage = ((x @ right.T) ** 2 / shrunk).sum(axis=1)
+        one, other = np.argsort(-leverage, kind="stable")[:2]
+        return int(one), int(other)
+
+
+CHOICES: Mapping[str, tuple[str, Choose]] = MappingProxyType(
+    {"outlying": ("the two private records of the largest leverage", Outlying())}
+)
+"""Choices by name, each with its line."""
+
+
+def named_choice(name: str) -> Choose:
+    """The choice of a name.
+
+    Raises:
+        BayesreconError: there is none of this name.
+
+    >>> named_choice("outlying").name
+    'those of the largest leverage'
+    """
+    if name not in CHOICES:
+        raise BayesreconError(f"there is no choice {name!r}{near(name, CHOICES)}; known: {', '.join(CHOICES)}")
+    return CHOICES[name][1]
+
+
+def chosen_pair(choose: Choose, candidates: Candidates, count: int) -> np.ndarray:
+    """The two positions that a choice returned.
+
+    Raises:
+        BayesreconError: they are no two positions of candidates.
+    """
+    found = choose(candidates)
+    pair = np.asarray(found)
+    whole = pair.shape == (2,) and pair.dtype.kind in "iu"
+    if not whole or pair.min() < 0 or pair.max() >= count or pair[0] == pair[1]:
+        raise BayesreconError(f"choose returned {found}, expected two different positions from 0 to {count - 1}")
+    return pair

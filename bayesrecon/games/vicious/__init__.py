@@ -1,0 +1,4 @@
+"""Vicious training: classifiers that do their task and hide the record in their outputs, to measure what that costs."""
+
+from bayesrecon.games.vicious.linear import LinearClassifier as LinearClassifier
+from bayesrecon.games.vicious.linear import train_linear as train_linear
