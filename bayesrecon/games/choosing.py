@@ -36,7 +36,7 @@ Choose = Callable[[Candidates], Any]
 class Outlying:
     """The two records of the largest leverage, `h_i = x_i' (X'X + penalty tr(X'X) / q I)^-1 x_i`, x with a one.
 
-    A deletion moves the model's own answer at the record by `r h / (1 - h)` (least squares), and elsewhere by less.
+    By least squares the deletion of record i, of residual r, moves the answer at record j by `r h_ij / (1 - h_ii)`.
 
     >>> x = np.array([[0.0], [1.0], [9.0], [-7.0], [0.5]])
     >>> sorted(Outlying()(Candidates(x, None, None, 0, np.random.default_rng(0))))
