@@ -9,11 +9,13 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/deletion_games.md").read_tex
 
 
 def test_its_python_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     found = {}
-    exec(compile(code, "deletion_games.md", "exec"), found)
-    assert "RandomForestClassifier on iris, 40 rounds" in capsys.readouterr().out
+    for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(compile(code, "deletion_games.md", "exec"), found)
+    printed = capsys.readouterr().out
+    assert "RandomForestClassifier on iris, 40 rounds" in printed
     assert found["row"].wins + found["row"].ties + found["row"].losses == 40
+    assert "the doctor said it is my heart 1" in printed
 
 
 def test_it_names_what_there_is():
