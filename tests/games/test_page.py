@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from bayesrecon import games
 from bayesrecon.games import named_adversaries, named_learners
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/deletion_games.md").read_text(encoding="utf-8")
@@ -16,12 +17,21 @@ def test_its_python_runs(capsys):
     assert "RandomForestClassifier on iris, 40 rounds" in printed
     assert found["row"].wins + found["row"].ties + found["row"].losses == 40
     assert "the doctor said it is my heart 1" in printed
+    assert "1 nearest neighbours on iris, 20 deletions" in printed
+
+
+def listed(section):
+    """What the first column of a section's table names."""
+    part = PAGE[PAGE.index(f"## {section}\n") :].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
+    return {name.partition("(")[0] for row in rows for name in re.findall(r"`(.*?)`", row)}
 
 
 def test_it_names_what_there_is():
-    table = PAGE[PAGE.index("## Adversaries") :]
-    listed = {
-        name for line in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(.*?)`", line)
+    assert listed("Adversaries") == set(named_adversaries())
+    assert listed("Reconstructors") == {
+        name
+        for name, value in vars(games).items()
+        if isinstance(value, type) and issubclass(value, games.Reconstructor) and value is not games.Reconstructor
     }
-    assert listed == set(named_adversaries())
     assert all(f"`{name}`" in PAGE for name in named_learners())

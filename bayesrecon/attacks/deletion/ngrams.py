@@ -99,12 +99,12 @@ def _visits(
     """How often the chain expects to be at each prefix, in a sentence."""
     if prefixes == [()]:
         return np.ones(1)
-    first = (start,) * len(prefixes[0])
     place = {prefix: i for i, prefix in enumerate(prefixes)}
-    if start is None or end is None or first not in place:
+    first = place.get((start,) * len(prefixes[0])) if start is not None and end is not None else None
+    if first is None:
         raise BayesreconError(
             "counts can be derived from conditional probabilities where sentences begin with "
-            f"{len(first)} start markers and end with an end marker; give counts, or start= and end="
+            f"{len(prefixes[0])} start markers and end with an end marker; give counts, or start= and end="
         )
     rows, columns, values = [], [], []
     for gram, p in zip(grams, share, strict=True):
@@ -117,7 +117,7 @@ def _visits(
         values.append(p)
     step = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(prefixes),) * 2)
     here = np.zeros(len(prefixes))
-    here[place[first]] = 1.0
+    here[first] = 1.0
     visits = here.copy()
     for _ in range(_STEPS):
         here = step @ here

@@ -1,5 +1,6 @@
 """The deleted sentence between two n-gram models (Gao et al. 2022, appendix D)."""
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -65,8 +66,7 @@ def deleted_sentence(
         )
     arrows = first - second
     if length == 1:
-        for marker in (start, end):
-            arrows.pop((marker,), None)
+        arrows = Counter({gram: times for gram, times in arrows.items() if gram[0] not in (start, end)})
     if not arrows:
         raise BayesreconError("no count differs: nothing was deleted, or it was shorter than the n-grams")
     if arrows.total() > _LONGEST:
