@@ -13,6 +13,7 @@ from bayesrecon.attacks.deletion.informed import missing_record as missing_recor
 from bayesrecon.attacks.deletion.inversion import invert_embedding as invert_embedding
 from bayesrecon.attacks.deletion.pair import deletion as deletion
 from bayesrecon.attacks.deletion.prepared import Improvements as Improvements
+from bayesrecon.attacks.deletion.sentence import deleted_sentence as deleted_sentence
 from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
 from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
 from bayesrecon.attacks.matching.gradient import match_gradient as match_gradient
@@ -42,6 +43,7 @@ from bayesrecon.results.reconstruction import Reconstruction as Reconstruction
 from bayesrecon.results.records import RecordTable as RecordTable
 from bayesrecon.results.recovery import Recovery as Recovery
 from bayesrecon.results.recovery import load_result as load_result
+from bayesrecon.results.sentence import DeletedSentence as DeletedSentence
 from bayesrecon.types import Deletion as Deletion
 from bayesrecon.types import Model as Model
 from bayesrecon.types import PseudoData as PseudoData

@@ -46,6 +46,7 @@ from bayesrecon.games.playing import play as play
 from bayesrecon.games.reconstruction import ReconstructionGame as ReconstructionGame
 from bayesrecon.games.reconstructor import Guess as Guess
 from bayesrecon.games.reconstructor import Reconstructor as Reconstructor
+from bayesrecon.games.reconstructors.instance import DeletedInstance as DeletedInstance
 from bayesrecon.games.reconstructors.label import DeletedLabel as DeletedLabel
 from bayesrecon.games.reconstructors.response import KnownInstance as KnownInstance
 from bayesrecon.games.synthetic import LinearLaw as LinearLaw

@@ -11,10 +11,12 @@ from bayesrecon.games.view import View
 
 
 class Guess(NamedTuple):
-    """A guess of the deleted record: `x (p,)`, `y`, or both; what is not guessed is None."""
+    """A guess of the deleted record: `x (p,)`, `y`, or both; what is not guessed is None. `points` is how many answers
+    it rests on, where that says how good it is."""
 
     x: np.ndarray | None = None
     y: float | None = None
+    points: int | None = None
 
 
 @dataclass(frozen=True)

@@ -251,9 +251,9 @@ def test_the_deleted_label_by_stationarity():
         change = (after(kept.x) - before(kept.x)).sum(axis=0)
         own = before(records.x[[row]])[0] - (np.arange(2) == records.y[row])
         np.testing.assert_allclose(change, own, atol=1e-7)
-    for queries in ("box", "normal", "public"):
+    for queries in ("box", "normal", "public", "local"):
         assert DeletedLabel(queries).guesses(view(before, before, None, None, 2, "probabilities", kept)) == [None]
-    with pytest.raises(BayesreconError, match="expected box, public or normal"):
+    with pytest.raises(BayesreconError, match="expected box, public, normal or local"):
         DeletedLabel("everywhere")
 
 

@@ -3,30 +3,42 @@
 import re
 from pathlib import Path
 
+from bayesrecon import games
 from bayesrecon.games import named_adversaries, named_learners
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/deletion_games.md").read_text(encoding="utf-8")
 
 
 def test_its_python_runs(capsys):
-    first, promises = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    found = {}
-    exec(compile(first, "deletion_games.md", "exec"), found)
-    assert "RandomForestClassifier on iris, 40 rounds" in capsys.readouterr().out
+    found = {"__name__": __name__}  # where dataclasses look their module up
+    printed = []
+    for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(compile(code, "deletion_games.md", "exec"), found)
+        printed.append(capsys.readouterr().out)
+    first, promises, rebuilt, sentence = printed
+    assert "RandomForestClassifier on iris, 40 rounds" in first
     assert found["row"].wins + found["row"].ties + found["row"].losses == 40
-    # Dataclasses look their module up.
-    exec(compile(promises, "deletion_games.md", "exec"), found | {"__name__": __name__})
-    honest, flagged = capsys.readouterr().out.splitlines()
+    honest, flagged = promises.splitlines()
     assert honest.startswith("1.0 0.731 ")
     assert honest.endswith("()")
     assert flagged.startswith("1.0 0.731 likelihood ratio ")
     assert "likelihood ratio: success" in flagged
+    assert "1 nearest neighbours on iris, 20 deletions" in rebuilt
+    assert sentence == "the doctor said it is my heart 1\n"
+
+
+def listed(section):
+    """What the first column of a section's table names."""
+    part = PAGE[PAGE.index(f"## {section}\n") :].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
+    return {name.partition("(")[0] for row in rows for name in re.findall(r"`(.*?)`", row)}
 
 
 def test_it_names_what_there_is():
-    table = PAGE[PAGE.index("## Adversaries") : PAGE.index("## Compliance")]
-    listed = {
-        name for line in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(.*?)`", line)
+    assert listed("Adversaries") == set(named_adversaries())
+    assert listed("Reconstructors") == {
+        name
+        for name, value in vars(games).items()
+        if isinstance(value, type) and issubclass(value, games.Reconstructor) and value is not games.Reconstructor
     }
-    assert listed == set(named_adversaries())
     assert all(f"`{name}`" in PAGE for name in named_learners())

@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesrecon.games.adversary import Adversary, X, Y
 from bayesrecon.games.reconstructor import Guess, Reconstructor
+from bayesrecon.games.reconstructors.instance import DeletedInstance
 from bayesrecon.games.reconstructors.label import DeletedLabel
 from bayesrecon.games.reconstructors.response import KnownInstance
 from bayesrecon.games.view import View
@@ -62,5 +63,9 @@ class Reconstructed(Adversary):
 
 ADVERSARIES = {
     "label": ("theorem 4.2 with the deleted label, queries from public records", Reconstructed(DeletedLabel(), 0.0)),
+    "instance": (
+        "theorem 4.2 with the deleted instance, queries from public records",
+        Reconstructed(DeletedInstance()),
+    ),
     "response": ("theorem 4.2 with the response of a known instance: the nearer one", Reconstructed(KnownInstance())),
 }

@@ -1,0 +1,127 @@
+"""The counts behind a published n-gram model.
+
+Maximum-likelihood probabilities `p(w | v) = c(v w) / c(v)` of sentences with markers at both ends are a Markov chain
+that starts at the start markers and is absorbed by the end marker. How often it expects to visit v is `c(v)` over the
+number of sentences, so that the joint counts are known up to one factor; that is the least one that makes all of them
+whole numbers.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from bayesrecon.errors import BayesreconError
+
+_RAREST = 20  # times that the rarest n-gram may have occurred
+_WHOLE, _SAME = 1e-3, 1e-9  # off a whole number; relatively off a probability as published, which is rounding
+_STEPS, _LEFT = 20_000, 1e-18  # of the chain; mass that is still in it at the last one
+
+
+def counts_of(model: Mapping[Any, Any], start: str | None, end: str | None) -> Counter[tuple[str, ...]]:
+    """Counts of n-grams, as published or derived from conditional probabilities.
+
+    Args:
+        model: `{n-gram: count}`, n-grams tuples of words, or for n = 1 words; or `{prefix: {word: probability}}`,
+            prefixes tuples of n - 1 words, or for n = 2 words.
+        start, end: the markers; derived counts need both where n > 1.
+
+    Raises:
+        BayesreconError: no such mapping, no whole numbers, or probabilities that no counts have.
+
+    >>> model = {"<s>": {"yes": 0.75, "no": 0.25}, "yes": {"</s>": 1.0}, "no": {"</s>": 1.0}}
+    >>> counts_of(model, "<s>", "</s>")["<s>", "yes"]
+    3
+    """
+    if not isinstance(model, Mapping):
+        raise BayesreconError("an n-gram model is a mapping {n-gram: count} or {prefix: {word: probability}}")
+    table = {(key,) if isinstance(key, str) else key: value for key, value in model.items()}
+    if not all(isinstance(key, tuple) and all(isinstance(word, str) for word in key) for key in table):
+        raise BayesreconError("n-grams and prefixes are tuples of words")
+    if len({len(key) for key in table}) > 1:
+        raise BayesreconError("the model's n-grams are of different lengths; give those of one length")
+    if table and all(isinstance(value, Mapping) for value in table.values()):
+        return _derived(table, start, end)
+    if () in table:
+        raise BayesreconError("an n-gram of no words: expected {n-gram: count}")
+    return _whole(table)
+
+
+def _whole(table: Mapping[tuple[str, ...], Any]) -> Counter[tuple[str, ...]]:
+    found: Counter[tuple[str, ...]] = Counter()
+    for gram, count in table.items():
+        try:
+            found[gram] = int(count)
+        except (TypeError, ValueError, OverflowError):
+            found[gram] = -1
+        if found[gram] < 0 or found[gram] != count:
+            raise BayesreconError(f"the count of {' '.join(gram)!r} is {count!r}: expected a whole number, 0 or more")
+    return +found
+
+
+def _derived(
+    table: Mapping[tuple[str, ...], Mapping[str, float]], start: str | None, end: str | None
+) -> Counter[tuple[str, ...]]:
+    grams, shares = [], []
+    for prefix, given in table.items():
+        values = np.array(list(given.values()), float)
+        if not len(values) or not (values >= 0).all() or abs(values.sum() - 1) > _SAME * max(len(values), 10):
+            raise BayesreconError(
+                f"the probabilities after {' '.join(prefix)!r} do not add up to 1: counts cannot be derived from "
+                "truncated, smoothed or rounded probabilities; give counts"
+            )
+        grams += [(*prefix, word) for word in given]
+        shares += list(values)
+    share = np.array(shares)
+    visits = _visits(list(table), grams, share, start, end)
+    place = {prefix: i for i, prefix in enumerate(table)}
+    from_ = np.array([place[gram[:-1]] for gram in grams])
+    joint = visits[from_] * share
+    seen = joint > 0
+    for times in range(1, _RAREST + 1):
+        counts = joint * (times / joint[seen].min())
+        whole = np.rint(counts)
+        if np.abs(counts - whole).max() < _WHOLE:
+            total = np.zeros(len(table))
+            np.add.at(total, from_, whole)
+            if np.allclose(whole / np.maximum(total[from_], 1), share, rtol=_SAME, atol=0):
+                return Counter({gram: int(c) for gram, c in zip(grams, whole, strict=True) if c})
+    raise BayesreconError(
+        "no whole numbers have these probabilities: they are rounded or smoothed, or no n-gram is rare; give counts"
+    )
+
+
+def _visits(
+    prefixes: list[tuple[str, ...]], grams: list[tuple[str, ...]], share: np.ndarray, start: str | None, end: str | None
+) -> np.ndarray:
+    """How often the chain expects to be at each prefix, in a sentence."""
+    if prefixes == [()]:
+        return np.ones(1)
+    place = {prefix: i for i, prefix in enumerate(prefixes)}
+    first = place.get((start,) * len(prefixes[0])) if start is not None and end is not None else None
+    if first is None:
+        raise BayesreconError(
+            "counts can be derived from conditional probabilities where sentences begin with "
+            f"{len(prefixes[0])} start markers and end with an end marker; give counts, or start= and end="
+        )
+    rows, columns, values = [], [], []
+    for gram, p in zip(grams, share, strict=True):
+        if gram[-1] == end:
+            continue
+        if gram[1:] not in place:
+            raise BayesreconError(f"the model does not say what follows {' '.join(gram[1:])!r}; give counts")
+        rows.append(place[gram[1:]])
+        columns.append(place[gram[:-1]])
+        values.append(p)
+    step = scipy.sparse.csr_array((values, (rows, columns)), shape=(len(prefixes),) * 2)
+    here = np.zeros(len(prefixes))
+    here[first] = 1.0
+    visits = here.copy()
+    for _ in range(_STEPS):
+        here = step @ here
+        visits += here
+        if here.sum() < _LEFT:
+            return visits
+    raise BayesreconError("the model's sentences do not end: give counts")

@@ -1,0 +1,98 @@
+"""The deleted sentence between two n-gram models (Gao et al. 2022, appendix D)."""
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from bayesrecon.attacks.deletion.ngrams import counts_of
+from bayesrecon.attacks.deletion.walks import draw, every, number
+from bayesrecon.errors import BayesreconError
+from bayesrecon.results.sentence import DeletedSentence
+
+_LONGEST = 2000  # n-grams between the models, beyond which counting walks takes minutes
+
+
+def deleted_sentence(
+    before: Mapping[Any, Any],
+    after: Mapping[Any, Any],
+    *,
+    start: str | None = "<s>",
+    end: str | None = "</s>",
+    most: int = 10,
+    key: int = 0,
+) -> DeletedSentence:
+    """Reconstruct the one sentence that was deleted between two n-gram models.
+
+    The differences of the counts are the sentence's own n-grams. Its words are a walk over all of them (see `walks`);
+    where there are several, all of them have the same likelihood under either model, and one is drawn at random: where
+    k are counted, the words are right with probability 1 / k, whatever the text. Words alone (n = 1) say nothing of the
+    order.
+
+    Probabilities are turned into counts first. That assumes maximum likelihood over whole sentences with n - 1 start
+    markers and an end marker, all digits of a double, and counts that have no common factor.
+
+    Args:
+        before, after: the models, each `{n-gram: count}` with n-grams as tuples of words (for n = 1 words, too), or
+            `{prefix: {word: probability}}`.
+        start, end: the markers, which are no words of the sentence; None where the models have none. Without them a
+            sentence of fewer than n words leaves no trace, and two sentences that overlap would be read as one.
+        most: of the sequences that are listed.
+        key: seeds the draw.
+
+    Raises:
+        BayesreconError: models of different lengths, counts that rise, nothing or more than one sentence between them,
+            or probabilities that no counts have.
+
+    >>> from collections import Counter
+    >>> from itertools import pairwise
+    >>> def counts(*lines):
+    ...     return Counter(pair for line in lines for pair in pairwise(["<s>", *line.split(), "</s>"]))
+    >>> found = deleted_sentence(counts("call me", "call my doctor now"), counts("call me"))
+    >>> " ".join(found.words), found.count
+    ('call my doctor now', 1)
+    """
+    if most < 1:
+        raise BayesreconError(f"most={most}: expected 1 or more")
+    first, second = counts_of(before, start, end), counts_of(after, start, end)
+    length = len(next(iter(first or second), ()))
+    other = len(next(iter(second or first), ()))
+    if length != other:
+        raise BayesreconError(f"before has n-grams of {length} words and after of {other}: give models of one length")
+    grown = next(iter(second - first), None)
+    if grown is not None:
+        raise BayesreconError(
+            f"{' '.join(grown)!r} counts more after the deletion than before: more than a deletion lies between them"
+        )
+    arrows = first - second
+    if length == 1:
+        arrows = Counter({gram: times for gram, times in arrows.items() if gram[0] not in (start, end)})
+    if not arrows:
+        raise BayesreconError("no count differs: nothing was deleted, or it was shorter than the n-grams")
+    if arrows.total() > _LONGEST:
+        raise BayesreconError(f"{arrows.total()} n-grams lie between the models: expected those of one sentence")
+    count = number(arrows)
+    if not count:
+        raise BayesreconError(
+            "no single sentence has these counts: several were deleted, or counts are pruned, rounded or noisy"
+        )
+    words = _plain(draw(arrows, key), start, end)
+    listed = tuple(_plain(one, start, end) for one in islice(every(arrows), most))
+    warnings = []
+    if count > 1:
+        warnings.append(f"{count} sequences of words explain the change equally well; one of them was drawn")
+    if length == 1:
+        warnings.append("counts of words say nothing of their order")
+    return DeletedSentence(words, count, listed, length, tuple(warnings))
+
+
+def _plain(words: tuple[str, ...], start: str | None, end: str | None) -> tuple[str, ...]:
+    """Without the markers."""
+    first, last = 0, len(words)
+    while first < last and words[first] == start:
+        first += 1
+    while last > first and words[last - 1] == end:
+        last -= 1
+    if {start, end} & set(words[first:last]):
+        raise BayesreconError("markers lie inside the deleted text: expected one sentence between the models")
+    return words[first:last]

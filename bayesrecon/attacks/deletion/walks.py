@@ -1,0 +1,156 @@
+"""Eulerian walks of n-grams: how many sequences of words have given n-gram counts, and draws from them.
+
+An n-gram is an arrow from its first n-1 words to its last n-1. Sequences with given counts are the walks that take
+every arrow as often as it counts. From one node to a node e there are
+
+    t d_e! Prod_(v != e) (d_v - 1)!      (van Aardenne-Ehrenfest and de Bruijn 1951, Tutte and Smith 1941: "BEST")
+
+of them, t the number of spanning trees towards e and d_v of arrows that leave v: the last exits from all nodes but e
+are such a tree, and the other exits come in any order. Copies of one n-gram are the same words, so that the number is
+divided by the factorials of the counts.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from math import factorial, prod
+
+Words = tuple[str, ...]
+
+
+def number(arrows: Counter[Words]) -> int:
+    """How many sequences of words take every arrow as often as it counts; 0 where there is none.
+
+    >>> number(Counter({("a", "b"): 2, ("b", "a"): 2, ("b", "b"): 1, ("a", "c"): 1}))
+    2
+    """
+    begin = _starts(arrows)
+    if not begin or not _connected(arrows, begin[0]):
+        return 0
+    leave, end = _leaving(arrows), _end(arrows, begin[0])
+    many = _trees(arrows, leave, end) * factorial(leave[end])
+    many *= prod(factorial(times - 1) for node, times in leave.items() if node != end)
+    many //= prod(map(factorial, arrows.values()))
+    # A walk that returns can begin at every node: as often as arrows leave it.
+    return many if len(begin) == 1 else many * arrows.total() // leave[begin[0]]
+
+
+def draw(arrows: Counter[Words], key: int) -> Words:
+    """One of the sequences of words, all of which are equally likely; there must be one.
+
+    The tree of last exits is drawn by Wilson's algorithm (1996), the order of the other exits is a shuffle.
+    """
+    rng = random.Random(key)
+    begin = _starts(arrows)
+    start = begin[0] if len(begin) == 1 else rng.choice([gram[:-1] for gram in arrows.elements()])
+    end = _end(arrows, start)
+    exits: dict[Words, list[Words]] = {}
+    for gram in arrows.elements():
+        exits.setdefault(gram[:-1], []).append(gram)
+    last: dict[Words, Words] = {}
+    rooted = {end}
+    for node in exits:
+        here = node
+        while here not in rooted:
+            last[here] = rng.choice(exits[here])
+            here = last[here][1:]
+        here = node
+        while here not in rooted:
+            rooted.add(here)
+            here = last[here][1:]
+    for node, grams in exits.items():
+        if node != end:
+            grams.remove(last[node])
+        rng.shuffle(grams)
+        if node != end:
+            grams.append(last[node])
+    words, node = start, start
+    turn = {node: iter(grams) for node, grams in exits.items()}
+    for _ in range(arrows.total()):
+        gram = next(turn[node])
+        words, node = (*words, gram[-1]), gram[1:]
+    return words
+
+
+def every(arrows: Counter[Words]) -> Iterator[Words]:
+    """All the sequences of words, in the order of their words; nothing is tried that leads nowhere (Fleury 1883)."""
+    for start in _starts(arrows):
+        waiting = [(start, start, arrows)] if _connected(arrows, start) else []
+        while waiting:
+            words, node, left = waiting.pop()
+            if not left:
+                yield words
+            grams = sorted((gram for gram in left if gram[:-1] == node), reverse=True)
+            for gram in grams:
+                rest = +(left - Counter([gram]))
+                if len(grams) == 1 or _connected(rest, gram[1:]):
+                    waiting.append(((*words, gram[-1]), gram[1:], rest))
+
+
+def _leaving(arrows: Counter[Words]) -> Counter[Words]:
+    found: Counter[Words] = Counter()
+    for gram, times in arrows.items():
+        found[gram[:-1]] += times
+    return found
+
+
+def _surplus(arrows: Counter[Words]) -> dict[Words, int]:
+    """How many more arrows leave a node than reach it, where that is not 0."""
+    found: Counter[Words] = Counter()
+    for gram, times in arrows.items():
+        found[gram[:-1]] += times
+        found[gram[1:]] -= times
+    return {node: many for node, many in found.items() if many}
+
+
+def _starts(arrows: Counter[Words]) -> list[Words]:
+    """Where a walk over all arrows can begin: at one node, or at all where it returns; none where there is none."""
+    uneven = _surplus(arrows)
+    if not uneven:
+        return sorted({gram[:-1] for gram in arrows})
+    return [node for node, many in uneven.items() if many == 1] if sorted(uneven.values()) == [-1, 1] else []
+
+
+def _end(arrows: Counter[Words], start: Words) -> Words:
+    return next((node for node, many in _surplus(arrows).items() if many < 0), start)
+
+
+def _connected(arrows: Counter[Words], start: Words) -> bool:
+    """Whether every arrow can be reached from a node."""
+    onwards: dict[Words, list[Words]] = {}
+    for gram in arrows:
+        onwards.setdefault(gram[:-1], []).append(gram[1:])
+    seen, waiting = {start}, [start]
+    while waiting:
+        fresh = set(onwards.get(waiting.pop(), ())) - seen
+        seen |= fresh
+        waiting += fresh
+    return onwards.keys() <= seen
+
+
+def _trees(arrows: Counter[Words], leave: Counter[Words], end: Words) -> int:
+    """Spanning trees towards a node, by Kirchhoff's theorem; nodes with one exit are passed through first."""
+    only = {gram[:-1]: gram[1:] for gram in arrows if leave[gram[:-1]] == 1 and gram[:-1] != end}
+    place = {node: i for i, node in enumerate(node for node in leave if node not in only and node != end)}
+    laplacian = [[0] * len(place) for _ in place]
+    for gram, times in arrows.items():
+        if gram[:-1] in place:
+            i, there = place[gram[:-1]], gram[1:]
+            while there in only:
+                there = only[there]
+            laplacian[i][i] += times
+            if there in place:
+                laplacian[i][place[there]] -= times
+    return _determinant(laplacian)
+
+
+def _determinant(matrix: list[list[int]]) -> int:
+    """Of whole numbers, exactly (Bareiss 1968); of no rows, 1. Pivots of a Laplacian of a connected graph are not 0."""
+    last = 1
+    for k, pivot in enumerate(matrix):
+        for row in matrix[k + 1 :]:
+            row[k + 1 :] = [
+                (a * pivot[k] - row[k] * b) // last for a, b in zip(row[k + 1 :], pivot[k + 1 :], strict=True)
+            ]
+        last = pivot[k]
+    return last

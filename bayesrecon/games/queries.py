@@ -1,0 +1,37 @@
+"""Where a reconstructor asks: public records, or points drawn by what they look like."""
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+BOX, PUBLIC_RECORDS, NORMAL, LOCAL = "box", "public", "normal", "local"
+WHERE = {BOX: "the box", PUBLIC_RECORDS: "public records", NORMAL: "a normal law", LOCAL: "around public records"}
+
+
+def check_queries(queries: str, count: int) -> None:
+    """Raises `BayesreconError` for another place, or no points."""
+    if queries not in WHERE or count < 1:
+        *most, last = WHERE
+        raise BayesreconError(
+            f"queries={queries!r}, count={count}: expected {', '.join(most)} or {last}, and a positive count"
+        )
+
+
+def points_of(queries: str, count: int, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The points to ask, `(m, p)`.
+
+    Args:
+        queries: "public" records themselves; or `count` draws: uniform in their "box", of the "normal" law with their
+            mean and covariance, or "local", around randomly chosen ones: of their kernel density, normal with Scott's
+            width `sd m^(-1 / (p + 4))` (Scott 1992, rule 6.42).
+        known: the public records `(m, p)`.
+    """
+    size, width = known.shape
+    if queries == PUBLIC_RECORDS:
+        return known
+    if queries == BOX:
+        return rng.uniform(known.min(axis=0), known.max(axis=0), (count, width))
+    if queries == NORMAL:
+        return rng.multivariate_normal(known.mean(axis=0), np.cov(known.T).reshape(width, width), count)
+    noise = rng.normal(size=(count, width)) * known.std(axis=0) * size ** (-1 / (width + 4))
+    return known[rng.integers(size, size=count)] + noise

@@ -1,0 +1,50 @@
+"""The deleted sentence, and how many others explain the change as well."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bayesrecon.results.base import Result
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeletedSentence(Result):
+    """A reconstruction of the deleted sentence.
+
+    Attributes:
+        words: the sentence; of several that explain the change equally well, one drawn at random.
+        count: how many do.
+        listed: some or all of them, in the order of their words.
+        length: n, of the n-grams.
+    """
+
+    words: tuple[str, ...]
+    count: int
+    listed: tuple[tuple[str, ...], ...]
+    length: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def probability(self) -> float:
+        """That the words are right in this order, if one sentence was deleted: `1 / count`."""
+        return 1 / self.count
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sequences are listed."""
+        return len(self.listed) == self.count
+
+    @property
+    def headline(self) -> str:
+        alone = "the only sentence" if self.count == 1 else f"one of {self.count} sentences"
+        return f"deleted: {' '.join(self.words)!r}, {alone} with these {self.length}-grams"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only."""
+        names = ("words", "count", "probability", "listed", "complete", "length")
+        return self._document(**{name: getattr(self, name) for name in names})
+
+    def to_dataframe(self) -> Any:
+        """One row per listed sequence."""
+        import pandas as pd
+
+        return pd.DataFrame({"sentence": [" ".join(words) for words in self.listed]}).rename_axis("sequence")
