@@ -45,7 +45,7 @@ HEAD += ("95 %", "published")
 CALIBRATION = """## Whether it is right as often as stated
 
 Where k sequences of words explain the change equally well one of them is drawn, which is then right with probability
-1 / k. All cells of the table above with n = 2 and 3, by k.
+1 / k. All cells of the table above with n = 2 and 3, by k; cells share sentences, so the intervals are too narrow.
 """
 
 
