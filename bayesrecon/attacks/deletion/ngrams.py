@@ -2,8 +2,8 @@
 
 Maximum-likelihood probabilities `p(w | v) = c(v w) / c(v)` of sentences with markers at both ends are a Markov chain
 that starts at the start markers and is absorbed by the end marker. How often it expects to visit v is `c(v)` over the
-number of sentences, so that the joint counts are known up to one factor; that is the least one that makes all of them
-whole numbers.
+number of sentences, so that the joint counts are known up to one factor; without a total that is the least one that
+makes all of them whole numbers. Words alone (n = 1) have no such chain that a wrong factor would contradict.
 """
 
 from collections import Counter
@@ -15,21 +15,31 @@ import scipy.sparse
 
 from bayesrecon.errors import BayesreconError
 
+_FEWEST = 20  # words alone, of which even random counts have a common factor once in a million times
 _RAREST = 20  # times that the rarest n-gram may have occurred
 _WHOLE, _SAME = 1e-3, 1e-9  # off a whole number; relatively off a probability as published, which is rounding
 _STEPS, _LEFT = 20_000, 1e-18  # of the chain; mass that is still in it at the last one
 
 
-def counts_of(model: Mapping[Any, Any], start: str | None, end: str | None) -> Counter[tuple[str, ...]]:
+def are_probabilities(model: Any) -> bool:
+    """Whether a model is `{prefix: {word: probability}}`."""
+    return isinstance(model, Mapping) and bool(model) and all(isinstance(v, Mapping) for v in model.values())
+
+
+def counts_of(
+    model: Mapping[Any, Any], start: str | None, end: str | None, total: int | None = None
+) -> Counter[tuple[str, ...]]:
     """Counts of n-grams, as published or derived from conditional probabilities.
 
     Args:
         model: `{n-gram: count}`, n-grams tuples of words, or for n = 1 words; or `{prefix: {word: probability}}`,
             prefixes tuples of n - 1 words, or for n = 2 words.
         start, end: the markers; derived counts need both where n > 1.
+        total: of all counts; None where it is not known, and the least one is taken.
 
     Raises:
-        BayesreconError: no such mapping, no whole numbers, or probabilities that no counts have.
+        BayesreconError: no such mapping, no whole numbers, probabilities that no counts have, another total, or too few
+            words alone to tell it.
 
     >>> model = {"<s>": {"yes": 0.75, "no": 0.25}, "yes": {"</s>": 1.0}, "no": {"</s>": 1.0}}
     >>> counts_of(model, "<s>", "</s>")["<s>", "yes"]
@@ -42,11 +52,14 @@ def counts_of(model: Mapping[Any, Any], start: str | None, end: str | None) -> C
         raise BayesreconError("n-grams and prefixes are tuples of words")
     if len({len(key) for key in table}) > 1:
         raise BayesreconError("the model's n-grams are of different lengths; give those of one length")
-    if table and all(isinstance(value, Mapping) for value in table.values()):
-        return _derived(table, start, end)
+    if are_probabilities(table):
+        return _derived(table, start, end, total)
     if () in table:
         raise BayesreconError("an n-gram of no words: expected {n-gram: count}")
-    return _whole(table)
+    found = _whole(table)
+    if total is not None and found.total() != total:
+        raise BayesreconError(f"the counts add up to {found.total()}, and not to the total {total}")
+    return found
 
 
 def _whole(table: Mapping[tuple[str, ...], Any]) -> Counter[tuple[str, ...]]:
@@ -62,7 +75,7 @@ def _whole(table: Mapping[tuple[str, ...], Any]) -> Counter[tuple[str, ...]]:
 
 
 def _derived(
-    table: Mapping[tuple[str, ...], Mapping[str, float]], start: str | None, end: str | None
+    table: Mapping[tuple[str, ...], Mapping[str, float]], start: str | None, end: str | None, total: int | None
 ) -> Counter[tuple[str, ...]]:
     grams, shares = [], []
     for prefix, given in table.items():
@@ -75,19 +88,27 @@ def _derived(
         grams += [(*prefix, word) for word in given]
         shares += list(values)
     share = np.array(shares)
+    if total is None and () in table and (share > 0).sum() < _FEWEST:
+        raise BayesreconError(
+            f"probabilities of fewer than {_FEWEST} words alone do not tell their counts; give counts, or totals="
+        )
     visits = _visits(list(table), grams, share, start, end)
     place = {prefix: i for i, prefix in enumerate(table)}
     from_ = np.array([place[gram[:-1]] for gram in grams])
     joint = visits[from_] * share
     seen = joint > 0
-    for times in range(1, _RAREST + 1):
-        counts = joint * (times / joint[seen].min())
+    least = joint[seen].min()
+    scales = [total / joint.sum()] if total is not None else [times / least for times in range(1, _RAREST + 1)]
+    for scale in scales:
+        counts = joint * scale
         whole = np.rint(counts)
         if np.abs(counts - whole).max() < _WHOLE:
-            total = np.zeros(len(table))
-            np.add.at(total, from_, whole)
-            if np.allclose(whole / np.maximum(total[from_], 1), share, rtol=_SAME, atol=0):
+            sums = np.zeros(len(table))
+            np.add.at(sums, from_, whole)
+            if np.allclose(whole / np.maximum(sums[from_], 1), share, rtol=_SAME, atol=0):
                 return Counter({gram: int(c) for gram, c in zip(grams, whole, strict=True) if c})
+    if total is not None:
+        raise BayesreconError(f"no counts with the total {total} have these probabilities; give counts")
     raise BayesreconError(
         "no whole numbers have these probabilities: they are rounded or smoothed, or no n-gram is rare; give counts"
     )

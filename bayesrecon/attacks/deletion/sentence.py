@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from bayesrecon.attacks.deletion.ngrams import counts_of
+from bayesrecon.attacks.deletion.ngrams import are_probabilities, counts_of
 from bayesrecon.attacks.deletion.walks import draw, every, number
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.sentence import DeletedSentence
@@ -19,6 +19,7 @@ def deleted_sentence(
     *,
     start: str | None = "<s>",
     end: str | None = "</s>",
+    totals: tuple[int, int] | None = None,
     most: int = 10,
     key: int = 0,
 ) -> DeletedSentence:
@@ -30,13 +31,16 @@ def deleted_sentence(
     order.
 
     Probabilities are turned into counts first. That assumes maximum likelihood over whole sentences with n - 1 start
-    markers and an end marker, all digits of a double, and counts that have no common factor.
+    markers and an end marker, all digits of a double, and, without `totals`, counts that have no common factor, which
+    `warnings` says. Of words alone few counts may well have one: fewer than 20 words are refused then.
 
     Args:
         before, after: the models, each `{n-gram: count}` with n-grams as tuples of words (for n = 1 words, too), or
             `{prefix: {word: probability}}`.
         start, end: the markers, which are no words of the sentence; None where the models have none. Without them a
             sentence of fewer than n words leaves no trace, and two sentences that overlap would be read as one.
+        totals: how many n-grams were counted, before and after, where that is known; it fixes the scale of counts that
+            are derived from probabilities.
         most: of the sequences that are listed.
         key: seeds the draw.
 
@@ -54,7 +58,10 @@ def deleted_sentence(
     """
     if most < 1:
         raise BayesreconError(f"most={most}: expected 1 or more")
-    first, second = counts_of(before, start, end), counts_of(after, start, end)
+    if totals is not None and len(totals) != 2:
+        raise BayesreconError(f"totals={totals!r}: expected two, before and after the deletion")
+    sums = totals or (None, None)
+    first, second = counts_of(before, start, end, sums[0]), counts_of(after, start, end, sums[1])
     length = len(next(iter(first or second), ()))
     other = len(next(iter(second or first), ()))
     if length != other:
@@ -79,6 +86,8 @@ def deleted_sentence(
     words = _plain(draw(arrows, key), start, end)
     listed = tuple(_plain(one, start, end) for one in islice(every(arrows), most))
     warnings = []
+    if totals is None and (are_probabilities(before) or are_probabilities(after)):
+        warnings.append("counts were derived from probabilities, taking them to have no common factor in either model")
     if count > 1:
         warnings.append(f"{count} sequences of words explain the change equally well; one of them was drawn")
     if length == 1:

@@ -91,7 +91,13 @@ def test_counts_and_probabilities_tell_the_same(n, tmp_path):
         rest = [line for i, line in enumerate(TEXT) if i != gone]
         before, after = counts(TEXT, n), counts(rest, n)
         found = deleted_sentence(before, after)
-        assert found.words == deleted_sentence(conditional(before), conditional(after)).words
+        totals = before.total(), after.total()
+        derived = deleted_sentence(conditional(before), conditional(after), totals=totals)
+        assert (derived.words, derived.warnings) == (found.words, found.warnings)
+        if n > 1:
+            free = deleted_sentence(conditional(before), conditional(after))
+            assert free.words == found.words
+            assert "no common factor" in free.warnings[0]
         assert sorted(found.words) == sorted(TEXT[gone].split())
         assert found.count > 1 or " ".join(found.words) == TEXT[gone]
         assert (found.count > 1) is any("equally well" in line for line in found.warnings)
@@ -140,6 +146,42 @@ def test_without_markers_short_sentences_leave_no_trace():
 def test_what_is_refused(before, after, message):
     with pytest.raises(BayesreconError, match=message):
         deleted_sentence(before, after)
+
+
+def test_no_wrong_scale_passes_for_a_sentence():
+    """All small corpora of three sentences: from probabilities the sentence is right, or nothing is said."""
+    said, lines = 0, ("a", "a b", "b a a")
+    for many in product(range(5), repeat=3):
+        corpus = [line for line, times in zip(lines, many, strict=True) for _ in range(times)]
+        for gone in set(corpus):
+            rest = corpus.copy()
+            rest.remove(gone)
+            try:
+                found = deleted_sentence(conditional(counts(corpus, 2)), conditional(counts(rest, 2)))
+            except BayesreconError:
+                continue
+            said += 1
+            assert sorted(found.words) == sorted(gone.split())
+            assert found.count > 1 or " ".join(found.words) == gone
+    assert said > 150
+
+
+def test_words_alone_have_a_scale_where_there_are_many_or_the_total_is_known():
+    before, after = Counter(a=2, b=4), Counter(a=1, b=1)
+    models = [conditional(Counter({(word,): c for word, c in found.items()})) for found in (before, after)]
+    with pytest.raises(BayesreconError, match="give counts, or totals="):
+        deleted_sentence(*models)
+    found = deleted_sentence(*models, totals=(6, 2))
+    assert sorted(found.words) == ["a", "b", "b", "b"]
+    for totals, message in [((6, 3), "no counts with the total 3"), ((6,), "expected two")]:
+        with pytest.raises(BayesreconError, match=message):
+            deleted_sentence(*models, totals=totals)
+    with pytest.raises(BayesreconError, match="and not to the total 7"):
+        deleted_sentence(before, after, totals=(7, 2))
+    text = Counter({f"w{i}": i for i in range(1, 25)})
+    own = Counter(["w3", "w3", "w9"])
+    wide = [conditional(Counter({(w,): c for w, c in found.items()})) for found in (text, text - own)]
+    assert sorted(deleted_sentence(*wide).words) == ["w3", "w3", "w9"]
 
 
 def test_rounded_probabilities_are_refused():
