@@ -59,10 +59,8 @@ def write_whole(path: Path, write: Any) -> None:
     if not folder.is_dir():
         raise BayesreconError(f"cannot write {path}: the folder {folder} does not exist")
     _remove_abandoned(folder)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}{_MARK}", suffix=path.suffix, dir=folder)
-    temporary = Path(name)
+    handle, temporary = _locked_file(folder, f".{path.name[:100]}{_MARK}", path.suffix)
     try:
-        _lock(handle)
         write(temporary)
         os.fsync(handle)  # some disks tell only now that they are full
         if path.exists():
@@ -91,14 +89,24 @@ _MARK = ".bayesrecon-"
 _TEMPORARY = re.compile(rf"\..*{re.escape(_MARK)}[a-z0-9_]{{8}}(\.[^.]*)?")
 
 
-def _lock(handle: int) -> bool:
-    """Hold a file until it is closed, or the process ends; False where another one holds it."""
+def _locked_file(folder: Path, prefix: str, suffix: str) -> tuple[int, Path]:
+    """A new file that is held from here on: another run may take it for abandoned until it is."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=folder)
+        _lock(handle)
+        if sys.platform == "win32" or os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)
+
+
+def _lock(handle: int, wait: bool = True) -> bool:
+    """Hold a file until it is closed, or the process ends; False where it cannot be had."""
     if sys.platform == "win32":  # where an open file cannot be removed
         return True
     import fcntl
 
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         return False
     return True
@@ -110,10 +118,17 @@ def _remove_abandoned(folder: Path) -> None:
         for entry in entries:
             if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(OSError):
-                    handle = os.open(entry.path, os.O_RDWR)
-                    try:
-                        gone = _lock(handle)
-                    finally:
-                        os.close(handle)
-                    if gone:
-                        os.unlink(entry.path)
+                    _remove_unlocked(entry.path)
+
+
+def _remove_unlocked(path: str) -> None:
+    handle = os.open(path, os.O_RDWR)
+    try:
+        if _lock(handle, wait=False):
+            if sys.platform == "win32":
+                os.close(handle)
+                handle = -1
+            os.unlink(path)  # while it is held, so that its writer sees that it is gone
+    finally:
+        if handle >= 0:
+            os.close(handle)

@@ -275,11 +275,10 @@ class Game:
             answers=learner.answers,
             public=self._public(drawn.outside),
             others=drawn.others if self.others else None,
-            trained=(lambda: (learner.release(before), learner.release(after))) if opened else None,
+            fitted=(before, after) if opened else None,
             learner=learner,
             total=len(drawn.private.y),
             rng=rng,
-            fitted=(before, after) if opened else None,
         )
 
 

@@ -48,12 +48,17 @@ class Private(Learner):
     epsilon: float = 1.0  # type: ignore[assignment]
     norm: float | None = None
     intercept: bool = True
+    mechanism: ClassVar[str]
     answers: ClassVar[str] = PROBABILITIES
     quick: ClassVar[bool] = True
     density: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, norm=1.0 if self.norm is None else self.norm)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"logistic regression, {self.mechanism} (epsilon {self.epsilon:g})"
 
     def check(self, classes: int) -> None:
         if classes != 2:
@@ -74,9 +79,21 @@ class Private(Learner):
         """`z = s row(x)` `(m, d)`, s = 1 for class 1 and -1 for class 0: the loss is `log(1 + exp(-<theta, z>))`."""
         return self.rows(records.x) * (2.0 * records.y[:, None] - 1.0)
 
-    def log_density(self, released: Released, records: Records) -> float:
-        """The log density, or log probability, with which training on these records releases this parameter."""
-        raise NotImplementedError
+
+@dataclass(frozen=True)
+class Perturbed(Private):
+    """One that minimises a penalised mean loss.
+
+    Attributes:
+        penalty: of the mean loss. tolerance: the longest gradient that the solver may leave.
+    """
+
+    penalty: float = 0.01
+    tolerance: float = 1e-10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(penalty=self.penalty, tolerance=self.tolerance)
 
 
 def gradient(theta: np.ndarray, signed: np.ndarray) -> np.ndarray:

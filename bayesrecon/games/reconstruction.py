@@ -78,7 +78,7 @@ class ReconstructionGame:
                 answers=self.learner.answers,
                 public=outside.rows(slice(self.auxiliary)) if self.auxiliary != 0 else None,
                 others=None,
-                trained=None,
+                fitted=None,
                 learner=self.learner,
                 total=len(private.y),
                 rng=generator(seed, number, one.name),

@@ -1,6 +1,5 @@
 """What an adversary is shown of one round, and the order in which it may ask."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +42,10 @@ class View:
         classes: of the response, 0 for a number; answers: the kind of the models' answers.
         public: auxiliary records of the same law, outside S; None where the game grants none.
         others: all records of S but the challenges; None likewise.
-        trained: the parameters of both models as two releases, for adversaries that need them.
+        fitted: both models themselves, where the game opens the box; None likewise.
         learner: how the models were trained: adversaries may train on their own records.
         total: the size of S.
         rng: the adversary's own coins.
-        fitted: both models themselves, for adversaries that read parameters.
     """
 
     ask: Oracles
@@ -57,11 +55,15 @@ class View:
     answers: str
     public: Records | None
     others: Records | None
-    trained: Callable[[], tuple[Any, Any]] | None
+    fitted: tuple[Any, Any] | None
     learner: Learner
     total: int
     rng: np.random.Generator
-    fitted: tuple[Any, Any] | None = None
+
+    @property
+    def trained(self) -> tuple[Any, Any] | None:
+        """Both models as releases, where parameters are read."""
+        return None if self.fitted is None else tuple(map(self.learner.release, self.fitted))  # type: ignore[return-value]
 
     @property
     def features(self) -> np.ndarray:

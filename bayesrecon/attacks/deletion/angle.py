@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.attacks.deletion.alignment import log_likelihood
-from bayesrecon.attacks.deletion.curvature import NODES, curvature
+from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
 from bayesrecon.attacks.deletion.inputs import parameters_of, thetas_of, whole_records
 from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
@@ -44,11 +44,11 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
     before, after = parameters_of(pair, model)
     x, y = design(model, table[attack.linear.x]), table[attack.linear.y]
     y = y.reshape(len(x), -1) if attack.linear.loss == "squared" else y
-    own = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
+    each = np.asarray(slopes(attack.linear, x @ before.T, y))[:, :, None] * x[:, None, :]  # (N, K, q)
     move = before - after
     blocks, inverse, freedom = _curvature(attack, before, after)
     count, size = blocks.shape[:2]
-    each, whole = own.reshape(len(x), count, size), move.reshape(count, size)
+    each, whole = each.reshape(len(x), count, size), move.reshape(count, size)
     along = np.einsum("njb,jb->n", each, whole)
     own = np.einsum("njb,jbc,njc->n", each, inverse, each, optimize=True)
     return log_likelihood(along, own, float(np.einsum("jb,jbc,jc->", whole, blocks, whole)), freedom)
@@ -57,7 +57,7 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
 def _of_any_model(pair: Deletion, table: Records, public: Mapping[str, Any], total: float | None) -> np.ndarray:
     model, (before, after) = pair.before.model, thetas_of(pair)
     records, scale = whole_records(model, public, total)
-    bent = curvature(model, [after + t * (before - after) for t in NODES], records, scale)
+    bent = curvature_between(model, before, after, records, scale)
     each = np.asarray(gradients(model, before, table))
     own = (scipy.linalg.solve_triangular(np.linalg.cholesky(bent.matrix), each.T, lower=True) ** 2).sum(axis=0)
     move = before - after

@@ -68,6 +68,14 @@ def curvature(model: Model, thetas: Any, records: Records, scale: float, *, exac
     return Curvature((vectors * values) @ vectors.T, len(values) - held)
 
 
+def curvature_between(
+    model: Model, before: np.ndarray, after: np.ndarray, records: Records, scale: float, *, path: bool = True
+) -> Curvature:
+    """Averaged between two trained parameters, or for a released Newton step the whole one at the first."""
+    thetas = [after + t * (before - after) for t in NODES] if path else [before]
+    return curvature(model, thetas, records, scale, exact=not path)
+
+
 def _of_records(model: Model, theta: np.ndarray, records: Records, exact: bool) -> np.ndarray:
     outputs = 0 if exact or model.prediction is None else _outputs(model, theta, records)
     if not 0 < outputs <= _OUTPUTS:

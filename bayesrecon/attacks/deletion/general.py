@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.attacks.deletion.alignment import log_likelihood
-from bayesrecon.attacks.deletion.curvature import NODES, Curvature, curvature
+from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.inputs import thetas_of, whole_records
 from bayesrecon.attacks.matching.equations import End, Equations
@@ -62,8 +62,7 @@ def gradient_of_deleted(
     """
     before, after = thetas_of(pair)
     records, scale = whole_records(pair.before.model, public, total)
-    thetas = [after + t * (before - after) for t in NODES] if path else [before]
-    bent = curvature(pair.before.model, thetas, records, scale, exact=not path)
+    bent = curvature_between(pair.before.model, before, after, records, scale, path=path)
     return bent.matrix @ (before - after), bent
 
 

@@ -128,8 +128,6 @@ def _show(result: "GameResult") -> Iterable[Any]:
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.results.game import largest_success
-
     table = Table(title=escape(result.headline), title_justify="left")
     table.add_column("adversary", no_wrap=True)
     for heading in ("names the deleted record", "95 % interval", "ties", "ties as wins", "advantage", "epsilon >="):
@@ -139,9 +137,8 @@ def _show(result: "GameResult") -> Iterable[Any]:
         cells = [f"{rate.estimate:.1%}", f"{rate.lower:.1%} to {rate.upper:.1%}", f"{row.ties / pairs:.1%}"]
         cells += [f"{row.counted.estimate:.1%}", f"{row.advantage.estimate:.2f}", f"{row.epsilon:.2f}"]
         table.add_row(escape(row.adversary), *cells)
-    if result.promised is not None:
-        most = largest_success(result.promised)
-        cells = [f"{most:.1%}", "", "", "", f"{2 * most - 1:.2f}", f"{result.promised:.2f}"]
+    if result.bound is not None:
+        cells = [f"{result.bound:.1%}", "", "", "", f"{2 * result.bound - 1:.2f}", f"{result.promised:.2f}"]
         table.add_row("bound of the promised epsilon", *cells, style="bold red" if result.failures else "dim")
     yield table
     if (count := len(result.rows)) > 1:

@@ -29,11 +29,12 @@ class WhiteBox(Adversary):
         from bayesrecon.attacks.deletion.inferred import infer_deletion
         from bayesrecon.types import paired
 
-        assert view.trained is not None
         records = view.others if view.others is not None else view.public
         if records is None:
             raise BayesreconError("the white box needs the other records or auxiliary ones: others=True or auxiliary=")
-        before, after = view.trained()
+        trained = view.trained
+        assert trained is not None
+        before, after = trained
         if np.array_equal(before.theta, after.theta):  # no trace: all challenges tie
             return np.zeros(len(view.features))
         total = len(records.y) if view.others is not None else view.total

@@ -1,13 +1,13 @@
 """Logistic regression with noise in its objective."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import check_positive
 from bayesrecon.games.private import (
-    Private,
+    Perturbed,
     Released,
     gradient,
     hessian,
@@ -21,7 +21,7 @@ _CURVATURE = 0.25
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(Private):
+class ObjectivePerturbation(Perturbed):
     """`theta = argmin J + <b, theta> / m + extra / 2 |theta|^2`, J as in `OutputPerturbation` and b of density
     proportional to `exp(-epsilon' |b| / 2)` (Chaudhuri, Monteleoni and Sarwate 2011, algorithm 2), with c = 1/4 and
 
@@ -47,16 +47,8 @@ class ObjectivePerturbation(Private):
     0.05
     """
 
-    penalty: float = 0.01
     tolerance: float = 1e-12
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(penalty=self.penalty, tolerance=self.tolerance)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"logistic regression, objective perturbation (epsilon {self.epsilon:g})"
+    mechanism: ClassVar[str] = "objective perturbation"
 
     def settings(self, count: int) -> tuple[float, float]:
         """epsilon' and the extra penalty where so many records are trained on."""

@@ -1,14 +1,14 @@
 """Logistic regression with noise added to its parameter."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bayesrecon.games.data import Records
-from bayesrecon.games.learner import check_positive
-from bayesrecon.games.private import Private, Released, minimiser, spherical, spherical_log_density
+from bayesrecon.games.private import Perturbed, Released, minimiser, spherical, spherical_log_density
 
 
 @dataclass(frozen=True)
-class OutputPerturbation(Private):
+class OutputPerturbation(Perturbed):
     """`theta = argmin J + b` with `J = 1/m sum_i log(1 + exp(-<theta, z_i>)) + penalty / 2 |theta|^2` over the m
     records that are trained on, and b of density proportional to `exp(-epsilon |b| / sensitivity)` (Chaudhuri and
     Monteleoni 2008; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1).
@@ -26,16 +26,7 @@ class OutputPerturbation(Private):
     0.20000002
     """
 
-    penalty: float = 0.01
-    tolerance: float = 1e-10
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_positive(penalty=self.penalty, tolerance=self.tolerance)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"logistic regression, output perturbation (epsilon {self.epsilon:g})"
+    mechanism: ClassVar[str] = "output perturbation"
 
     def sensitivity(self, count: int) -> float:
         """How far the parameter of so many records moves at most where one of them is replaced by another."""

@@ -42,6 +42,7 @@ class PosteriorDraw(Private):
     radius: float = 4.0
     dimensions: int = 3
     points: int = 17
+    mechanism: ClassVar[str] = "one posterior draw"
     quick: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -57,10 +58,6 @@ class PosteriorDraw(Private):
                 f"dimensions={self.dimensions}, points={self.points}: expected {least} dimensions or more, two points "
                 f"or more, and {_POINTS} in all at most"
             )
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"logistic regression, one posterior draw (epsilon {self.epsilon:g})"
 
     @property
     def power(self) -> float:
