@@ -80,6 +80,12 @@ def bends(linear: LinearPredictor, eta: Any, y: Any, change: Any) -> Any:
 
 
 @partial(jax.jit, static_argnames="linear")
+def curvatures(linear: LinearPredictor, eta: Any, y: Any) -> Any:
+    """`-h''(eta)` of records, `(N, K, K)`."""
+    return -jax.vmap(jax.hessian(linear.log_lik))(eta, y)
+
+
+@partial(jax.jit, static_argnames="linear")
 def log_liks(linear: LinearPredictor, eta: Any, y: Any) -> Any:
     """`h(eta, y)` of records, `(N,)`."""
     return jax.vmap(linear.log_lik)(eta, y)

@@ -2,11 +2,38 @@
 
 import numpy as np
 
+_ROUNDING = 1e-11  # of a parameter's length: what a solver's last steps and their rounding leave
+_FREEDOM = 4.0  # of the t law of lengths
+_UNLIKE = 20.0  # times as long or as short as a record's own move
 
-def log_likelihood(along: np.ndarray, own: np.ndarray, moved: float, freedom: float) -> np.ndarray:
-    """Of records with `Delta' g_i` and `g_i' H^-1 g_i`, beside a move with `Delta' H Delta`, in nu dimensions."""
+
+def log_likelihood(
+    along: np.ndarray, own: np.ndarray, moved: float, freedom: float, *, length: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of records with `Delta' g_i` and `g_i' H^-1 g_i`, beside a move with `Delta' H Delta`, in nu dimensions.
+
+    The move and all that records would have moved share an error of the parameter's rounding, which hides the lesser
+    ones: `length` is `theta' H theta`.
+
+    Returns:
+        The log likelihoods, up to a constant, and the logarithms of the move's length over the records' own.
+    """
     tiny = np.finfo(float).tiny
+    error = _ROUNDING**2 * length
     # A record that stays would pull the other way.
-    cosine = np.maximum(along, 0.0) ** 2 / np.maximum(own * moved, tiny)
-    share = np.log(np.maximum(np.abs(along), tiny) / np.maximum(own, tiny))
-    return -0.5 * max(freedom - 1, 0.0) * np.log1p(-np.minimum(cosine, 1 - np.finfo(float).eps)) - 0.5 * share**2
+    along, own, moved = np.maximum(along, 0.0) + error, own + error, moved + error
+    cosine = along**2 / np.maximum(own * moved, tiny)
+    share = np.log(np.maximum(along, tiny) / np.maximum(own, tiny))
+    angle = -0.5 * max(freedom - 1, 0.0) * np.log1p(-np.minimum(cosine, 1 - np.finfo(float).eps))
+    return angle - 0.5 * (_FREEDOM + 1) * np.log1p(share**2 / _FREEDOM), share
+
+
+def unlike(logs: np.ndarray, shares: np.ndarray) -> tuple[str, ...]:
+    """That not even the likeliest record would have moved the parameters so far, or so little."""
+    share = float(shares[int(np.argmax(logs))])
+    if abs(share) < np.log(_UNLIKE):
+        return ()
+    return (
+        f"the parameters moved {np.exp(share):.2g} times as far as the likeliest candidate's deletion would have moved "
+        "them: no candidate, or more than one, was deleted, or training did not end at the optimum",
+    )

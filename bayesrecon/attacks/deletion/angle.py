@@ -10,8 +10,9 @@ is largest, one, for the record that was deleted. Public records enter by the le
 is the same for all candidates but for directions; turning Delta by them first (`H Delta` beside `g_i`) is far off where
 they are few. The likelihood of a direction in nu dimensions, the size of its error integrated out, is
 `(1 - cos^2)^(-(nu - 1) / 2)`; nu counts the directions that data and not the penalty hold. That the move is as long
-as the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e: it tells records that move
-hardly anything, where training's own error hides the angle.
+as the candidate's own, `Delta' g_i = g_i' H^-1 g_i`, is taken to hold up to a factor of e, by a t law: it tells records
+that move hardly anything, where training's own error hides the angle. A move as short as what rounding leaves tells
+nothing.
 """
 
 from collections.abc import Mapping
@@ -20,12 +21,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.attacks.deletion.alignment import log_likelihood
+from bayesrecon.attacks.deletion.alignment import log_likelihood, unlike
 from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
 from bayesrecon.attacks.deletion.inputs import parameters_of, thetas_of, whole_records
 from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import bends, design, slopes
+from bayesrecon.kernels.linear import design, slopes
 from bayesrecon.kernels.score import gradients
 from bayesrecon.types import Deletion, Records
 
@@ -33,8 +34,10 @@ _LARGEST = 4096  # parameters, beyond which the Hessian is taken output by outpu
 _FLOOR = 1e-9  # of the mean curvature, added where public records and penalty leave a direction without any
 
 
-def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None, total: float | None) -> np.ndarray:
-    """Log likelihood of every candidate `(N,)`, up to a constant."""
+def by_gradient(
+    pair: Deletion, table: Records, public: Mapping[str, Any] | None, total: float | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Log likelihood of every candidate `(N,)`, up to a constant, and what speaks against all of them."""
     if public is None:
         raise BayesreconError("trained parameters need public=: records that stand in for the private Hessian")
     model = pair.before.model
@@ -51,17 +54,25 @@ def by_gradient(pair: Deletion, table: Records, public: Mapping[str, Any] | None
     each, whole = each.reshape(len(x), count, size), move.reshape(count, size)
     along = np.einsum("njb,jb->n", each, whole)
     own = np.einsum("njb,jbc,njc->n", each, inverse, each, optimize=True)
-    return log_likelihood(along, own, float(np.einsum("jb,jbc,jc->", whole, blocks, whole)), freedom)
+    moved, length = (float(np.einsum("jb,jbc,jc->", v, blocks, v)) for v in (whole, before.reshape(count, size)))
+    return _said(*log_likelihood(along, own, moved, freedom, length=length))
 
 
-def _of_any_model(pair: Deletion, table: Records, public: Mapping[str, Any], total: float | None) -> np.ndarray:
+def _of_any_model(
+    pair: Deletion, table: Records, public: Mapping[str, Any], total: float | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
     model, (before, after) = pair.before.model, thetas_of(pair)
     records, scale = whole_records(model, public, total)
     bent = curvature_between(model, before, after, records, scale)
     each = np.asarray(gradients(model, before, table))
     own = (scipy.linalg.solve_triangular(np.linalg.cholesky(bent.matrix), each.T, lower=True) ** 2).sum(axis=0)
     move = before - after
-    return log_likelihood(each @ move, own, float(move @ bent.matrix @ move), bent.freedom)
+    moved, length = (float(v @ bent.matrix @ v) for v in (move, before))
+    return _said(*log_likelihood(each @ move, own, moved, bent.freedom, length=length))
+
+
+def _said(logs: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    return logs, unlike(logs, shares)
 
 
 def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -73,16 +84,8 @@ def _curvature(attack: PreparedHRec, before: np.ndarray, after: np.ndarray) -> t
     """
     outputs, q = before.shape
     m = len(attack.x)
-    temperature = attack.temperature(before)
-    units = np.broadcast_to(np.eye(outputs)[:, None], (outputs, m, outputs))
-    bent = np.zeros((m, outputs, outputs))
-    for node in NODES:
-        eta = attack.design @ (after + node * (before - after)).T / temperature
-        each = [np.asarray(bends(attack.linear, eta, attack.labels, unit)) for unit in units]
-        bent += np.stack(each, axis=-1)
-    bent = bent * (attack.count / m / temperature**2)
-    if attack.linear.loss == "squared":
-        bent = bent * attack.optimism
+    thetas = [after + node * (before - after) for node in NODES]
+    bent = np.mean([attack.curvatures(before, theta) for theta in thetas], axis=0) * (attack.count / m)
     rows = attack.design
     if outputs * q <= _LARGEST:
         found = np.einsum("mkl,mi,mj->kilj", bent, rows, rows, optimize=True).reshape(1, outputs * q, outputs * q)

@@ -10,7 +10,7 @@ numbers t are normal with
 
 and `S = n (1 + n / m) Cov(kappa_i (x_i, 1)')` of these numbers, public and private records both being samples. S is
 estimated from few records where few carry the estimate, hence a t law with that many degrees of freedom. Trained
-parameters fit private records better than public ones, which the temperature makes up for (see `prepared`); what it
+parameters fit private records better than public ones, which is made up for (see `trained_on`); what that
 changes is as uncertain as large, `d d'` more in S with d the difference of both estimates. The share of the hypotheses'
 likelihood that has the label is its probability. Nothing here is fitted to deletions.
 """
@@ -46,7 +46,7 @@ def certainty(
         design: `(m, q)` public records; labels: `(m,)` or, for least squares, `(m, K)` theirs.
         at: `(K, q)`, the parameter at which slopes are taken.
         gradient: `(K, q)`, the estimate; kappa: `(m, K)` what the public records contribute to it.
-        other: `(K, q)`, the estimate at another temperature: the difference of both counts as an error, too.
+        other: `(K, q)`, the estimate without what makes up for it: the difference of both counts as an error, too.
         count: n, the number of private records.
         direction: `(K,)`, of the inferred slope; label: the inferred one.
 

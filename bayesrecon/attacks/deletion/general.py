@@ -157,9 +157,8 @@ def _probability(equations: Equations, ends: list[End], best: End, move: np.ndar
     assert equations.metric is not None
     each = np.concatenate([gradients(equations.model, equations.theta, equations.records(e.x, e.still)) for e in ends])
     own = ((each @ equations.metric.T) ** 2).sum(axis=1)
-    logs = log_likelihood(
-        each @ move, own, float(move @ bent.matrix @ move), bent.freedom - equations.flatten(best.x).size
-    )
+    moved, length = (float(v @ bent.matrix @ v) for v in (move, equations.theta))
+    logs, _ = log_likelihood(each @ move, own, moved, bent.freedom - equations.flatten(best.x).size, length=length)
     found: dict[tuple[float, ...], float] = {}
     for end, value in zip(ends, logs, strict=True):
         found[_label(end)] = max(value, found.get(_label(end), -np.inf))

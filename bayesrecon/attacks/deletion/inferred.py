@@ -68,7 +68,8 @@ def infer_deletion(
     elif not pair.before.temperature:
         if method not in (None, "gradient"):
             raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
-        found, effective, name = by_gradient(pair, table, public, total), float("inf"), "gradient"
+        found, warned = by_gradient(pair, table, public, total)
+        warnings, effective, name = [*warnings, *warned], float("inf"), "gradient"
     elif public is not None:
         raise BayesreconError("posterior draws carry their own curvature: leave public out")
     elif method in (None, "ratio"):

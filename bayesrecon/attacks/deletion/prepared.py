@@ -6,10 +6,10 @@ With H minus the Hessian of the log posterior, averaged along the way from theta
 
 exactly. H is the private data's; public records stand in for it, `G = (n / m) sum_public kappa_i (x_i, 1)' + penalty U`
 with `U = theta+ - theta-` and `kappa_i = -h''(eta_i) U (x_i, 1)`. The published method divides the label's row of G by
-its intercept. Trained parameters are too sure of themselves on public records, which then leaves the estimate to few of
-them; at the temperature that fits the public labels best, `h(eta / T)`, more of them speak. What is left of the error
-is `sum_i kappa_i (x_i, 1)'` over a sample: a common multiple of the mean record, which all but hides in the intercept,
-and a rest. Without the mean record's share, G shows s as its leading direction.
+its intercept. Public records were not trained on, and trained parameters are too sure of themselves there; see
+`trained_on` for what makes up for both. What is left of the error is `sum_i kappa_i (x_i, 1)'` over a sample: a common
+multiple of the mean record, which all but hides in the intercept, and a rest. Without the mean record's share, G shows
+s as its leading direction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +24,13 @@ from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.inputs import parameters_of, public_records
 from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
+from bayesrecon.attacks.deletion.trained_on import TrainedOn
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import (
     bends,
+    curvatures,
     design,
     label_of,
-    log_liks,
     penalty_of,
     predictor_of,
     slopes,
@@ -48,8 +49,8 @@ class Improvements:
     Attributes:
         regulariser: the penalty's curvature, and the size of the private data, are accounted for.
         path: the Hessian is averaged between the two parameters (exact to fourth order) instead of taken at one.
-        shrinkage: the public Hessian is that of the temperature which fits the public labels best; for least squares it
-            is scaled by `1 - df / n`, as private records fit themselves better than public ones.
+        shrinkage: public records count as if they had been trained on, and as many of them as can speak (see
+            `trained_on`; for least squares the Hessian is scaled by `1 - df / n`).
         rows: the slope is the leading direction of all outputs' rows about the mean public record, and the record is
             read off all of them, instead of the intercepts' largest and its row alone.
         scale: a record's distance from the mean is that of public records as far as the intercept leaves it open.
@@ -99,8 +100,8 @@ class PreparedHRec:
 
     Args:
         model: of both releases; needs a linear predictor.
-        public: `{"x": (m, p), "y": (m,)}` records from the same distribution. Labels are needed to fit the
-            temperature, and by losses whose curvature depends on them (a squared hinge).
+        public: `{"x": (m, p), "y": (m,)}` records from the same distribution. Labels are needed for
+            shrinkage, and by losses whose curvature depends on them (a squared hinge).
         total: n, the number of private records; as many as public ones by default.
         improvements: what is added to the published method.
         embedding: of the records that the model's features are, `(p0,) -> (p,)` in `jax.numpy`. Public records are then
@@ -127,7 +128,7 @@ class PreparedHRec:
         if not self.count > 0:
             raise BayesreconError(f"total={total}: the number of private records is positive")
         self.penalty = penalty_of(model)
-        self._fitted: tuple[np.ndarray, float] | None = None
+        self._kept: tuple[np.ndarray, TrainedOn] | None = None
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -139,19 +140,21 @@ class PreparedHRec:
         shape = (len(self.x), len(self.penalty)) if self.linear.loss == "squared" else (len(self.x),)
         return np.zeros(shape, float if self.linear.loss == "squared" else int)
 
-    def temperature(self, at: np.ndarray) -> float:
-        """T at which `h(eta / T)` fits the public labels best, at least one."""
+    @in_float64
+    def trained_on(self, at: np.ndarray) -> TrainedOn | None:
+        """What public records would contribute at this parameter had they been trained on; None without labels.
+
+        It is kept as long as the parameter stays the same.
+        """
         if self.y is None or self.linear.loss == "squared":
-            return 1.0
-        import scipy.optimize
-
-        eta = self.design @ at.T
-
-        def misfit(log_t: float) -> float:
-            return -float(np.asarray(log_liks(self.linear, eta / np.exp(log_t), self.y)).mean())
-
-        found = scipy.optimize.minimize_scalar(misfit, bounds=(0.0, 3.0), method="bounded", options={"xatol": 1e-3})
-        return float(np.exp(found.x))
+            return None
+        if self._kept is None or not np.array_equal(self._kept[0], at):
+            penalty = np.median(self.penalty[:, : self.x.shape[1]], axis=1)
+            found = TrainedOn(
+                self.linear, self.design, self.y, at, count=self.count, penalty=penalty, moments=self._moments
+            )
+            self._kept = at, found
+        return self._kept[1]
 
     @cached_property
     def _range(self) -> tuple[np.ndarray, np.ndarray]:
@@ -162,14 +165,19 @@ class PreparedHRec:
         return np.einsum("mp,mp->m", self.x, self.x)
 
     @cached_property
+    def _moments(self) -> np.ndarray:
+        """The eigenvalues of `(x, 1)'(x, 1) / m`."""
+        some = self.design[:: -(-len(self.x) // _MOST)]
+        small = some @ some.T if len(some) < some.shape[1] else some.T @ some
+        return np.asarray(np.maximum(np.linalg.eigvalsh(small), 0.0) / len(some))
+
+    @cached_property
     def optimism(self) -> float:
         """`1 - df / n` of least squares: `df = sum e / (e + penalty / (1 - df / n))`, e the Hessian's eigenvalues."""
         penalty = float(np.median(self.penalty[:, : self.x.shape[1]]))
         if penalty <= 0:
             return max(1 - self.design.shape[1] / self.count, 0.05)
-        some = self.design[:: -(-len(self.x) // _MOST)]
-        small = some @ some.T if len(some) < some.shape[1] else some.T @ some
-        values = np.maximum(np.linalg.eigvalsh(small), 0.0) * self.count / len(some)
+        values = self._moments * self.count
         share = 1.0
         for _ in range(100):
             share = max(1 - float((share * values / (share * values + penalty)).sum()) / self.count, 0.05)
@@ -184,21 +192,25 @@ class PreparedHRec:
         predicted = self.design @ change.T
         bent = self.use.path and self.linear.loss != "squared"
         at = [after + t * change for t in NODES] if bent else [before]
-        t = self._temperature_at(before) if shrinkage else 1.0
+        own = self.trained_on(before) if shrinkage else None
         kappa = np.zeros_like(predicted)
         for weights in at:
-            eta = self.design @ weights.T / t
-            kappa += np.asarray(bends(self.linear, eta, self.labels, predicted)) / (t**2 * len(at))
+            eta = self.design @ weights.T
+            bent = bends(self.linear, eta, self.labels, predicted) if own is None else own.contributions(eta, predicted)
+            kappa += np.asarray(bent) / len(at)
         if shrinkage and self.linear.loss == "squared":
             kappa *= self.optimism
         found = kappa.T @ self.design * (self.count / len(self.x))
         return (found + self.penalty * change if self.use.regulariser else found), kappa
 
-    def _temperature_at(self, before: np.ndarray) -> float:
-        """The temperature, kept as long as the parameter stays the same."""
-        if self._fitted is None or not np.array_equal(self._fitted[0], before):
-            self._fitted = (before, self.temperature(before))
-        return self._fitted[1]
+    @in_float64
+    def curvatures(self, before: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """What public records contribute to the Hessian at a parameter near the first one, `(m, K, K)`."""
+        own, eta = self.trained_on(before), self.design @ theta.T
+        if own is not None:
+            return own.curvatures(eta)
+        bent = np.asarray(curvatures(self.linear, eta, self.labels))
+        return bent * self.optimism if self.linear.loss == "squared" else bent
 
     def error_of_slopes(self, kappa: np.ndarray) -> np.ndarray:
         """Covariance `A (K, K)` of the intercepts' estimated gradient, `n (1 + n / m) mean(kappa kappa')`: public and

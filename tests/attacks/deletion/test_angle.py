@@ -64,3 +64,28 @@ def test_stated_probabilities_are_not_too_large(share):
     assert np.mean(right) > 0.95
     spread = np.sqrt(np.mean(np.multiply(stated, 1 - np.array(stated))) / len(stated))
     assert np.mean(stated) - np.mean(right) < 3.5 * spread
+
+
+def two_wines(return_X_y):
+    x, y = load_wine(return_X_y=return_X_y)
+    return x[y < 2], y[y < 2]
+
+
+def test_a_move_as_short_as_rounding_tells_nothing():
+    """The angle alone named a record for certain where another one had left no trace."""
+    pair, table, public, n = next(games("logistic", 1.0, two_wines, 0.3, 1))
+    theta = pair.before.theta[0]
+    rounded = theta + 1e-13 * np.linalg.norm(theta) * np.random.default_rng(0).normal(size=len(theta))
+    after = bayesrecon.posteriors.dirac(pair.before.model, pair.before.model.split(rounded))
+    found = bayesrecon.infer_deletion(bayesrecon.deletion(pair.before, after), table, public=public, total=n)
+    assert found.probability.max() < 0.5
+    assert any("no candidate, or more than one" in w for w in found.warnings)
+
+
+def test_candidates_without_the_deleted_record_are_doubted_where_lengths_differ():
+    pair, table, public, n = next(games("logistic", 1.0, two_wines, 0.3, 1))
+    assert not bayesrecon.infer_deletion(pair, table, public=public, total=n).warnings
+    theta, after = pair.before.theta[0], pair.after.theta[0]
+    far = bayesrecon.posteriors.dirac(pair.before.model, pair.before.model.split(theta + 1e4 * (after - theta)))
+    found = bayesrecon.infer_deletion(bayesrecon.deletion(pair.before, far), table, public=public, total=n)
+    assert any("times as far as" in w for w in found.warnings)

@@ -69,10 +69,10 @@ def test_temperature_is_that_of_the_public_labels():
     eta = np.hstack([x, np.ones((4000, 1))]) @ at.T
     y = (eta / 2 + rng.gumbel(size=eta.shape)).argmax(1)
     attack = HRec(public={"x": x, "y": y}).prepare(make("softmax", 3, 6, 1.0), 900)
-    assert attack.temperature(at) == pytest.approx(2, rel=0.1)
+    assert attack.trained_on(at).temperature == pytest.approx(2, rel=0.1)
     y = (eta + rng.gumbel(size=eta.shape)).argmax(1)
     attack = HRec(public={"x": x, "y": y}).prepare(make("softmax", 3, 6, 1.0), 900)
-    assert attack.temperature(at) == pytest.approx(1, rel=0.1)
+    assert attack.trained_on(at).temperature == pytest.approx(1, rel=0.1)
 
 
 @pytest.mark.slow
