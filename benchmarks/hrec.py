@@ -222,13 +222,15 @@ PARTS |= {"features": features, "unpenalised": unpenalised, "tuned": by_the_priv
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("parts", nargs="*", choices=tuple(PARTS), default=tuple(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--deletions", type=int, default=200)
     parser.add_argument("--records", type=int, default=80_000, help="of the simulated table")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--acs", type=Path, metavar="DIR", help="files of the American Community Survey")
     options = parser.parse_args()
-    for part in options.parts:
+    if unknown := [part for part in options.parts if part not in PARTS]:
+        parser.error(f"no part {', '.join(unknown)}: {', '.join(PARTS)}")
+    for part in options.parts or PARTS:
         PARTS[part](options)
     write()
 

@@ -15,7 +15,6 @@ import matplotlib.image
 import matplotlib.pyplot as plt
 import numpy as np
 import sklearn.datasets
-from sklearn.neighbors import NearestNeighbors
 
 from bayesrecon.attacks.deletion.instance import MEAN, MEDIAN, deleted_instance
 from bayesrecon.evaluate import bootstrap, clopper_pearson
@@ -106,16 +105,14 @@ def omniglot(folder, deletions, seed):
     """Of every number of auxiliary images one row a deletion: points; of the majority and of the mean, whether the
     label is right without the deletion and with it, and whether the image is (with it)."""
     images, labels, known = read(folder)
-    # Ties go to the image that comes first.
-    far = apart(images, images).astype(float) + 1e-5 * np.arange(len(images))
-    index = NearestNeighbors(metric="precomputed").fit(np.zeros((TRAINING * len(known),) * 2))
+    far = apart(images, images).astype(float)
     found, shown = {str(many or "all"): [] for many in AUXILIARY}, []
     for number in range(deletions):
         rng = np.random.default_rng((seed, number))
         training, others = split(labels, rng)
         gone = int(rng.integers(len(training)))
         trained, y = images[training], labels[training]
-        before, after = (Voters(index, y, 1, len(known), rows) for rows in (np.zeros(0, int), np.array([gone])))
+        before, after = (Voters(None, y, 1, len(known), rows) for rows in (np.zeros(0, int), np.array([gone])))
         for many in AUXILIARY:
             asked = np.concatenate([o[:many] for o in others])
             here = far[np.ix_(asked, training)]

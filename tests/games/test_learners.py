@@ -102,6 +102,29 @@ def test_neighbours_without_records_are_refits(k, rows):
         np.testing.assert_allclose(quick(NEW), expected)
 
 
+@pytest.mark.parametrize("k", [1, 3])
+def test_ties_go_to_the_first_record_before_and_after(k):
+    """On binary records many are as far away: an answer changes only where the deleted record had a vote."""
+    rng = np.random.default_rng(0)
+    records, asked = Records(rng.integers(0, 2, (40, 4)), rng.integers(0, 3, 40)), rng.integers(0, 2, (30, 4))
+    far = np.abs(asked[:, None] - records.x).sum(axis=2)
+    first = np.argsort(far, axis=1, kind="stable")[:, :k]
+    learner = Neighbours(k, "probabilities")
+    fitted = learner.fit(records, 3, 0)
+    np.testing.assert_allclose(fitted(asked), np.eye(3)[records.y[first]].mean(axis=1))
+    for row in range(0, 40, 5):
+        after = learner.without(fitted, records, np.array([row]), 3, 0)(asked)
+        voted = (first == row).any(axis=1)
+        np.testing.assert_array_equal(after[~voted], fitted(asked)[~voted])
+
+
+def test_answers_do_not_depend_on_how_many_distances_are_held(monkeypatch):
+    fitted = Neighbours(5, "probabilities").fit(CLASSES, 3, 0)
+    whole = fitted(NEW)
+    monkeypatch.setattr("bayesrecon.games.learners.neighbours._LARGEST", 100)
+    np.testing.assert_array_equal(fitted(NEW), whole)
+
+
 def test_seeds_decide():
     learner = named_learner("forest", 3)
     one, same, other = (learner.fit(CLASSES, 3, seed)(NEW) for seed in (1, 1, 2))

@@ -9,32 +9,46 @@ from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner
 from bayesrecon.games.outputs import PROBABILITIES, VALUES
 
+_LARGEST = 2**22  # distances that are held at a time
+
 
 @dataclass(frozen=True, eq=False)
 class Voters:
-    """The nearest of the records that are left: k more are looked up than were deleted, and those are passed over."""
+    """The nearest of the records that are left; of records as far away the first ones, so that a deletion changes no
+    answer in which the deleted record had no vote.
 
-    index: Any
+    Without records, `x=None`, what is asked are rows of distances.
+    """
+
+    x: np.ndarray | None
     y: np.ndarray
     k: int
     classes: int
     gone: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        found = self.index.kneighbors(x, min(self.k + len(self.gone), len(self.y)), return_distance=False)
-        if len(self.gone):
-            # A stable sort brings those that are left to the front, in their order.
-            rank = np.argsort(np.isin(found, self.gone), axis=1, kind="stable")[:, : self.k]
-            found = np.take_along_axis(found, rank, axis=1)
-        votes = self.y[found]
-        if not self.classes:
-            return votes.mean(axis=1)
-        return (votes[:, :, None] == np.arange(self.classes)).mean(axis=1)
+        length = max(_LARGEST // len(self.y), 1)
+        parts = [self._votes(x[start : start + length]) for start in range(0, max(len(x), 1), length)]
+        return np.concatenate(parts)
+
+    def _votes(self, x: np.ndarray) -> np.ndarray:
+        from sklearn.metrics import euclidean_distances
+
+        far = np.array(x, float) if self.x is None else euclidean_distances(x, self.x, squared=True)
+        far[:, self.gone] = np.inf
+        k = min(self.k, len(self.y) - len(self.gone))
+        last = np.partition(far, k - 1, axis=1)[:, k - 1 : k]
+        nearer, level = far < last, far == last
+        chosen = nearer | (level & (np.cumsum(level, axis=1) <= k - nearer.sum(axis=1, keepdims=True)))
+        responses = self.y[:, None] == np.arange(self.classes) if self.classes else self.y[:, None]
+        votes = chosen @ responses.astype(float) / k
+        return np.asarray(votes if self.classes else votes[:, 0])
 
 
 @dataclass(frozen=True)
 class Neighbours(Learner):
-    """The average response, or share of every class, among the k nearest records (Euclidean).
+    """The average response, or share of every class, among the k nearest records (Euclidean; of records as far away the
+    first ones).
 
     >>> data = Records(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1]))
     >>> learner = Neighbours(1, PROBABILITIES)
@@ -50,12 +64,10 @@ class Neighbours(Learner):
         return f"{self.k} nearest neighbours"
 
     def fit(self, records: Records, classes: int, seed: int) -> Voters:
-        from sklearn.neighbors import NearestNeighbors
-
-        return Voters(NearestNeighbors(algorithm="brute").fit(records.x), records.y, self.k, classes)
+        return Voters(records.x, records.y, self.k, classes)
 
     def without(self, fitted: Voters, records: Records, rows: np.ndarray, classes: int, seed: int) -> Voters:
-        return Voters(fitted.index, fitted.y, fitted.k, fitted.classes, np.union1d(fitted.gone, rows))
+        return Voters(fitted.x, fitted.y, fitted.k, fitted.classes, np.union1d(fitted.gone, rows))
 
 
 def _of(k: int) -> Any:
