@@ -150,13 +150,8 @@ DIABETES = {
     "tree": (100, 100),
     "MLP": (72.2, 72.3),
 }
-FEWER: dict[str, tuple[int, int | None]] = {
-    "logistic": (100, 55),
-    "SVM, calibrated": (30, None),
-    "SVM, decision values": (100, None),
-    "MLP": (35, 0),
-}
-"""Rounds of the cells of 1/12 MNIST that take longest, and of their converged games; the others have 100."""
+NETWORK_ON_IMAGES = (100, 0)
+"""Rounds of the cell of 1/12 MNIST that takes longest, and of its converged game; the others have 100 each."""
 THREE = {
     "logistic": ((88.3, 86.8), (80.8, 76.1), (69.1, 60.6), (72.9, 56.6)),
     "tree": ((100, 100), (100, 100), (100, 100), (100, 100)),
@@ -202,7 +197,7 @@ def _pictures(folder: Path | None) -> Iterator[Cell]:
     """The cells of 1/12 MNIST, whose columns are all of one scale."""
     for cell in _classification("1/12 MNIST", 3, partial(_images, folder)):
         if cell.published is not None and cell.why != LIBLINEAR:
-            rounds, fewer = FEWER.get(cell.learner, (100, None))
+            rounds, fewer = NETWORK_ON_IMAGES if cell.learner == "MLP" else (100, None)
             why = "" if cell.why in (SCALES, SOLVER) else cell.why
             cell = replace(cell, rounds=rounds, fewer=fewer, converged=None if fewer == 0 else cell.converged, why=why)
             yield cell if folder is not None else replace(cell, raw=None, converged=None, absent=MNIST)
