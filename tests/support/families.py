@@ -123,6 +123,19 @@ def multinomial(y: Any = None) -> None:
         numpyro.sample("y", dist.DirichletMultinomial(size, 6), obs=y)
 
 
+def multivariate(y: Any = None) -> None:
+    mean = numpyro.sample("mean", dist.Normal(0, 5).expand((3,)).to_event(1))
+    scale = numpyro.sample("scale", dist.HalfNormal(5).expand((3,)).to_event(1))
+    root = numpyro.sample("root", dist.LKJCholesky(3, 2.0))
+    with numpyro.plate("records", y.shape[0]):
+        numpyro.sample("y", dist.MultivariateNormal(mean, scale_tril=scale[:, None] * root), obs=y)
+
+
+def correlated(rng: np.random.Generator, x: np.ndarray) -> dict[str, Any]:
+    root = np.array([[1.0, 0, 0], [0.8, 1.2, 0], [-0.5, 0.3, 0.7]])
+    return {"y": np.array([1.0, -2.0, 0.5]) + rng.standard_normal((len(x), 3)) @ root.T}
+
+
 def with_x(draw: Callable[[np.random.Generator, np.ndarray], Any]) -> Sample:
     return lambda rng, x: {"x": x, "y": draw(rng, x)}
 
@@ -186,6 +199,7 @@ FAMILIES = {
         lambda r, x: {"y": np.stack([r.multinomial(6, p) for p in r.dirichlet([1.0, 2.0, 3.0], len(x))])},
         {"y": (3,)},
     ),
+    "normal with LKJ": Family(multivariate, correlated, {"y": (3,)}),
 }
 
 
