@@ -5,6 +5,7 @@ from bayesrecon.evaluate.distances import mahalanobis as mahalanobis
 from bayesrecon.evaluate.distances import mmd as mmd
 from bayesrecon.evaluate.distances import reconstruction_risk as reconstruction_risk
 from bayesrecon.evaluate.distances import wasserstein as wasserstein
+from bayesrecon.evaluate.divergence import divergence as divergence
 from bayesrecon.evaluate.images import psnr as psnr
 from bayesrecon.evaluate.images import ssim as ssim
 from bayesrecon.evaluate.matching import Matching as Matching
