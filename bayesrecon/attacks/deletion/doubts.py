@@ -1,5 +1,7 @@
 """What speaks against a reconstructed record, in words."""
 
+from collections.abc import Sequence
+
 from bayesrecon.types import Deletion
 
 # Public records from which the estimate is not called poor, where no probability is stated; excess from which one
@@ -17,6 +19,7 @@ def doubts_about(
     *,
     what: str,
     effective: float,
+    absent: Sequence[int] = (),
     excess: float | None = None,
     spanned: tuple[int, int] | None = None,
 ) -> tuple[str, ...]:
@@ -25,6 +28,7 @@ def doubts_about(
     Args:
         probability: that `what`, the label or the sign, is right; None where it cannot be stated.
         effective: public records that the estimate rests on.
+        absent: labels that no public record has.
         excess: length of the slope over the largest one of a public record.
         spanned: public records, and directions that no penalty bends.
 
@@ -39,6 +43,11 @@ def doubts_about(
             else "a record on the other side of the mean explains the change, too"
         )
         lines.append(f"the {what} is right with probability {probability:.2f}: {other}")
+    if absent:
+        lines.append(
+            f"no public record has label {', '.join(map(str, absent))}: how probable the label is cannot be told; "
+            "supply records of every label"
+        )
     if probability is None and effective < _FEW:
         lines.append(f"the estimate rests on about {effective:.0f} public records; more of them would make it better")
     if spanned is not None and spanned[0] < spanned[1]:

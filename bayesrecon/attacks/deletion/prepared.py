@@ -310,11 +310,12 @@ class PreparedHRec:
         return length * x, direction, direction * values[0] / (length or 1.0)
 
     def probability(self, pair: Deletion, found: Deleted) -> float | None:
-        """That the inferred label is right, or without labels the sign (see `certainty`); None without public labels.
+        """That the inferred label is right, or without labels the sign (see `certainty`); None without public labels,
+        or where a label has no public record.
 
         Least squares over several outputs are told by the sign as well: a record and its mirror image share all else.
         """
-        if self.y is None:
+        if self.y is None or self._absent:
             return None
         before, after = parameters_of(pair, self.model)
         other = self.gradient(before, after, not self.use.shrinkage)[0]
@@ -332,6 +333,13 @@ class PreparedHRec:
             label=found.label,
         )
 
+    @cached_property
+    def _absent(self) -> list[int]:
+        """Labels that no public record has."""
+        if self.y is None or not self.linear.labels:
+            return []
+        return sorted(set(range(max(len(self.penalty), 2))) - set(np.unique(self.y).astype(int).tolist()))
+
     def doubts(self, found: Deleted, probability: float | None = None) -> tuple[str, ...]:
         """What speaks against a reconstruction, one line each (see `doubts_about`)."""
         free = not self.penalty[:, : self.x.shape[1]].any()
@@ -339,6 +347,7 @@ class PreparedHRec:
             probability,
             what="sign" if found.label is None else "label",
             effective=found.public_records,
+            absent=self._absent,
             excess=found.excess,
             spanned=(len(self.x), self.design.shape[1]) if free else None,
         )

@@ -20,6 +20,7 @@ public labels best more of them do: `eta0 / T` in the place of eta0, scaled so t
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -27,8 +28,8 @@ import scipy.optimize
 from bayesrecon.kernels.linear import curvatures, log_liks, slopes
 from bayesrecon.types import LinearPredictor
 
-_MOST = 1500  # records that gamma is found with
-_LEAST = 0.05  # of the curvature that is left, however many the parameters
+_MOST, _FEWEST, _NUMBERS = 1500, 150, 3e6  # records that gamma is found with, and numbers in their curvatures
+_LEAST = 0.05  # of the curvature of a record left out that stays, however many the parameters
 _BLOCK = 2e7  # numbers in a block of curvatures
 _HOTTEST = 3.0  # the logarithm of a temperature
 _STEPS = 100  # of Newton's method, which takes about five, and of gamma, which takes about ten
@@ -57,13 +58,13 @@ class TrainedOn:
     ):
         self._linear, self._y, self._left_out = linear, y, x @ at.T
         self.temperature = temperature(linear, self._left_out, y)
-        some = slice(None, None, -(-len(x) // _MOST))
+        some = slice(None, None, -(-len(x) // int(np.clip(_NUMBERS / len(at) ** 2, _FEWEST, _MOST))))
         eta0, labels = self._left_out[some], y[some]
         self.gamma, eta = _gamma(linear, eta0, labels, count, penalty, moments)
-        plain = _mean_weight(_weights(linear, eta, labels, self.gamma))
+        plain = _mean(_weights(linear, eta, labels, self.gamma)).sum()
         self._eta = _with_own(linear, self._left_out / self.temperature, y, self.gamma)
-        smooth = _mean_weight(_weights(linear, self._eta[some], labels, self.gamma))
-        self._scale = plain / smooth if smooth > 0 else 1.0
+        smooth = _mean(_weights(linear, self._eta[some], labels, self.gamma)).sum()
+        self._scale = float(plain / smooth) if smooth > 0 else 1.0
 
     def contributions(self, left_out: np.ndarray, change: np.ndarray) -> np.ndarray:
         """What each record contributes to the Hessian times a change of the parameter, `(m, K)`.
@@ -84,7 +85,7 @@ class TrainedOn:
         for start in range(0, len(left_out), length):
             rows = slice(start, start + length)
             eta, y = self._eta[rows], self._y[rows]
-            inside = _inside(self._linear, eta, y, self.gamma)[1]
+            inside = _inside(curvatures(self._linear, eta, y), self.gamma)
             eta = eta + np.linalg.solve(inside, moved[rows, :, None])[:, :, 0]
             yield rows, self._scale * _weights(self._linear, eta, y, self.gamma)
 
@@ -104,14 +105,13 @@ def _gamma(
 ) -> tuple[np.ndarray, np.ndarray]:
     """gamma `(K,)` and the records' predictors with their own effect."""
     gamma, eta = np.zeros(len(penalty)), eta0
+    with np.errstate(over="ignore"):
+        most = (1 / _LEAST - 1) / np.maximum(_mean(curvatures(linear, eta0, y)), np.finfo(float).tiny)
     for i in range(_STEPS):
-        bent, inside = _inside(linear, eta, y, gamma)
-        plain = np.einsum("mkk->k", bent) / len(bent)
-        weight = np.einsum("mkk->k", _over(bent, inside)) / len(bent)
+        weight = _mean(_weights(linear, eta, y, gamma))
         held = count * np.outer(weight, moments) + np.maximum(penalty, 0.0)[:, None]
-        found = (moments / np.maximum(held, np.finfo(float).tiny)).sum(axis=1)
-        found = np.minimum(found, (1 / _LEAST - 1) / np.maximum(plain, np.finfo(float).tiny))
-        if np.allclose(found, gamma, rtol=1e-3, atol=0):
+        found = np.minimum((moments / np.maximum(held, np.finfo(float).tiny)).sum(axis=1), most)
+        if np.allclose(found, gamma, rtol=1e-2, atol=0):
             break
         gamma = np.sqrt(found * gamma) if i > 1 else found
         eta = _with_own(linear, eta0, y, gamma, eta)
@@ -129,7 +129,7 @@ def _with_own(
     eta = eta0 if start is None else start
     for _ in range(_STEPS):
         apart = eta - eta0 - gamma * np.asarray(slopes(linear, eta, y))
-        step = np.linalg.solve(_inside(linear, eta, y, gamma)[1], apart[:, :, None])[:, :, 0]
+        step = np.linalg.solve(_inside(curvatures(linear, eta, y), gamma), apart[:, :, None])[:, :, 0]
         height, length = above(eta), np.ones(len(eta))
         for _ in range(_HALVINGS):
             higher = above(eta - length[:, None] * step) > height + 1e-12 * np.abs(height)
@@ -142,22 +142,17 @@ def _with_own(
     return eta
 
 
-def _inside(
-    linear: LinearPredictor, eta: np.ndarray, y: np.ndarray, gamma: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """B and `I + Gamma B`."""
-    bent = np.asarray(curvatures(linear, eta, y))
-    return bent, np.eye(len(gamma)) + gamma[:, None] * bent
-
-
-def _over(bent: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """`B (I + Gamma B)^-1`, symmetric as B is."""
-    return np.swapaxes(np.linalg.solve(np.swapaxes(inside, 1, 2), bent), 1, 2)
-
-
 def _weights(linear: LinearPredictor, eta: np.ndarray, y: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-    return _over(*_inside(linear, eta, y, gamma))
+    """`B (I + Gamma B)^-1`, symmetric as B is."""
+    bent = np.asarray(curvatures(linear, eta, y))
+    return np.swapaxes(np.linalg.solve(np.swapaxes(_inside(bent, gamma), 1, 2), bent), 1, 2)
 
 
-def _mean_weight(weights: np.ndarray) -> float:
-    return float(np.einsum("mkk->", weights) / len(weights))
+def _inside(bent: Any, gamma: np.ndarray) -> np.ndarray:
+    """`I + Gamma B`."""
+    return np.eye(len(gamma)) + gamma[:, None] * np.asarray(bent)
+
+
+def _mean(weights: Any) -> np.ndarray:
+    """Of every output, `(K,)`."""
+    return np.asarray(np.einsum("mkk->k", np.asarray(weights)) / len(weights))

@@ -55,6 +55,17 @@ def test_without_labels_nothing_is_stated():
     assert "probability" not in found.headline
 
 
+def test_a_label_without_public_records_is_a_doubt():
+    """Among records of one label the other one was never probable."""
+    x, y = cancer(0)
+    before = train(make("logistic", features=8), {"x": x[:200], "y": y[:200]}).release
+    after = retrain_without(before, {"x": x[:200], "y": y[:200]}, [3])[0].release
+    public = {"x": x[200:][y[200:] == 1], "y": y[200:][y[200:] == 1]}
+    found = bayesrecon.reconstruct(bayesrecon.deletion(before, after), attack=HRec(public=public))
+    assert found.probability is None
+    assert any("no public record has label 0" in w for w in found.warnings)
+
+
 def test_probabilities_of_all_labels_sum_to_one_and_mirror_images_share():
     """Where the intercept says nothing, a symmetrical law leaves both signs as probable as each other."""
     rng = np.random.default_rng(1)

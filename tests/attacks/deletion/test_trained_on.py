@@ -83,5 +83,13 @@ def test_more_parameters_than_records_leave_some_curvature():
     x, y = drawn("logistic", 1, 60, strength=1.0, features=80)
     attack = HRec(public={"x": x, "y": y}).prepare(make("logistic", 1, 80, 0.0), 40)
     own = attack.trained_on(np.full((1, 81), 0.01))
-    assert np.isfinite(own.gamma).all()
+    assert own.gamma == pytest.approx(19 / 0.25, rel=0.01)  # of a curvature of 1 / 4, a twentieth stays
     assert (own.curvatures(attack.design @ np.full((81, 1), 0.01)) > 0).all()
+
+
+def test_predictors_at_which_no_loss_bends():
+    x, y = drawn("softmax", 4, 60, strength=1.0)
+    attack = HRec(public={"x": 1e4 * x, "y": y}).prepare(make("softmax", 4, 30, 1.0), 50)
+    theta = np.random.default_rng(0).normal(size=(4, 31))
+    with np.errstate(all="raise", under="ignore"):
+        assert np.isfinite(attack.trained_on(theta).curvatures(attack.design @ theta.T)).all()
