@@ -21,6 +21,7 @@ def audit_table(
     *,
     correlations: Any = None,
     known: Mapping[str, Any] | None = None,
+    remedies: bool = True,
     key: int = 0,
     progress: Progress | None = None,
     **options: Any,
