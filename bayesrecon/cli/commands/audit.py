@@ -112,13 +112,13 @@ COMMAND = audit
 
 def _table(given: Given, files: list[str], remedies: bool) -> "Audit":
     """The audit of a printed table."""
-    from bayesrecon.auditing.tables import audit_table
+    from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import table_of
 
     (related,) = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
-        return audit_table(files[0], **read, correlations=related, remedies=remedies, **how)
+        return run(files[0], **read, correlations=related, remedies=remedies, **how)
 
 
 def _finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None) -> None:
