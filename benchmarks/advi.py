@@ -86,7 +86,7 @@ def fits(method: str, program: pm.Model, optimiser: str, steps: int, sets: list)
     options = {} if optimiser == DEFAULT else {"obj_optimizer": pm.adam(learning_rate=float(optimiser.split(", ")[1]))}
     with program:
         inference = getattr(pm, method)(random_seed=1)
-    step = inference.objective.step_function(obj_n_mc=1, score=False, **options)
+    step = inference.objective.step_function(obj_n_mc=1, score=True, **options)
     moved = [v for v in step.get_shared() if v.name not in ("design", "response") and hasattr(v.get_value(), "shape")]
     start = [v.get_value().copy() for v in moved]
     spread = "cov" if method == "FullRankADVI" else "std"
@@ -159,7 +159,7 @@ def page(rows: list[dict]) -> str:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    count, began = int(sys.argv[1]) if len(sys.argv) > 1 else 25, time.perf_counter()
+    count, began = int(sys.argv[1]) if len(sys.argv) > 1 else 20, time.perf_counter()
     rows = []
     for settings in RUNS:
         rows += run(*settings, count)

@@ -14,6 +14,7 @@ from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv
 from bayesrecon.posteriors.laws import Law
 from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
+from bayesrecon.posteriors.smooth import check_smooth
 from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Ascent, Model, Noise, Release
@@ -156,6 +157,7 @@ def _slope(phi: Any, native: Any) -> Any:
 def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
     """The Hessian is exact wherever it was taken; only the gradient can be left of an optimisation."""
     phi, d = np.asarray(law.phi(law.native)), model.dimension
+    check_smooth(model, phi[:d])
     metric, none = whitening(model, phi), np.zeros((len(phi), 0))
     if law.draws is not None:
         ascent = None if residual is None else _stated(residual, metric)
@@ -169,6 +171,8 @@ def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
 
 def _mode(model: Model, law: Law, residual: Any) -> _Parts:
     theta, directions = np.asarray(law.native), np.eye(model.dimension)
+    if np.isfinite(theta).all():
+        check_smooth(model, theta)
     none = np.zeros((model.dimension, 0))
     ascent = Ascent(directions, none, freedom=0.0) if residual is None else _stated(residual, directions)
     return model, theta, None, _noise(none, ascent)

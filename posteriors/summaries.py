@@ -104,8 +104,8 @@ def from_table(
     if correlations is None and len(given) > 1:
         if draws is not None:
             raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
-        pairs = [[(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors)]
-        return without_correlations_of(boxes, *pairs, title)
+        first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
+        return without_correlations_of(boxes, first, second, title)
     related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
     place = {i: k for k, i in enumerate(sorted(given))}
     at = [place[i] for i in given]

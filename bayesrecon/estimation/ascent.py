@@ -173,6 +173,9 @@ def sized(
     over = q.shape[1]
     known, unknown, right = q.T @ np.column_stack([errors.normal, errors.rule]), q.T @ rest, -q.T @ base
 
+    if not all(np.isfinite(x).all() for x in (known, unknown, right)):
+        return errors, 1.0, "the equations of the fit cannot be evaluated where it ended: did it diverge?"
+
     def misfit(square: float) -> float:
         covariance = known @ known.T + square * unknown @ unknown.T
         return float(right @ np.linalg.lstsq(covariance, right, rcond=1e-10)[0])
