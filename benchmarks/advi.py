@@ -25,24 +25,18 @@ from bayesrecon.posteriors import from_guide
 
 PAGE = Path(__file__).resolve().parent / "ADVI.md"
 ITERATES = 20
-DEFAULT = "PyMC's default"
-RUNS = (
-    ("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000),
-    ("FullRankADVI", "linear", 200, 1, "Adam, 0.01", 20_000),
-    ("FullRankADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
-    ("FullRankADVI", "linear", 300, 2, "Adam, 0.005", 20_000),
-    ("ADVI", "linear", 200, 1, DEFAULT, 10_000),
-    ("FullRankADVI", "linear", 200, 1, DEFAULT, 10_000),
-)
+DEFAULT = "PyMC's default"  # windowed Adagrad with a step of 0.001
+RUNS = (("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000),)
 
 INTRODUCTION = """# What PyMC's ADVI gives away
 
-Made by `python benchmarks/advi.py`. `pm.fit(method="advi")` and `"fullrank_advi"` on standardised data that were
-simulated, one particle a step, from PyMC's own start, through `posteriors.from_guide` and `recover`: the result alone,
-and with iterates of the second half of the run, as a `Tracker` stores them. *PyMC's default* is its optimiser, windowed
-Adagrad with a step of 0.001; 10,000 steps are its default number. *Silent* counts the fits of which nothing was stated,
-as the check says that they have not settled, or that nothing tells whether they have; *held* the true values inside
-95 % intervals of the others, *z* their errors in standard errors, *± of n* the half width of the interval of n.
+Made by `python benchmarks/advi.py`. `pm.fit(method="advi")` on standardised data that were simulated, one particle a
+step, from PyMC's own start, through `posteriors.from_guide` and `recover`: the result alone, and with iterates of the
+second half of the run, as a `Tracker` stores them. *Silent* counts the fits of which nothing was stated, as the check
+says that they have not settled, or that nothing tells whether they have; *held* the true values inside 95 % intervals
+of the others, *z* their errors in standard errors, *± of n* the half width of the interval of n. Full-rank fits are not
+read without a stated `residual=`: of 20 such fits 11 were called not stationary, and intervals of the others held 43 of
+54 true values only.
 """
 
 

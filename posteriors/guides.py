@@ -45,7 +45,7 @@ def from_guide(
     | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
-    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own | an optimum of the ELBO |
+    | `pymc.fit(method="advi")`; `"fullrank_advi"` with `residual` | left out: its own | an optimum of the ELBO |
     | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
 
     Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
@@ -130,8 +130,7 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     metric = white if seen.shape[1] == len(phi) else white @ seen
     if residual is None and law.slow:
         raise BayesreconError(
-            f"{law.name}: factors of low rank come to rest in some directions long after the others, and nothing tells "
-            "how far they are; state residual=, 0 where the fit is at its optimum"
+            f"{law.name}: {law.slow}, and nothing else tells it; state residual=, 0 where the fit is at its optimum"
         )
     none = np.zeros((len(phi), 0))
     if residual is not None:
