@@ -19,6 +19,7 @@ _LAZY = {
     "DeletedSentence": "bayesrecon.results.sentence",
     "Deletion": "bayesrecon.types",
     "DeletionInference": "bayesrecon.results.deletion",
+    "Difference": "bayesrecon.attacks.deletion.difference",
     "Diagnosis": "bayesrecon.results.diagnosis",
     "Estimator": "bayesrecon.estimation.problem",
     "GradientMatching": "bayesrecon.attacks.matching.gradient",

@@ -6,6 +6,7 @@ from bayesrecon import plots as plots
 from bayesrecon import posteriors as posteriors
 from bayesrecon.attacks.attack import Attack as Attack
 from bayesrecon.attacks.deletion.deleted import reconstruct_deleted as reconstruct_deleted
+from bayesrecon.attacks.deletion.difference import Difference as Difference
 from bayesrecon.attacks.deletion.hrec import HRec as HRec
 from bayesrecon.attacks.deletion.inferred import infer_deletion as infer_deletion
 from bayesrecon.attacks.deletion.informed import condition as condition

@@ -405,6 +405,11 @@ def paired(before: Release, after: Release) -> Deletion:
             f"the two releases belong to different models ({before.model.name} and {after.model.name}); "
             "read both with the same model object"
         )
+    for release in (before, after):
+        if release.limits is not None:
+            raise BayesreconError(
+                f"{release.name} leaves its equations open; read it with its correlations (correlations=)"
+            )
     if before.temperature != after.temperature:
         raise BayesreconError("one release holds posterior draws and the other a trained parameter; supply two alike")
     same = before.model is after.model and before.theta.shape == after.theta.shape

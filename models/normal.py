@@ -87,6 +87,7 @@ def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Mod
         log_lik_at=log_lik_at,
         log_prior_at=log_prior_at,
         identities=model.identities,
+        of=model,
     )
 
 

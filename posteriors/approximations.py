@@ -9,6 +9,7 @@ from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.normal import laplace, moments_of_draws, pack, unconstrained_moments, whitening
 from bayesrecon.models.tempered import tempered
+from bayesrecon.posteriors.smooth import check_smooth
 from bayesrecon.posteriors.sources import at_parameter, check_parameters
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Noise, Release, entry
@@ -143,6 +144,7 @@ def _release(
     if not np.isfinite(phi).all():
         raise BayesreconError(f"the mean lies on or outside the support of model {model.name}")
     if draws is None:
+        check_smooth(model, phi[: len(mean)])
         derived = laplace(model, bool(jacobian) and _has_jacobian(model))
         normal = np.zeros((len(phi), 0))
     else:

@@ -17,6 +17,7 @@ _FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariat
 GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)
 """Guides that are read, by their names."""
 
+_SLOW = "factors of low rank come to rest in some directions long after the others"
 _REMEMBERED = 64  # guides, so that compiled functions are reused
 _LOG_PRIOR = 1e-4  # relative, from which two priors differ: guides are often fitted in single precision
 
@@ -56,7 +57,7 @@ def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]
         native=here,
         phi=phi,
         iterates=tuple(native(values, f"iterate {i}") for i, values in enumerate(iterates, 1)),
-        slow=kind == "AutoLowRankMultivariateNormal",
+        slow=_SLOW if kind == "AutoLowRankMultivariateNormal" else "",
     )
 
 

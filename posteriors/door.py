@@ -85,6 +85,12 @@ def _read(
     return from_draws(table, model or stored_model(table), ignore_unknown=not strict)
 
 
+def is_fit(source: Any) -> bool:
+    """Whether a library that fits are read from made this."""
+    library = type(source).__module__.partition(".")[0]
+    return any(library == name for name, _ in discover("bayesrecon.posteriors", "FIT"))
+
+
 def is_file(source: str | os.PathLike[str]) -> bool:
     """Whether a text is the path of a file of draws rather than the name of a posterior."""
     if Path(source).exists() or not Path(source).suffix:

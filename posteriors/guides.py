@@ -14,6 +14,7 @@ from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv
 from bayesrecon.posteriors.laws import Law
 from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
+from bayesrecon.posteriors.smooth import check_smooth
 from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Ascent, Model, Noise, Release
@@ -44,7 +45,7 @@ def from_guide(
     | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
-    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own | an optimum of the ELBO |
+    | `pymc.fit(method="advi")`; `"fullrank_advi"` with `residual` | left out: its own | an optimum of the ELBO |
     | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
 
     Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
@@ -129,8 +130,7 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     metric = white if seen.shape[1] == len(phi) else white @ seen
     if residual is None and law.slow:
         raise BayesreconError(
-            f"{law.name}: factors of low rank come to rest in some directions long after the others, and nothing tells "
-            "how far they are; state residual=, 0 where the fit is at its optimum"
+            f"{law.name}: {law.slow}, and nothing else tells it; state residual=, 0 where the fit is at its optimum"
         )
     none = np.zeros((len(phi), 0))
     if residual is not None:
@@ -156,6 +156,7 @@ def _slope(phi: Any, native: Any) -> Any:
 def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
     """The Hessian is exact wherever it was taken; only the gradient can be left of an optimisation."""
     phi, d = np.asarray(law.phi(law.native)), model.dimension
+    check_smooth(model, phi[:d])
     metric, none = whitening(model, phi), np.zeros((len(phi), 0))
     if law.draws is not None:
         ascent = None if residual is None else _stated(residual, metric)
@@ -169,6 +170,8 @@ def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
 
 def _mode(model: Model, law: Law, residual: Any) -> _Parts:
     theta, directions = np.asarray(law.native), np.eye(model.dimension)
+    if np.isfinite(theta).all():
+        check_smooth(model, theta)
     none = np.zeros((model.dimension, 0))
     ascent = Ascent(directions, none, freedom=0.0) if residual is None else _stated(residual, directions)
     return model, theta, None, _noise(none, ascent)

@@ -29,7 +29,7 @@ class Law:
         jacobian: of a mode with its covariance: whether it is one with the Jacobian.
         draws: how many draws of the law it was read off, None where it was released itself.
         printed: `(d,)` half units of the last digit of its mean.
-        slow: whether its parameters hardly move in some directions of the law.
+        slow: why nothing but a stated residual tells how far it is from its optimum; empty where something does.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Law:
     jacobian: bool = True
     draws: int | None = None
     printed: np.ndarray | None = None
-    slow: bool = False
+    slow: str = ""
 
 
 def phi_of(model: Model, mean: Any, factor: Any) -> Any:

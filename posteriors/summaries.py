@@ -11,10 +11,9 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.models.least_squares import Untold
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
-from bayesrecon.posteriors.sources import at_parameter
+from bayesrecon.posteriors.untold import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Release
 
@@ -59,9 +58,10 @@ def from_table(
             lines (`Intercept`, `const` is none); "ols" has a line `sigma`, the residual standard error, without an
             error of its own.
         correlations: of the estimates, `(d, d)`: CSV, DataFrame or array in the order of the table's lines. Without
-            them a table of least squares with an intercept is read for what its standard errors say whatever the
-            correlations are (`bayesrecon.models.least_squares`): limits, wide or on one side, with more where the
-            number of records is stated (`total=`); another table of several estimates is not read.
+            them the table of a regression with an intercept is read for what its standard errors say whatever the
+            correlations are (`models.least_squares`, `models.weighted_counts`): limits, wide or on one side, with more
+            where the number of records (`total=`) or a covariate that is 0 or 1 (`domain=`) is stated; another table of
+            several estimates is not read.
         draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
         jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
         response: name of the regression's response.
@@ -77,7 +77,10 @@ def from_table(
     >>> release.model.name
     'ols, mode and covariance'
     """
-    frame, title = _frame(table, "the table"), name or (Path(table).name if isinstance(table, (str, Path)) else None)
+    frame, title = (
+        read_frame(table, "the table"),
+        name or (Path(table).name if isinstance(table, (str, Path)) else None),
+    )
     labels = [str(x).strip() for x in frame.index]
     estimates, errors = _numbers(_column(frame, _ESTIMATE)), _numbers(_column(frame, _ERROR))
     if isinstance(model, str):
@@ -99,7 +102,10 @@ def from_table(
     if silent and not (model.name in ESTIMATORS and len(given) == count - 1):
         raise BayesreconError(f"the standard error of {labels[silent[0]]} is missing")
     if correlations is None and len(given) > 1:
-        return _untold(boxes, estimates, errors, order, draws, title)
+        if draws is not None:
+            raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
+        first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
+        return without_correlations_of(boxes, first, second, title)
     related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
     place = {i: k for k, i in enumerate(sorted(given))}
     at = [place[i] for i in given]
@@ -124,45 +130,6 @@ def from_table(
     )
 
 
-def _untold(
-    model: Model,
-    estimates: _Numbers,
-    errors: _Numbers,
-    order: Sequence[int],
-    draws: float | None,
-    name: str | None,
-) -> Release:
-    """The release of a table of least squares without correlations.
-
-    Raises:
-        BayesreconError: a table of another model.
-    """
-    if model.name != "ols" or not model.settings["intercept"] or draws is not None:
-        raise BayesreconError(
-            "what a table without the correlations of its estimates says is known for least squares with an intercept "
-            "alone; supply correlations="
-        )
-    theta = estimates.values[order]
-    if theta[-1] <= 0:
-        raise BayesreconError("the residual standard error is not positive")
-    numbers = [[(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors)]
-    covariates = tuple(str(c) for c in model.settings["covariates"])
-    limits = Untold(
-        covariates, str(model.settings["response"]), tuple(numbers[0][:-1]), tuple(numbers[1][:-1]), numbers[0][-1]
-    )
-    what = "n has a lower limit and moments wide ones; with total= all but the sign of the covariate's mean is told"
-    if len(covariates) > 1:
-        what = "n and var(" + str(model.settings["response"]) + ") have lower limits, with total= every variance"
-    note = (
-        f"the correlations of the estimates were not given: {what}; with correlations= n and every mean, variance and "
-        "covariance would be determined"
-    )
-    return at_parameter(
-        theta, model, name or f"{model.name}, estimates and standard errors", notes=(note,), limits=limits
-    )
-
-
-@in_float64
 def field_name(name: str) -> str:
     """A name as a field of a record can have it."""
     return re.sub(r"\W", "_", name) or "x"
@@ -196,7 +163,7 @@ def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     return [found[one] for one in expected]
 
 
-def _frame(table: Any, what: str) -> Any:
+def read_frame(table: Any, what: str) -> Any:
     import pandas as pd
 
     if isinstance(table, (str, Path)):
@@ -234,7 +201,7 @@ def _correlations(given: Any, labels: Sequence[str]) -> _Numbers:
     import pandas as pd
 
     if isinstance(given, (str, Path, pd.DataFrame)):
-        frame = _frame(given, "the correlations")
+        frame = read_frame(given, "the correlations")
         rows, columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
         for one in labels:
             if one not in rows or one not in columns:
@@ -279,6 +246,15 @@ def _numbers(cells: Sequence[Any]) -> _Numbers:
     return _Numbers(values, half)
 
 
+def cell(value: float, digits: int) -> str:
+    """A number as it is printed with so many significant digits, so that they can be counted; none where it is NaN.
+
+    >>> cell(25.8, 4), cell(-1878.9, 3)
+    ('25.80', '-1.88E+3')
+    """
+    return str(Decimal(f"{value:.{digits - 1}e}")) if np.isfinite(value) else ""
+
+
 def as_table(path: str | Path) -> bool:
     """Whether a CSV file is a table of estimates: it has a column of estimates and one of standard errors.
 
@@ -294,14 +270,20 @@ def as_table(path: str | Path) -> bool:
     return all(any(c in names for c in header) for names in wanted)
 
 
+def is_table(source: Any) -> bool:
+    """Whether this is a DataFrame, or the path of a CSV table of estimates."""
+    if isinstance(source, str | Path):
+        return as_table(source)
+    return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
+
+
 def of_table(source: Any, model: Any) -> Release | None:
     """Of a regression's table, None of anything else.
 
     Raises:
         BayesreconError: a table of another model, of which nobody said what its estimates are.
     """
-    frame = type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
-    if not frame and not (isinstance(source, str | Path) and as_table(source)):
+    if not is_table(source):
         return None
     if not isinstance(model, str) or model not in ESTIMATORS:
         raise BayesreconError(

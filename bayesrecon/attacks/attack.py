@@ -17,6 +17,7 @@ from bayesrecon.types import Deletion, Progress, Release
 
 DRAWS, TRAINED = "posterior draws", "a trained parameter"
 DRAWS_PAIR, TRAINED_PAIR = "posterior draws around a deletion", "trained parameters around a deletion"
+APPROXIMATED_PAIR = "approximations around a deletion"
 """Kinds of releases."""
 
 R = TypeVar("R", bound=Result, covariant=True)
@@ -79,7 +80,8 @@ def kind_of(release: Release | Deletion) -> str:
     Raises `BayesreconError` for what is none.
     """
     if isinstance(release, Deletion):
-        return DRAWS_PAIR if release.before.temperature else TRAINED_PAIR
+        exact = TRAINED_PAIR if release.before.metric is None else APPROXIMATED_PAIR
+        return DRAWS_PAIR if release.before.temperature else exact
     if not isinstance(release, Release):
         raise BayesreconError(
             f"expected a release (bayesrecon.posteriors makes one) or a deletion pair, got a {type(release).__name__}"

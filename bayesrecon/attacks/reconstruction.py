@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar, Unpack, overload
 
-from bayesrecon.attacks.attack import DRAWS_PAIR, TRAINED_PAIR, Attack, attacks, kind_of
+from bayesrecon.attacks.attack import APPROXIMATED_PAIR, DRAWS_PAIR, TRAINED_PAIR, Attack, attacks, kind_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
 from bayesrecon.precision import in_float64
@@ -14,6 +14,7 @@ from bayesrecon.results.records import RecordTable
 from bayesrecon.types import Deletion, Progress, Release
 
 _WIDE = 100  # parameters from which a trained model is matched by its gradient: its kernel has as many features
+_OF_PAIRS = {DRAWS_PAIR: "tilt", TRAINED_PAIR: "hrec", APPROXIMATED_PAIR: "difference"}
 
 R = TypeVar("R", bound=Result)
 Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord
@@ -62,7 +63,8 @@ def reconstruct(
             with its `model`.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         attack: an attack with its options. By default `WeightedRecords`; with `unit`, `SingleRecords`; for a network,
-            `GradientMatching`; for draws around a deletion, `Tilt`; for trained parameters around one it is
+            `GradientMatching`; for draws around a deletion, `Tilt`; for approximations (tables,
+            modes with covariances, variational fits) `Difference`; for trained parameters around one it is
             `HRec(public=...)`.
         n: shortcut for the number of records of the default attack.
         force: show numbers where a check of draws and model failed; none of them is called determined.
@@ -103,13 +105,8 @@ def _default(release: Release | Deletion, n: int | None, knows: Knows) -> Attack
     kind = kind_of(release)
     options = {} if n is None else {"n": n}
     name = "weighted-records"
-    if isinstance(release, Deletion) and release.before.metric is not None:
-        raise BayesreconError(
-            "between approximations the totals of what was deleted are found, which for one record are its fields: "
-            "infer_deletion(pair, candidates).deleted"
-        )
-    if kind in (DRAWS_PAIR, TRAINED_PAIR):
-        name = "tilt" if kind == DRAWS_PAIR else "hrec"
+    if kind in _OF_PAIRS:
+        name = _OF_PAIRS[kind]
     elif knows.get("unit") is not None:
         name = "single-records"
     elif isinstance(release, Release) and not knows.get("known"):

@@ -11,19 +11,24 @@ from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.columns import look_at_columns
 from bayesrecon.auditing.copies import find_copies
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
+from bayesrecon.auditing.fits import audit_fit
 from bayesrecon.auditing.held import DRAWS, PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.private import Private, read_private
+from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.models.door import model_of
+from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.summaries import is_table
 from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import Audit, Finding, NotRun, Thresholds, ordered, with_score
-from bayesrecon.types import Model, Progress
+from bayesrecon.types import Model, Progress, Release
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
 _MEND = "mend what the reason names, or drop what it would open"
@@ -42,8 +47,9 @@ def audit(
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
+    **table: Any,
 ) -> Audit:
-    """What publishing a file would give away.
+    """What publishing a file, a fit or a table of estimates would give away.
 
     Plain copies of data are looked for without a model, and what a model would open is listed with its severity; the
     verdict is then "incomplete". With one, side channels are run as attacks: log densities by
@@ -53,7 +59,9 @@ def audit(
     Args:
         source: a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a list of them, one a chain; a CmdStanPy
             fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON or zip; a NumPy archive; a dictionary
-            of arrays `(chains, draws, *shape)`; or what `read_contents(..., trusted=True)` read without limits.
+            of arrays `(chains, draws, *shape)`; or what `read_contents(..., trusted=True)` read without limits. Or a
+            fit: a trained parameter of `bayesrecon.posteriors` (a variational fit, a mode with its covariance), a
+            result of statsmodels, an estimator of scikit-learn, or a CSV table or DataFrame of estimates.
         model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model; files by `bayesrecon fit`
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
@@ -63,6 +71,7 @@ def audit(
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done.
+        table: of a table of estimates, as in `posteriors.from_table`: `correlations`, `response`, `jacobian`, `draws`.
 
     Returns:
         An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
@@ -80,6 +89,16 @@ def audit(
     """
     began = time.perf_counter()
     limits = thresholds or Thresholds()
+    if (fit := _fit_of(source, model, table)) is not None:
+        if unit is not None:
+            raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
+        given: dict[str, Any] = {"known": known, "remedies": remedies, "thresholds": limits}
+        fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
+        private = read_private(data, fitted.used)
+        if private is not None:
+            scored = tuple(_scored(f, private, fitted.used, tuple(known or ()), None) for f in fitted.findings)
+            fitted = replace(fitted, findings=scored, settings={**fitted.settings, "data": private.stamp})
+        return fitted if name is None else replace(fitted, name=name)
     contents = read_contents(source, name=name, progress=progress)
     model = _stored_model(contents) if model is None else model_of(model)
     private = read_private(data, model)
@@ -124,6 +143,25 @@ def audit(
         used=model,
         not_run=tuple(dict.fromkeys(untried)),
     )
+
+
+def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, dict[str, Any]] | None:
+    """The release of a fit or a table, and how it is audited; None for what holds draws."""
+    if is_table(source):
+        if model is None:
+            raise BayesreconError(f"a table of estimates needs its model= {', '.join(ESTIMATORS)}, or one of its own")
+        return table_to_audit(source, model, **table)
+    if table:
+        raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")
+    source = getattr(source, "release", source)  # of a `Trained`
+    if not isinstance(source, Release) and not is_fit(source):
+        return None
+    release = release_of(source, model)
+    if release.temperature:
+        raise BayesreconError(
+            f"{release.name} is a release of draws: audit what is published of them, the file or a dictionary of arrays"
+        )
+    return release, {}
 
 
 def merge(audits: Sequence[Audit]) -> Audit:

@@ -1,86 +1,124 @@
-"""What a printed table of estimates gives away."""
+"""A printed table of estimates as a fit to audit, with what would be printed instead."""
 
 import hashlib
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from bayesrecon.attacks.recovery import recover
-from bayesrecon.posteriors.summaries import from_table
-from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Thresholds
-from bayesrecon.types import Model, Progress
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.coarser import estimates_alone
+from bayesrecon.posteriors.summaries import cell, from_table, read_frame
+from bayesrecon.results.audit import NotRun
+from bayesrecon.types import Model, Release
+
+Alternatives = list[tuple[str, Callable[[], Release]]]
 
 _ATTACK = "table"
-_DROP = "publish fewer digits, and audit the table again"
+_DIGITS = (4, 3, 2)  # remedies that are tried
 
 
-def audit_table(
-    path: str | Path,
-    model: Model | str,
-    *,
-    correlations: Any = None,
-    known: Mapping[str, Any] | None = None,
-    key: int = 0,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Audit:
-    """Audit a CSV table of estimates with standard errors.
+def table_to_audit(
+    table: Any, model: Model | str, *, correlations: Any = None, **options: Any
+) -> tuple[Release | None, dict[str, Any]]:
+    """The release of a table, None where it says nothing, and how it is audited (`audit_fit`).
 
     Args:
+        table: the path of a CSV file, or a DataFrame.
         model, correlations, options: as in `posteriors.from_table`.
-        known, key, progress: as in `recover`.
 
     Raises:
         BayesreconError: a table that cannot be read, or is of another model.
 
     >>> _ = Path("fit.csv").write_text("name,coef,se\\nconst,25.80,5.917\\nage,0.6100,0.05852\\nsigma,18.27,\\n")
-    >>> found = audit_table("fit.csv", "ols")
-    >>> found.findings[0].severity, found.not_run[0].reason
-    ('low', 'the correlations of the estimates were not given')
+    >>> release, how = table_to_audit("fit.csv", "ols")
+    >>> release.name, how["untried"][0].reason
+    ('fit.csv', 'the correlations of the estimates were not given')
     """
-    began, path = time.perf_counter(), Path(path)
-    limits, findings, untried, warnings = Thresholds(), (), (), ()
+    path = Path(table) if isinstance(table, str | Path) else None
+    how: dict[str, Any] = {
+        "attack": _ATTACK,
+        "form": "table of estimates",
+        "name": path.name if path is not None else "table",
+        "model": model if isinstance(model, str) else model.name,
+        "used": None if isinstance(model, str) else model,
+    }
     if correlations is None:
         reason = "the correlations of the estimates were not given"
-        untried = (NotRun(_ATTACK, reason, "pass the correlations (--correlations FILE)", (path.name,)),)
-    if correlations is not None or model == "ols":  # of others a table without them is not read
-        release = from_table(path, model, correlations=correlations, **options)
-        fitted = recover(release, known=known or None, key=key, progress=progress)
-        warnings = fitted.warnings
-        mend = "mend what the check names"
-        untried += tuple(NotRun(_ATTACK, failure, mend, (path.name,)) for failure in fitted.failures)
-        rows = [r for r in fitted if r.estimate is not None and r.verdict != "undetermined"]
-        if rows:
-            count = next((r for r in rows if r.name == "n"), None)
-            told = count is not None and count.estimate is not None
-            exact = told and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
-            between = f"n between {count.lower:.6g} and {count.upper:.6g}, " if told else ""  # type: ignore[union-attr]
-            findings = (
-                Finding(
-                    _ATTACK,
-                    "medium" if exact else "low",
-                    f"the table gives statistics of the data{' exactly' if exact else ''}",
-                    (path.name,),
-                    f"{between}{len(rows)} statistics determined",
-                    "the model and its prior",
-                    tuple(Item(r.name, r.estimate, r.se) for r in rows),
-                    (Remedy(_DROP),),
-                ),
-            )
-    content = path.read_bytes()
-    name = model if isinstance(model, str) else model.name
-    return Audit(
-        findings=findings,
-        name=path.name,
-        format="table of estimates",
-        model=name,
-        draws=0,
-        files=({"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},),
-        settings={"model": name, "known": sorted(known or ()), "key": key},
-        thresholds=limits,
-        warnings=warnings,
-        seconds=time.perf_counter() - began,
-        used=None if isinstance(model, str) else model,
-        not_run=untried,
-    )
+        how["untried"] = (NotRun(_ATTACK, reason, "pass the correlations (--correlations FILE)", (how["name"],)),)
+    release = None
+    if correlations is not None or isinstance(model, str):  # of a model of one's own a table without them says nothing
+        release = from_table(table, model, correlations=correlations, **options)
+        how["alternatives"] = _alternatives(table, model, correlations, options, release)
+    if path is not None:
+        content = path.read_bytes()
+        how["files"] = ({"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()},)
+    return release, how
+
+
+def _alternatives(
+    table: Any, model: Any, correlations: Any, options: Mapping[str, Any], release: Release
+) -> Alternatives:
+    def printed(digits: int) -> Release:
+        related = None if correlations is None else reprinted_correlations(correlations, digits)
+        return from_table(reprinted(table, digits), model, correlations=related, **options)
+
+    found: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
+    if correlations is not None:
+        found.append(("leave the correlations out", lambda: from_table(table, model, **options)))
+    found.append(("publish the estimates alone", lambda: estimates_alone(release)))
+    return found
+
+
+def reprinted(table: Any, digits: int) -> Any:
+    """The table with so many significant digits in every cell that has more, as a DataFrame of text.
+
+    Raises:
+        BayesreconError: a table whose cells have no more digits.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"estimate": ["25.801", "0.61"], "se": ["5.917", ""]}, index=["const", "age"])
+    >>> reprinted(frame, 3)["estimate"].tolist()
+    ['25.8', '0.61']
+    """
+    frame = read_frame(table, "the table")
+
+    def cut(number: Decimal, text: str) -> str:
+        return text if len(number.as_tuple().digits) <= digits else cell(float(number), digits)
+
+    return _changed(frame, cut)
+
+
+def reprinted_correlations(correlations: Any, decimals: int) -> Any:
+    """The correlations with so many decimals.
+
+    >>> reprinted_correlations([["1", "-0.98892"], ["-0.98892", "1"]], 3).to_numpy().tolist()
+    [['1', '-0.989'], ['-0.989', '1']]
+    """
+    import pandas as pd
+
+    square = isinstance(correlations, str) or hasattr(correlations, "columns") or hasattr(correlations, "suffix")
+    frame = read_frame(correlations, "the correlations") if square else pd.DataFrame(correlations)
+    step = Decimal(1).scaleb(-decimals)
+
+    def cut(number: Decimal, text: str) -> str:
+        return text if -int(number.as_tuple().exponent) <= decimals else format(number.quantize(step), "f")
+
+    return _changed(frame, cut) if square else _changed(frame, cut, always=True)
+
+
+def _changed(frame: Any, change: Any, always: bool = False) -> Any:
+    def one(value: Any) -> str:
+        text = (
+            value.strip() if isinstance(value, str) else "" if value is None or value != value else repr(float(value))
+        )
+        try:
+            number = Decimal(text.replace("\u2212", "-"))
+        except ArithmeticError:
+            return text
+        return change(number, text) if number.is_finite() else text
+
+    found = frame.astype(object).map(one)
+    if not always and (found == frame.astype(object)).all(axis=None):
+        raise BayesreconError("the table has no more digits")
+    return found

@@ -16,6 +16,7 @@ MODEL: Parameters = {
     "model": (options.ModelOption, None),
     "settings": (options.Settings, None),
     "power": (options.Power, None),
+    "correlations": (options.Correlations, None),
     "trusted": (options.Trusted, False),
 }
 RELEASE: Parameters = {

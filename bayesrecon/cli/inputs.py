@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.types import Model, Records, Release
@@ -100,8 +101,17 @@ def open_release(
     download: bool = False,
     trusted: bool = False,
     power: float | None = None,
+    correlations: Sequence[str] | None = None,
 ) -> Release:
-    """A release from a posteriordb name or from files of draws."""
+    """A release from a posteriordb name, from files of draws, or from a table of estimates."""
+    tables = [is_table(source) for source in sources]
+    if any(tables) or correlations:
+        related = correlations_of(sources, correlations)
+        if len(sources) > 1:
+            raise BayesreconError("tables of estimates are read one by one")
+        if power is not None or draws is not None:
+            raise BayesreconError("--power and --draws have no part in a table of estimates")
+        return _open_table(sources[0], model, settings, related[0])
     found = _opened(sources, model, settings, draws, download, trusted)
     return replace(found, model=at_power(found.model, power))
 
@@ -135,6 +145,33 @@ def _opened(
     return release_of(sources[0] if len(sources) == 1 else list(sources), chosen, draws=draws, trusted=trusted)
 
 
+def table_of(file: str, model: str | None, settings: str | None) -> dict[str, Any]:
+    """What a table is read with besides its correlations: `model`, and `response` of a regression's."""
+    from bayesrecon.models.estimators import ESTIMATORS
+
+    if model is None:
+        raise BayesreconError(f"{file} is a table of estimates: name its model, --model {' or '.join(ESTIMATORS)}")
+    given = parse_settings(settings)
+    if model not in ESTIMATORS:
+        return {"model": load_model(model, given)}
+    if set(given) - {"response"}:
+        raise BayesreconError("the lines of the table are the covariates; --settings has 'response' only")
+    return {"model": model, **given}
+
+
+def _open_table(file: str, model: str | None, settings: str | None, correlations: str | None) -> Release:
+    """The release of a regression's table."""
+    from bayesrecon.posteriors.summaries import from_table
+
+    read = table_of(file, model, settings)
+    if not isinstance(read["model"], str):
+        raise BayesreconError(
+            f"{file}: of a table of another model than a regression say what its estimates are, with "
+            "posteriors.from_table"
+        )
+    return from_table(file, correlations=correlations, **read)
+
+
 def open_given(given: Any) -> Release:
     """The release that the shared options name."""
     return open_release(given.release, **_how(given))
@@ -146,7 +183,10 @@ def open_all_given(given: Any) -> list[Release]:
 
 
 def _how(given: Any) -> dict[str, Any]:
-    return {name: getattr(given, name) for name in ("model", "settings", "power", "draws", "download", "trusted")}
+    return {
+        name: getattr(given, name)
+        for name in ("model", "settings", "power", "draws", "download", "trusted", "correlations")
+    }
 
 
 def knows_given(given: Any, model: Model) -> dict[str, Any]:

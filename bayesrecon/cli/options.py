@@ -15,6 +15,12 @@ Force = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
 ModelOption = Annotated[str | None, typer.Option("--model", help="Shipped model's name, or file.py:function.")]
 Settings = Annotated[str | None, typer.Option(help="Settings of the model, as a JSON object.")]
+Correlations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--correlations", help="Of a table of estimates (.csv): a square with their names (.csv); one for each table."
+    ),
+]
 Power = Annotated[
     float | None,
     typer.Option(help="Power of the likelihood, where the posterior is tempered.", show_default=False),

@@ -22,6 +22,7 @@ _NEAR = 0.01  # of them, up to which a fit shows by itself that it has settled
 _OVER = 3  # equations without data, below which they tell nothing of the others
 _STEPS = 200  # halvings of an interval
 _FLAT = 1e-4  # of the largest curvature or step, below which one counts as this
+_DISTANT = 1.0  # of them, from the mean of the iterates, to where they may come to rest: scales stay positive
 _FEWEST = 10.0  # degrees of freedom of iterates, below which nothing is told
 _POINTS = 4  # iterates
 _COARSE = (-9.0, 4.0, 40)  # logarithms of rates times spacing that are looked at first
@@ -90,6 +91,12 @@ def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> Left:
     bent = np.mean(others, axis=0) - own
     at = back @ found.mean - np.linalg.solve(hessian, bent)
     errors = hessian @ back * found.error
+    if not (np.isfinite(at).all() and np.isfinite(errors).all() and np.abs(at).max(initial=0.0) <= _DISTANT):
+        wrong = (
+            "the fit has not settled: its iterates head for a point more than "
+            f"{_DISTANT:g} posterior standard deviations from their mean; run it longer and supply later ones"
+        )
+        return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
     return Left(theta + metric @ at, np.column_stack([stated, errors]), found.freedom)
 
 
@@ -165,6 +172,9 @@ def sized(
     q = np.asarray(scipy.linalg.qr(features, mode="full")[0])[:, features.shape[1] :]
     over = q.shape[1]
     known, unknown, right = q.T @ np.column_stack([errors.normal, errors.rule]), q.T @ rest, -q.T @ base
+
+    if not all(np.isfinite(x).all() for x in (known, unknown, right)):
+        return errors, 1.0, "the equations of the fit cannot be evaluated where it ended: did it diverge?"
 
     def misfit(square: float) -> float:
         covariance = known @ known.T + square * unknown @ unknown.T

@@ -15,12 +15,14 @@ def limited(release: Release, knowledge: Knowledge) -> tuple[tuple[Row, ...], tu
     assert release.limits is not None
     total = knowledge.total
     limits = dict(release.limits(knowledge.fields, total))
-    least = limits["n"].lower if "n" in limits else 0.0
+    count = limits.get("n", Limit(lower=0.0))
     wrong = ()
     if total is not None:
         limits["n"] = Limit(total, total, total)
-        if total < least * (1 - _ARITHMETIC):
-            wrong = (f"{total:g} records were stated, but the standard errors need {least:.6g} or more",)
+        if total < count.lower * (1 - _ARITHMETIC):
+            wrong = (f"{total:g} records were stated, but the standard errors need {count.lower:.6g} or more",)
+        if total > count.upper * (1 + _ARITHMETIC):
+            wrong = (f"{total:g} records were stated, but the standard errors tell {count.upper:.6g} or fewer",)
     every = moments(components(knowledge.fields, (), {}, {})).statistics
     names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *limits])
     return tuple(_row(name, limits.get(name, Limit())) for name in names), wrong

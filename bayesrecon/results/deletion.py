@@ -20,8 +20,9 @@ class DeletedRecord(Result):
 
     Attributes:
         record: `{field: value}`; without the response for least squares from trained parameters, which do not show it.
-        se: standard errors of the fields that were free, from the curvature of the likelihood; None for HRec.
-        method: "tilt" or "HRec".
+        se: standard errors of the fields that were free, from the curvature of the likelihood, or of the
+            totals; None for HRec.
+        method: "tilt", "HRec" or "difference".
         evidence: log likelihood gained over no tilt at all; None for HRec.
         effective: public records, or draws, that the estimate effectively rests on.
         probability: of HRec with labelled public records: that the label is right, or the sign of `x` about the mean
@@ -121,7 +122,7 @@ class DeletionInference(Result):
 
     @property
     def condition(self) -> str:
-        return "" if self.method == "gradient" else _condition(self.model)
+        return "" if self.method in ("gradient", "totals") else _condition(self.model)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,11 +9,12 @@ import jax
 import numpy as np
 import numpyro
 import pytest
+import statsmodels.api as sm
 from numpyro import distributions as dist
 from sklearn.linear_model import Ridge
 
 import bayesrecon
-from bayesrecon.attacks.attack import DRAWS, DRAWS_PAIR, TRAINED, TRAINED_PAIR, Attack, attacks
+from bayesrecon.attacks.attack import APPROXIMATED_PAIR, DRAWS, DRAWS_PAIR, TRAINED, TRAINED_PAIR, Attack, attacks
 from bayesrecon.knowledge import KNOWS
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import dirac, from_draws, from_sklearn
@@ -62,6 +63,9 @@ def releases(model):
         TRAINED: dirac(model, {"mu": Y / 1.01}),
         DRAWS_PAIR: bayesrecon.deletion(sampled(Y, twice), sampled(Y, once)),
         TRAINED_PAIR: bayesrecon.deletion(one, two),
+        APPROXIMATED_PAIR: bayesrecon.deletion(
+            *(sm.OLS(RESPONSE[i:100], sm.add_constant(X[i:100, 0])).fit() for i in (0, 1))
+        ),
     }
 
 
@@ -79,9 +83,15 @@ def numbers(result):
 
 
 def test_all_are_found():
-    assert {"weighted-records", "score-matching", "single-records", "gradient-matching", "hrec", "tilt"} <= set(
-        attacks()
-    )
+    assert {
+        "weighted-records",
+        "score-matching",
+        "single-records",
+        "gradient-matching",
+        "hrec",
+        "tilt",
+        "difference",
+    } <= set(attacks())
     for name, made in attacks().items():
         assert issubclass(made, Attack)
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", name)

@@ -101,3 +101,52 @@ def test_bad_input_is_one_line(folder, extra, message, monkeypatch):
 def test_identical_files(folder):
     path, _ = folder
     assert "identical" in str(run(path / "before.npz", path / "before.npz").exception)
+
+
+def regression_table(folder, name, x, y):
+    design = np.column_stack([np.ones(len(x)), x])
+    slope, rest, _, _ = np.linalg.lstsq(design, y)
+    scale = rest[0] / (len(x) - 2)
+    covariance = scale * np.linalg.inv(design.T @ design)
+    se = np.sqrt(np.diag(covariance))
+    lines = [f"const,{slope[0]:.8g},{se[0]:.8g}", f"age,{slope[1]:.8g},{se[1]:.8g}", f"sigma,{scale**0.5:.8g},"]
+    (folder / f"{name}.csv").write_text("\n".join(["name,coef,se", *lines]) + "\n")
+    related = f"{covariance[0, 1] / se[0] / se[1]:.8f}"
+    (folder / f"{name}_r.csv").write_text(f",const,age\nconst,1,{related}\nage,{related},1\n")
+    return folder / f"{name}.csv", folder / f"{name}_r.csv"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(1)
+    x = rng.normal(50, 10, 60)
+    y = 5 + 0.4 * x + rng.normal(0, 6, 60)
+    files = [regression_table(folder, f"table{i}", x[i:], y[i:]) for i in (0, 1)]
+    pd.DataFrame({"age": x[:9], "y": y[:9]}).to_csv(folder / "candidates.csv", index=False)
+    return files, folder / "candidates.csv", (x[0], y[0])
+
+
+def test_the_record_between_two_tables(tables):
+    ((before, one), (after, two)), candidates, record = tables
+    related = "--model", "ols", "--correlations", one, "--correlations", two
+    done = run(before, after, *related, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [found["record"][k] for k in ("age", "y")] == pytest.approx(record, abs=0.02)
+    done = run(before, after, *related, "--candidates", candidates, "--json")
+    assert json.loads(done.stdout)["ranking"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ([], "table0.csv leaves its equations open; read it with its correlations"),
+        (["--correlations", "table0_r.csv"], "1 --correlations for 2 tables"),
+        (["--power", "0.5"], "no part in a table"),
+    ],
+)
+def test_tables_that_do_not_tell(tables, extra, message):
+    ((before, one), (after, _)), _, _ = tables
+    done = run(before, after, "--model", "ols", *(one if e.endswith(".csv") else e for e in extra))
+    assert isinstance(done.exception, BayesreconError)
+    assert message in str(done.exception)

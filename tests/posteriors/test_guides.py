@@ -101,6 +101,16 @@ def test_iterates_that_go_one_way_tell_nothing(full):
 
 
 @pytest.mark.slow
+def test_iterates_far_from_where_they_head_say_so(full):
+    """As after too few steps of PyMC's default optimiser: wide laws that shrink, whose limit is extrapolated."""
+    rng = np.random.default_rng(0)
+    fits = [{k: v * (30 - i) + 0.02 * rng.normal(size=v.shape) * (v != 0) for k, v in full.items()} for i in range(20)]
+    found = bayesrecon.recover(from_guide(MODEL, guide_of("AutoMultivariateNormal"), fits[-1], iterates=fits[:-1]))
+    assert found.failures
+    assert found["n"].estimate is None
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["AutoNormal", "AutoDiagonalNormal"])
 def test_a_mean_field_needs_to_be_told_that_it_is_an_optimum(start, kind):
     mean, covariance = variational.optimum(MODEL, DATA, *start, full=False)

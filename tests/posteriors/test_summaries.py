@@ -161,7 +161,7 @@ def test_one_estimate_has_no_correlations():
         ({"cells": ["1.0", "abc", "2.0"]}, "'abc' is not a number"),
         ({"cells": ["1.0", "inf", "2.0"]}, "not a finite number"),
         ({"cells": ["1.0", "", "2.0"]}, "the estimate of age is missing"),
-        ({"correlations": None, "model": "logit", "index": ["const", "age", "sex"]}, "without the correlations"),
+        ({"correlations": None, "model": "logit", "index": ["height", "age", "sex"]}, "without the correlations"),
         ({"correlations": np.eye(3)}, r"\(2, 2\)"),
         ({"correlations": [[1, 1.2], [1.2, 1]]}, "above one"),
         ({"correlations": [[1, 0.2], [0.4, 1]]}, "not symmetric"),

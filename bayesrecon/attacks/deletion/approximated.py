@@ -57,16 +57,10 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
     Raises:
         BayesreconError: a release that no data have, or more sets of candidates than can be looked at.
     """
-    problems = []
-    for what, release in (("before", pair.before), ("after", pair.after)):
-        problem = solve_release(release, key=0)
-        if problem.unfit:
-            raise BayesreconError(f"{what} ({release.name}): {problem.unfit[0]}")
-        problems.append(problem)
-    before, after = problems
+    before, after = _solved(pair)
     rows = _totals(before, after)
     difference, covariance, basis = _difference(before, after)
-    warnings = [w for p in problems for w in p.asked]
+    warnings = [*before.asked, *after.asked]
     each = basis.T @ before.embedding.scores(candidates, np.array([0]))  # (r, N)
     values, vectors = np.linalg.eigh(covariance)
     size, possible = each.shape[1], _counts(rows[0], each.shape[1])
@@ -94,6 +88,26 @@ def between(pair: Deletion, candidates: Records) -> Approximated:
         np.add.at(probability, column, weight)
         np.maximum.at(best, column, logs)
     return Approximated(best, probability, rows, tuple(dict.fromkeys(warnings)))
+
+
+def deleted_totals(pair: Deletion) -> tuple[tuple[Row, ...], list[str]]:
+    """How many records were deleted and the totals of every entry of their fields, in order, with warnings.
+
+    Raises:
+        BayesreconError: a release that no data have.
+    """
+    before, after = _solved(pair)
+    return _totals(before, after), [*before.asked, *after.asked]
+
+
+def _solved(pair: Deletion) -> tuple[Problem, Problem]:
+    problems = []
+    for what, release in (("before", pair.before), ("after", pair.after)):
+        problem = solve_release(release, key=0)
+        if problem.unfit:
+            raise BayesreconError(f"{what} ({release.name}): {problem.unfit[0]}")
+        problems.append(problem)
+    return problems[0], problems[1]
 
 
 def _certain(row: Row) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
-from bayesrecon.attacks.attack import DRAWS_PAIR, Attack, kind_of
+from bayesrecon.attacks.attack import APPROXIMATED_PAIR, DRAWS_PAIR, Attack, kind_of
+from bayesrecon.attacks.deletion.difference import Difference
 from bayesrecon.attacks.deletion.hrec import HRec
 from bayesrecon.attacks.deletion.prepared import Improvements
 from bayesrecon.attacks.deletion.tilted import Tilt
@@ -25,7 +26,8 @@ def reconstruct_deleted(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> DeletedRecord:
-    """Reconstruct the record that was deleted: `reconstruct` with `Tilt` for draws and `HRec` for trained parameters.
+    """Reconstruct the record that was deleted: `reconstruct` with `Tilt` for draws, `HRec` for trained parameters and
+    `Difference` for approximations.
 
     Args:
         public, improvements, embedding: of `HRec`, for trained parameters.
@@ -34,8 +36,8 @@ def reconstruct_deleted(
         knows: `total` for trained parameters; `bounds`, `domain` for draws.
 
     Raises:
-        BayesreconError: trained parameters without public records, draws with public records or an embedding, or
-            keywords that the attack has no use for.
+        BayesreconError: approximations with more than one record between them, trained parameters without public
+            records, draws with public records or an embedding, or keywords that the attack has no use for.
 
     >>> import bayesrecon, numpy as np
     >>> from bayesrecon.posteriors import retrain_without, train
@@ -48,7 +50,9 @@ def reconstruct_deleted(
     True
     """
     attack: Attack[DeletedRecord] = Tilt()
-    if kind_of(pair) != DRAWS_PAIR:
+    if kind_of(pair) == APPROXIMATED_PAIR and public is None and embedding is None:
+        attack = Difference()
+    elif kind_of(pair) != DRAWS_PAIR:
         attack = HRec(public=public, improvements=improvements or Improvements(), embedding=embedding)
     elif public is not None or embedding is not None:
         raise BayesreconError("posterior draws carry their own curvature: leave public and embedding out")

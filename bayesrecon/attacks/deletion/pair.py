@@ -9,8 +9,10 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
     """A `Deletion` pair of two releases, or of whatever `posteriors.release_of` makes one of.
 
     Args:
-        before, after: releases, files, traces or fits; computed with the record and without it.
-        model: of both, as `models.model_of` takes it, where they are draws without one.
+        before, after: releases, files, traces, fits or tables of a regression; computed with the record and without
+            it. Tables with the correlations of their estimates are read by `posteriors.from_table`.
+        model: of both, as `models.model_of` takes it, where they are draws without one; of tables "ols", "logit" or
+            "poisson".
 
     Raises:
         BayesreconError: what cannot be read; releases of different models, settings or temperatures, or two that are
@@ -26,7 +28,8 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
     if isinstance(before, Release) and isinstance(after, Release) and model is None:
         return paired(before, after)
     from bayesrecon.models.door import model_of  # only then: what reads loads every reader
+    from bayesrecon.models.estimators import ESTIMATORS
     from bayesrecon.posteriors.door import release_of
 
-    chosen = None if model is None else model_of(model)
+    chosen = model if model is None else model if isinstance(model, str) and model in ESTIMATORS else model_of(model)
     return paired(release_of(before, chosen), release_of(after, chosen))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
+from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.cli.saving import check_suffix
 from bayesrecon.errors import BayesreconError
 
@@ -43,9 +44,6 @@ def audit(
     ] = None,
     keep_draws: Annotated[int | None, typer.Option(help="--fix: keep so many draws.")] = None,
     digits: Annotated[int | None, typer.Option(help="--fix: round the draws to so many digits.")] = None,
-    correlations: Annotated[
-        str | None, typer.Option(help="Of the estimates of a table (.csv), a square with their names.")
-    ] = None,
     remedies: Annotated[
         bool, typer.Option("--remedies/--no-remedies", help="Try what thinning and rounding would leave.")
     ] = True,
@@ -71,14 +69,14 @@ def audit(
     from bayesrecon.cli import inputs
     from bayesrecon.posteriors.formats import read_contents
 
-    if len(files) == 1 and _is_table(files[0]):
+    if len(files) == 1 and is_table(files[0]):
         unused = {"--fix": fix, "--data": data, "--unit": given.unit, "--known": given.known, "--power": given.power}
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
-        _finish(given, _table(given, files[0], correlations), html, fail_on)
+        _finish(given, _table(given, files, remedies), html, fail_on)
         return
-    if correlations is not None:
+    if given.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
     settings = inputs.parse_settings(given.settings)
     if settings and given.model is None:
@@ -112,29 +110,15 @@ def audit(
 COMMAND = audit
 
 
-def _is_table(file: str) -> bool:
-    from bayesrecon.posteriors.summaries import as_table
-
-    return as_table(file)
-
-
-def _table(given: Given, file: str, correlations: str | None) -> "Audit":
+def _table(given: Given, files: list[str], remedies: bool) -> "Audit":
     """The audit of a printed table."""
-    from bayesrecon.auditing.tables import audit_table
-    from bayesrecon.cli import inputs
-    from bayesrecon.models.estimators import ESTIMATORS
+    from bayesrecon.auditing.run import audit as run
+    from bayesrecon.cli.inputs import table_of
 
-    if given.model is None:
-        raise BayesreconError(f"{file} is a table of estimates: name its model, --model {' or '.join(ESTIMATORS)}")
-    settings = inputs.parse_settings(given.settings)
-    if given.model in ESTIMATORS:
-        if set(settings) - {"response"}:
-            raise BayesreconError("the lines of the table are the covariates; --settings has 'response' only")
-        model: Any = given.model
-    else:
-        model, settings = inputs.load_model(given.model, settings), {}
+    (related,) = correlations_of(files, given.correlations)
+    read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
-        return audit_table(file, model, correlations=correlations, key=how["key"], progress=how["progress"], **settings)
+        return run(files[0], **read, correlations=related, remedies=remedies, **how)
 
 
 def _finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None) -> None:

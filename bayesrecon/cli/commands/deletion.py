@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, Given, command, only
+from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.cli.saving import FIGURES, check_suffix
 from bayesrecon.errors import BayesreconError
 
@@ -21,7 +22,7 @@ _MOST_ROWS = 30
 @command(MODEL, only(KNOWS, "total", "bounds"), ENDING, written=(".json", ".csv", ".npz"))
 def deletion(
     given: Given,
-    before: Annotated[str, typer.Argument(help="Draws, or a trained parameter, computed with the record.")],
+    before: Annotated[str, typer.Argument(help="Draws, a trained parameter or a table of estimates, with the record.")],
     after: Annotated[list[str], typer.Argument(help="The same without it; several for several deletions.")],
     public: Annotated[
         str | None, typer.Option(help="Public records (.csv, .json, .npz); needed for trained parameters.")
@@ -39,6 +40,7 @@ def deletion(
     ] = None,
 ) -> None:
     """Reconstruct the record that was deleted between two releases, or tell which candidate it was."""
+    import json
     from dataclasses import replace
 
     from bayesrecon.cli import inputs
@@ -54,11 +56,14 @@ def deletion(
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
     within = inputs.parse_intervals(given.bounds or ())
     how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
-    first = inputs.open_release([before], **how)
+    if given.settings is None and is_table(before):
+        how["settings"] = json.dumps({"response": response})
+    related = [None if file is None else [file] for file in correlations_of([before, *after], given.correlations)]
+    first = inputs.open_release([before], correlations=related[0], **how)
     pairs = []
-    for source in after:
-        second = inputs.open_release([source], **how)
-        if given.model is not None and first.theta.shape[1] == second.theta.shape[1]:
+    for source, file in zip(after, related[1:], strict=True):
+        second = inputs.open_release([source], correlations=file, **how)
+        if given.model is not None and not is_table(source) and first.theta.shape[1] == second.theta.shape[1]:
             second = replace(second, model=first.model)  # a model file that was read twice
         pairs.append(paired(first, second))
     pair = pairs[0]

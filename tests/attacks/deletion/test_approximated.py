@@ -92,8 +92,6 @@ def test_what_cannot_be():
         bayesrecon.infer_deletion(reverse, DATA)
     with pytest.raises(BayesreconError, match="leave method, public and total out"):
         bayesrecon.infer_deletion(pair, DATA, public=DATA)
-    with pytest.raises(BayesreconError, match="infer_deletion"):
-        bayesrecon.reconstruct(pair)
     many = bayesrecon.deletion(before, laplace(without(list(range(10)))))
     with pytest.raises(BayesreconError, match="give fewer candidates"):
         bayesrecon.infer_deletion(many, DATA)

@@ -1,0 +1,74 @@
+"""`Difference`: the record between two approximations, whose fields are the differences of their totals."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.attacks.attack import APPROXIMATED_PAIR, Attack
+from bayesrecon.attacks.deletion.approximated import deleted_totals
+from bayesrecon.errors import BayesreconError
+from bayesrecon.knowledge import Knows
+from bayesrecon.results.deletion import DeletedRecord
+from bayesrecon.results.row import Row
+from bayesrecon.types import Deletion, Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Difference(Attack[DeletedRecord]):
+    """The record between two modes with covariances, tables, summaries of draws, variational fits or densities.
+
+    Both tell the totals of their data, and of one deleted record these differ by its fields. Of several records their
+    totals are `infer_deletion(pair, candidates).deleted`.
+
+    >>> import bayesrecon, numpy as np, statsmodels.api as sm
+    >>> x, y = np.random.default_rng(0).normal(size=(2, 40))
+    >>> fits = [sm.OLS(y[:n], sm.add_constant(x[:n])).fit() for n in (40, 39)]
+    >>> found = bayesrecon.reconstruct(bayesrecon.deletion(*fits), attack=Difference())
+    >>> np.allclose([found.record["x1"], found.record["y"]], [x[39], y[39]])
+    True
+    """
+
+    name: ClassVar[str] = "difference"
+    summary: ClassVar[str] = "the record deleted between two tables, modes with covariances or variational fits"
+    takes: ClassVar[tuple[str, ...]] = (APPROXIMATED_PAIR,)
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    def run(self, release: Deletion, knows: Knows, *, key: int, progress: Progress) -> DeletedRecord:
+        rows, warnings = deleted_totals(release)
+        count, *totals = rows
+        if count.lower is None or count.upper is None:
+            warnings.append("how many records were deleted is not determined: these are the fields of one")
+        elif not count.lower <= 1 <= count.upper:
+            listed = ", ".join(f"{r.name} {r.estimate:.5g}" for r in totals[:4] if r.estimate is not None)
+            raise BayesreconError(
+                f"the releases differ by {count.estimate:.4g} records, between {count.lower:.4g} and "
+                f"{count.upper:.4g}: no single record lies between them ({listed})"
+            )
+        elif count.lower <= 0 or count.upper >= 2:
+            warnings.append(
+                f"between {count.lower:.3g} and {count.upper:.3g} records were deleted: these are the fields of one"
+            )
+        unseen = [r.name[4:-1] for r in totals if r.estimate is None]
+        if unseen:
+            warnings.append(f"not determined: {', '.join(unseen)}")
+        record, se = _fields(release, totals)
+        if not record:
+            raise BayesreconError("no field of what was deleted is determined by these releases")
+        one, two, name = release.before.name, release.after.name, release.before.model.name
+        return DeletedRecord(record, se, "difference", None, float("inf"), one, two, name, tuple(warnings))
+
+
+def _fields(pair: Deletion, totals: list[Row]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Fields all of whose entries are determined, with their standard errors."""
+    record, se, rest = {}, {}, list(totals)
+    for name, field in pair.before.model.fields.items():
+        size = int(np.prod(field.shape, dtype=int))
+        own, rest = rest[:size], rest[size:]
+        if own and all(r.estimate is not None for r in own):
+            record[name] = np.array([r.estimate for r in own], float).reshape(field.shape)
+            se[name] = np.array([r.se for r in own], float).reshape(field.shape)
+    return record, se
+
+
+ATTACK = Difference

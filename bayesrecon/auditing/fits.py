@@ -1,0 +1,171 @@
+"""What a fit gives away: a mode with its covariance, a table, a variational fit, a trained parameter."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.recovery import recover
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.models.normal import unpack
+from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
+from bayesrecon.posteriors.summaries import cell, from_table
+from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Thresholds
+from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.types import Progress, Release
+
+Alternative = tuple[str, Callable[[], Release]]
+"""A remedy, and what would be released then."""
+
+_DIGITS = (4, 3, 2)  # remedies that are tried
+_LISTED = 2  # statistics that a remedy is reported for
+_KNOWING = "nothing is determined for one who knows nothing else; what an attacker may know was not given"
+_TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
+_MEND = "mend what the check names"
+
+
+def audit_fit(
+    release: Release | None,
+    *,
+    attack: str = "fit",
+    form: str = "fit",
+    alternatives: Sequence[Alternative] | None = None,
+    untried: tuple[NotRun, ...] = (),
+    known: Mapping[str, Any] | None = None,
+    remedies: bool = True,
+    thresholds: Thresholds | None = None,
+    key: int = 0,
+    progress: Progress | None = None,
+    **about: Any,
+) -> Audit:
+    """Audit a trained parameter: a fit, or a table of estimates.
+
+    Args:
+        release: None for what says nothing.
+        attack, form: what it is called, as an attack and as a format.
+        alternatives: remedies that are tried; those of `posteriors.coarser` by default.
+        untried: what cannot be tried.
+        known, key, progress: as in `recover`.
+        about: further fields of the `Audit`.
+
+    >>> import bayesrecon
+    >>> release = bayesrecon.posteriors.gaussian(
+    ...     bayesrecon.models.load("kidscore_momiq"), [25.8, 0.61, 2.9], np.diag([36.0, 0.0036, 0.0012]), jacobian=True
+    ... )
+    >>> audit_fit(release).verdict  # no data have uncorrelated estimates here
+    'incomplete'
+    """
+    began, limits = time.perf_counter(), thresholds or Thresholds()
+    findings: tuple[Finding, ...] = ()
+    warnings: tuple[str, ...] = ()
+    settings: dict[str, Any] = {"known": sorted(known or ()), "remedies": remedies, "key": key}
+    if release is not None:
+        found = recover(release, known=known or None, key=key, progress=progress)
+        warnings, rows = found.warnings, stated(found)
+        untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
+        if rows:
+            tried = alternatives_of(release) if alternatives is None else alternatives
+            findings = (_finding(found, attack, limits, tried_out(found, tried, known, key) if remedies else ()),)
+        elif not untried:
+            untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
+        used = release.model.of or release.model
+        about = {"name": release.name, "model": used.name} | about | {"used": used}
+    settings["model"] = about["model"]
+    return Audit(
+        findings,
+        format=form,
+        draws=0,
+        settings=settings,
+        thresholds=limits,
+        warnings=warnings,
+        seconds=time.perf_counter() - began,
+        not_run=untried,
+        **{"files": (), **about},
+    )
+
+
+def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]) -> Finding:
+    rows = stated(found)
+    count = next((r for r in rows if r.name == "n"), None)
+    told = count is not None and count.lower is not None and count.upper is not None
+    exact = told and count.upper - count.lower < 2 * limits.exact_count  # type: ignore[operator,union-attr]
+    between = f"n between {count.lower:.6g} and {count.upper:.6g}, " if told else ""  # type: ignore[union-attr]
+    return Finding(
+        attack,
+        "medium" if exact else "low",
+        f"the {attack} gives statistics of the data{' exactly' if exact else ''}",
+        (found.release,),
+        f"{between}{len(rows)} of {len(found)} statistics determined",
+        "the model and its prior",
+        tuple(Item(r.name, r.estimate, r.se) for r in rows),
+        remedies,
+    )
+
+
+def stated(found: Recovery) -> list[Row]:
+    """The statistics that were found."""
+    return [r for r in found if r.estimate is not None and r.verdict != "undetermined"]
+
+
+def alternatives_of(release: Release) -> list[Alternative]:
+    """Remedies for a mean with a covariance; those that it does not have say so when they are tried."""
+    rounded = [(f"print {k} digits", lambda k=k: fewer_digits(release, k)) for k in _DIGITS]
+    return [
+        *rounded,
+        ("leave the correlations out", lambda: without_correlations(release)),
+        ("publish the estimates alone", lambda: estimates_alone(release)),
+    ]
+
+
+def tried_out(
+    found: Recovery, alternatives: Sequence[Alternative], known: Mapping[str, Any] | None, key: int
+) -> tuple[Remedy, ...]:
+    """Every remedy with what the same attack finds then, those that leave least first.
+
+    The measured error is how far an estimate moved, with the error that it had before; the predicted one is what the
+    attack then states.
+    """
+    rows, results = stated(found), []
+    for action, make in alternatives:
+        try:
+            then = recover(make(), known=known or None, key=key)
+        except BayesreconError:
+            continue  # not a release of this kind
+        after = {r.name: r for r in stated(then)}
+        left = sum(r.name in after for r in rows)
+        remedies = [_remedy(action, row, after.get(row.name), bool(then.failures)) for row in rows[:_LISTED]]
+        whole = f"{action}: {left} of {len(rows)} statistics remain determined"
+        whole += ", as this attack then states nothing, which proves nothing" if then.failures else ""
+        results.append((bool(then.failures), left, [Remedy(whole), *remedies]))
+    ordered = sorted(results, key=lambda r: r[:2])
+    return tuple(remedy for *_, group in ordered for remedy in group)
+
+
+def _remedy(action: str, row: Row, then: Row | None, failed: bool) -> Remedy:
+    if then is None or then.estimate is None or row.estimate is None:
+        why = "not stated by this attack" if failed else "not determined"
+        return Remedy(f"{action}: {row.name} is then {why}", row.name, row.se)
+    moved = float(np.hypot(row.se or 0.0, then.estimate - row.estimate))
+    return Remedy(action, row.name, row.se, then.se, moved)
+
+
+def without_correlations(release: Release) -> Release:
+    """A regression's estimates and standard errors without their correlations.
+
+    Raises:
+        BayesreconError: a release of another model.
+    """
+    import pandas as pd
+
+    model = release.model.of
+    if model is None or model.name not in ESTIMATORS:
+        raise BayesreconError(f"{release.name} is no regression, whose table is read without correlations")
+    mean, factor = (np.asarray(x) for x in unpack(model, np.asarray(release.theta)[0]))
+    errors = [cell(x, 17) for x in np.sqrt((factor**2).sum(axis=1))]
+    names = [*(["const"] if model.settings["intercept"] else []), *model.settings["covariates"]]
+    if model.name == "ols":
+        names, errors[-1] = [*names, "sigma"], ""
+    frame = pd.DataFrame({"estimate": [cell(x, 17) for x in mean], "std. error": errors}, index=names)
+    return from_table(frame, model.name, response=str(model.settings["response"]), name=release.name)

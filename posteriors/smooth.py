@@ -1,0 +1,39 @@
+"""Whether a prior has derivatives where a mode was released."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Model
+
+_SIDES = np.array([1e-5, 1e-7])  # distances, in units of the largest coordinate or of one
+_JUMP = 1e-4  # of the gradient
+
+
+def check_smooth(model: Model, theta: np.ndarray) -> None:
+    """Refuse a prior that has a kink at a parameter `(d,)`, where its gradient is no number.
+
+    The gradients on both sides of a smooth one differ in proportion to the distance.
+
+    Raises:
+        BayesreconError: a kink along a coordinate.
+    """
+    slopes = [
+        np.array([_prior_slope(model, theta + h * e) - _prior_slope(model, theta - h * e) for e in np.eye(len(theta))])
+        for h in _SIDES * np.maximum(1.0, np.abs(theta).max(initial=0.0))
+    ]
+    wide, narrow = (np.abs(np.diagonal(s)) for s in slopes)
+    jumps = (narrow > 0.5 * wide) & (narrow > _JUMP * (1 + np.abs(_prior_slope(model, theta))))
+    if jumps.any():
+        raise BayesreconError(
+            f"the prior of model {model.name} has no derivative in {model.coordinates[int(np.argmax(jumps))]} at its "
+            "released value: nothing is stationary there"
+        )
+
+
+@partial(jax.jit, static_argnames="model")
+def _prior_slope(model: Model, theta: Any) -> jax.Array:
+    return jax.grad(model.log_prior)(theta)
