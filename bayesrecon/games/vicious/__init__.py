@@ -2,3 +2,6 @@
 
 from bayesrecon.games.vicious.linear import LinearClassifier as LinearClassifier
 from bayesrecon.games.vicious.linear import train_linear as train_linear
+from bayesrecon.games.vicious.network import NetworkClassifier as NetworkClassifier
+from bayesrecon.games.vicious.network import Vicious as Vicious
+from bayesrecon.games.vicious.network import train as train
