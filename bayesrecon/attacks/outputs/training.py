@@ -112,7 +112,7 @@ def fit(
     batch = min(schedule.batch, len(train))
 
     @jax.jit
-    def epoch(params: Any, state: Any, inner: Any, order: Any) -> Any:
+    def epoch(params: Any, state: Any, inner: Any, order: Any, fitted: Any) -> Any:
         def step(carry: Any, rows: Any) -> Any:
             params, state, inner = carry
             part = tuple(v[rows] for v in fitted)
@@ -136,7 +136,7 @@ def fit(
     for number in range(done + 1, schedule.epochs + 1):
         order = np.random.default_rng([schedule.seed, number]).permutation(len(train))
         order = order[: len(order) // batch * batch].reshape(-1, batch).astype(np.int32)
-        (params, state, inner), values = epoch(now["params"], now["state"], now["inner"], order)
+        (params, state, inner), values = epoch(now["params"], now["state"], now["inner"], order, fitted)
         value = float(values.mean())
         if len(held):
             blocks = [tuple(v[i : i + _BLOCK] for v in judged) for i in range(0, len(held), _BLOCK)]
@@ -179,7 +179,7 @@ def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stam
 
 def _opened(path: Path, like: Any, stamp: str) -> tuple[Any, int, int, list[float]]:
     leaves, tree = jax.tree_util.tree_flatten(like)
-    with reading(path, "a checkpoint of training"), np.load(path, allow_pickle=False) as held:
+    with reading(path, "a checkpoint of training"), path.open("rb") as file, np.load(file, allow_pickle=False) as held:
         if str(held["stamp"]) != stamp:
             raise BayesreconError(f"{path} is a checkpoint of other data or settings: remove it or name another file")
         found = [held[f"leaf{i}"] for i in range(len(leaves))]
