@@ -15,6 +15,8 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import vicious_page
+from vicious_omniglot import characters
 
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.decoder import train_decoder
@@ -37,7 +39,7 @@ EARLY = 10
 """Epochs of vicious models for the detector alone, a stopping time of their own."""
 
 
-def plan(omniglot):
+def plan():
     """`(kind, ratio, view, seed)` of every model, the most important first."""
     for seed in range(5):
         yield "vicious", 3.0, "logits", seed
@@ -48,7 +50,7 @@ def plan(omniglot):
         yield "early", 3.0, "logits", seed
     yield "inversion", 0.0, "logits", 0
     for seed in range(5):
-        if omniglot and seed == 0:
+        if seed == 0:
             yield from (("attributes", 3.0, "logits", n) for n in (1, 2, 5, 10, 20, 40))
             yield "characters", 3.0, "logits", 0
         for ratio in (0.0, 5.0):
@@ -132,22 +134,23 @@ def main():
     begun = time.monotonic()
     held = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     x, y = digits(given.mnist)
-    for kind, ratio, view, seed in plan(given.omniglot):
+    for kind, ratio, view, seed in plan():
         name = name_of(kind, ratio, view, seed)
-        if name in held or time.monotonic() - begun > given.until:
+        drawn = kind in ("attributes", "characters")
+        if name in held or (drawn and not given.omniglot) or time.monotonic() - begun > given.until:
             continue
-        if kind in ("attributes", "characters"):
-            from vicious_omniglot import characters
-
-            start = time.process_time()
-            row = characters(given.omniglot, None if kind == "characters" else seed, ratio)
+        start = time.process_time()
+        if drawn:
+            row = characters(given.omniglot, seed if kind == "attributes" else None, ratio, quality)
         else:
-            start = time.process_time()
             row = run(kind, ratio, view, seed, x, y)
         held[name] = row | {"seconds": time.process_time() - start}
-        jax.clear_caches()
         print(name, json.dumps(held[name]), flush=True)
         KEPT.write_text(json.dumps(held, indent=1) + "\n")
+        jax.clear_caches()
+    values = np.linalg.eigvalsh(np.cov(x[: TRAINING + VALIDATION].reshape(TRAINING + VALIDATION, -1), rowvar=False))
+    directions = {f"{cut:g}": int((values > cut * values[-1]).sum()) for cut in CUTS}
+    vicious_page.write(held, EPOCHS, HONEST, directions, [name_of(*one) for one in plan()])
 
 
 if __name__ == "__main__":
