@@ -127,7 +127,8 @@ def bar(held):
     ]
     return (
         f"Vicious 3/1 less honest with a decoder afterwards, logits, {len(pairs)} seeds: {gains[0]} dB, "
-        f"{gains[1]} SSIM, {gains[2]} points of accuracy. Asked for were 1.5 dB and 0.1 SSIM at no more than one point of accuracy.\n"
+        f"{gains[1]} SSIM, {gains[2]} points of accuracy. Asked for were 1.5 dB and 0.1 SSIM "
+        "at no more than one point of accuracy.\n"
     )
 
 

@@ -77,8 +77,8 @@ def attribute_weights(y: Any) -> np.ndarray:
     Raises:
         BayesreconError: an attribute that all records have, or none.
 
-    >>> attribute_weights([[0], [0], [1]]).tolist()
-    [2.0]
+    >>> attribute_weights([[0], [0], [0], [1]]).tolist()
+    [3.0]
     """
     share = np.asarray(y, float).mean(axis=0)
     if not ((share > 0) & (share < 1)).all():

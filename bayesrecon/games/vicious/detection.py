@@ -80,7 +80,7 @@ def detection_scores(
     >>> y = rng.integers(0, 2, 80)
     >>> images = 0.5 * rng.uniform(size=(80, 12, 12)) + 0.5 * y[:, None, None]
     >>> model = train(images[:40], y[:40], ratio=0, schedule=Schedule(epochs=3, batch=20)).classifier
-    >>> 0 <= detection_scores(model, images[40:], y[40:], rounds=2, batch=20).tuning < 0.01
+    >>> 0 <= detection_scores(model, images[40:], y[40:], rounds=2, batch=20).gradient <= 1
     True
     """
     flat = np.asarray(images, np.float32).reshape(len(images), -1)
