@@ -37,6 +37,16 @@ STOPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 """Epochs at which ten more honest models stop, whatever validation says."""
 EARLY = 10
 """Epochs of vicious models for the detector alone, a stopping time of their own."""
+OTHERS = (
+    ("honest", 0.0, "softmax"),
+    ("vicious", 5.0, "softmax"),
+    ("centred", 3.0, "logits"),
+    ("vicious", 1.0, "logits"),
+    ("vicious", 5.0, "logits"),
+    ("vicious", math.inf, "logits"),
+    ("vicious", 1.0, "softmax"),
+    ("vicious", 3.0, "softmax"),
+)
 
 
 def plan():
@@ -44,22 +54,17 @@ def plan():
     for seed in range(5):
         yield "vicious", 3.0, "logits", seed
         yield "honest", 0.0, "logits", seed
-    for seed in range(10):
-        yield "stopped", 0.0, "logits", 10 + seed
-    for seed in range(5, 10):
-        yield "early", 3.0, "logits", seed
+        if seed == 2:
+            yield "centred", 3.0, "logits", 0
+            yield from (("stopped", 0.0, "logits", 10 + one) for one in range(len(STOPS)))
+    yield from (("early", 3.0, "logits", seed) for seed in range(5, 10))
     yield "inversion", 0.0, "logits", 0
+    yield from (("attributes", 3.0, "logits", n) for n in (1, 2, 5, 10, 20, 40))
+    yield "characters", 3.0, "logits", 0
     for seed in range(5):
-        if seed == 0:
-            yield from (("attributes", 3.0, "logits", n) for n in (1, 2, 5, 10, 20, 40))
-            yield "characters", 3.0, "logits", 0
-        for ratio in (0.0, 5.0):
-            yield "honest" if not ratio else "vicious", ratio, "softmax", seed
-        yield "centred", 3.0, "logits", seed
-        for ratio in (1.0, 5.0, math.inf):
-            yield "vicious", ratio, "logits", seed
-        for ratio in (1.0, 3.0):
-            yield "vicious", ratio, "softmax", seed
+        for kind, ratio, view in OTHERS:
+            if (kind, seed) != ("centred", 0):
+                yield kind, ratio, view, seed
 
 
 def name_of(kind, ratio, view, seed):

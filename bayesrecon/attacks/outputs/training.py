@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ from bayesrecon.precision import in_float32
 from bayesrecon.types import Progress
 
 _BLOCK = 1000  # records evaluated at once
+_MORE = 2**22  # bytes of a checkpoint besides numbers of the networks
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,10 @@ def _write(path: Path, now: Any, done: int, best: int, losses: list[float], stam
 
 def _opened(path: Path, like: Any, stamp: str) -> tuple[Any, int, int, list[float]]:
     leaves, tree = jax.tree_util.tree_flatten(like)
+    with reading(path, "a checkpoint of training"), zipfile.ZipFile(path) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > 2 * sum(np.asarray(v).nbytes for v in leaves) + _MORE:
+        raise BayesreconError(f"{path} is a checkpoint of another network: remove it or name another file")
     with reading(path, "a checkpoint of training"), path.open("rb") as file, np.load(file, allow_pickle=False) as held:
         if str(held["stamp"]) != stamp:
             raise BayesreconError(f"{path} is a checkpoint of other data or settings: remove it or name another file")

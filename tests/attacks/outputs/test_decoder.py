@@ -1,5 +1,7 @@
 """A decoder that is trained: it uses what outputs hold, goes on where it stopped, and refuses what it cannot take."""
 
+import zipfile
+
 import jax
 import numpy as np
 import pytest
@@ -64,6 +66,10 @@ def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(images, project, tmp
         assert one.dtype == np.float32
     with pytest.raises(BayesreconError, match="other data or settings"):
         train_decoder(project, images[:-1], network=SMALL, schedule=SHORT, checkpoint=path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("leaf0.npy", bytes(2**23))
+    with pytest.raises(BayesreconError, match="another network"):
+        train_decoder(project, images, network=SMALL, schedule=SHORT, checkpoint=path)
     path.write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(BayesreconError, match="cannot be read as a checkpoint"):
         train_decoder(project, images, network=SMALL, schedule=SHORT, checkpoint=path)

@@ -63,8 +63,7 @@ def test_the_epoch_is_the_best_of_validation(vicious):
     assert vicious.epoch == np.argmin(vicious.losses) + 1 == vicious.decoder.epoch
 
 
-def test_the_task_does_not_change_with_reconstruction_only(digits):
-    """Accuracy is that of guessing, and a ratio of zero leaves the decoder out."""
+def test_reconstruction_only_does_not_learn_the_task(digits):
     x, y = digits
     model = small(x[:600], y[:600], ratio=math.inf, schedule=Schedule(epochs=3, batch=100))
     assert model.classifier.accuracy(x[600:], y[600:]) < 0.4
