@@ -48,10 +48,10 @@ times as many images, of 32 by 32 pixels, and a WideResNet: the order of the row
 """
 DETECTOR = """## Can a third party tell?
 
-Scores of the classifier that was received, on 2,800 records that it was not trained on (`games.vicious.detection_scores`).
-Honest models: those above (best epoch), and others stopped after 1 to 15 epochs, so that the null is no one stopping
-time. Vicious: ratio 3/1, logits, 30 epochs, and others after 10. The area under the ROC curve is the share of pairs in
-which the vicious model has the larger score; intervals over models (Newcombe 2006, method 5). One half is guessing;
+Scores of the classifier that was received (`games.vicious.detection_scores`), on 2,800 records that it was not trained
+on. Honest models: those above (best epoch), and others stopped after 1 to 15 epochs, so that the null is no one
+stopping time. Vicious: ratio 3/1, logits, 30 epochs, and others after 10. The area under the ROC curve is the
+share of pairs in which the vicious model has the larger score; intervals over models (Newcombe 2006, method 5). One half is guessing;
 below it, honest models score higher. Which way a score points is fixed beforehand: turning it over after a look would
 be no test.
 """

@@ -129,7 +129,7 @@ def fit(
         return loss(params, state, part, False)[0]
 
     # The best epoch's numbers travel with the current ones.
-    now = {"params": params, "state": state, "inner": inner, "best": (params, state)}
+    now: Any = {"params": params, "state": state, "inner": inner, "best": (params, state)}
     done, best, losses = 0, 0, []
     stamp = _stamp(data, schedule, description)
     path = None if checkpoint is None else Path(checkpoint)
@@ -155,7 +155,8 @@ def fit(
             _write(path, now, number, best, losses, stamp)
         if progress is not None:
             progress(label, number / schedule.epochs)
-    return Fitted(*now["best"], best, losses)
+    params, state = now["best"]
+    return Fitted(params, state, best, losses)
 
 
 def _stamp(data: tuple[np.ndarray, ...], schedule: Schedule, description: str) -> str:

@@ -194,6 +194,10 @@ def roc_area(honest: Any, vicious: Any, *, level: float = 0.95) -> Interval:
         spread = t * (1 - t) * (1 + more * ((1 - t) / (2 - t) + t / (1 + t))) / (len(low) * len(high))
         return float((t - area) ** 2 - z**2 * spread)
 
-    lower = 0.0 if area == 0 else scipy.optimize.brentq(excess, 1e-9, area - 1e-9) if excess(1e-9) > 0 else 0.0
-    upper = 1.0 if area == 1 else scipy.optimize.brentq(excess, area + 1e-9, 1 - 1e-9) if excess(1 - 1e-9) > 0 else 1.0
-    return Interval(area, float(lower), float(upper))
+    def end(inner: float, outer: float) -> float:
+        found: Any = scipy.optimize.brentq(excess, inner, outer) if excess(outer) > 0 else round(outer)
+        return float(found)
+
+    return Interval(
+        area, 0.0 if area == 0 else end(area - 1e-9, 1e-9), 1.0 if area == 1 else end(area + 1e-9, 1 - 1e-9)
+    )
