@@ -1,5 +1,6 @@
 """The page VICIOUS.md and its figure, of the models that were trained (kept in benchmarks/vicious.json)."""
 
+from collections import Counter
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -51,8 +52,8 @@ DETECTOR = """## Can a third party tell?
 Scores of the classifier that was received (`games.vicious.detection_scores`), on 2,800 records that it was not trained
 on. Honest models: those above (best epoch), and others stopped after 1 to 15 epochs, so that the null is no one
 stopping time. Vicious: ratio 3/1, logits, 30 epochs, and others after 10. The area under the ROC curve is the
-share of pairs in which the vicious model has the larger score; intervals over models (Newcombe 2006, method 5). One half is guessing;
-below it, honest models score higher. Which way a score points is fixed beforehand: turning it over after a look would
+share of pairs in which the vicious model has the larger score; intervals over models (Newcombe 2006, method 5). One
+half is guessing; below it, honest models score higher. Which way a score points is fixed beforehand: turning it over after a look would
 be no test.
 """
 ALL_CLEAR = """A low score is no all-clear: no score measures what outputs give away, an honest model gives much of it
@@ -74,7 +75,9 @@ def write(held, epochs, honest, directions, missing):
     ]
     gone = [name for name in missing if name not in held]
     if gone:
-        parts += ["## Not run yet", "The program goes on with these: " + ", ".join(f"`{n}`" for n in gone) + ".\n"]
+        counts = Counter(name.rpartition(" ")[0] for name in gone)
+        listed = ", ".join(f"`{name}` ({count})" for name, count in counts.items())
+        parts += ["## Not run yet", f"Models by kind, ratio and view; the program goes on with them: {listed}.\n"]
     parts.append("No GPU was at hand, and WideResNets were not tried: figures of both are missing.\n")
     (HERE / "VICIOUS.md").write_text("\n".join(p for p in parts if p))
     draw(held)
@@ -145,8 +148,9 @@ def detector(held):
     head = ("score", f"{len(honest)} honest", f"{len(vicious)} vicious", "ROC area", "95 %")
     best = max(lines, key=lambda line: float(line[3]))
     asked = "" if len(honest) >= 10 and len(vicious) >= 10 else " Ten models of either kind were asked for."
-    verdict = "reaches" if float(best[3]) >= 0.95 else "does not reach"
-    return table(head, lines) + f"\nThe best, {best[0]}, {verdict} the 0.95 that was asked for.{asked}\n"
+    low = float(best[4].split()[0])
+    verdict = "at least the 0.95 that was asked for" if low >= 0.95 else "0.95, as asked for, is not established"
+    return table(head, lines) + f"\nThe best, {best[0]}: {best[3]}, with an interval from {low}; {verdict}.{asked}\n"
 
 
 def evasion(held):
