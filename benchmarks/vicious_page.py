@@ -51,10 +51,10 @@ DETECTOR = """## Can a third party tell?
 
 Scores of the classifier that was received (`games.vicious.detection_scores`), on 2,800 records that it was not trained
 on. Honest models: those above (best epoch), and others stopped after 1 to 15 epochs, so that the null is no one
-stopping time. Vicious: ratio 3/1, logits, 30 epochs, and others after 10. The area under the ROC curve is the
-share of pairs in which the vicious model has the larger score; intervals over models (Newcombe 2006, method 5). One
-half is guessing; below it, honest models score higher. Which way a score points is fixed beforehand: turning it over after a look would
-be no test.
+stopping time. Vicious: ratio 3/1, logits, 30 epochs, and others after 10. The area under the ROC curve is the share of
+pairs in which the vicious model has the larger score; intervals over models (Newcombe 2006, method 5). One half is
+guessing; below it, honest models score higher. Which way a score points is fixed beforehand: turning it over after a
+look would be no test.
 """
 ALL_CLEAR = """A low score is no all-clear: no score measures what outputs give away, an honest model gives much of it
 away, and a server that knows a score trains against it.
