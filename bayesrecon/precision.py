@@ -28,3 +28,22 @@ def in_float64(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return wrapped
+
+
+def in_float32(function: Callable[P, R]) -> Callable[P, R]:
+    """Run `function` with 32-bit JAX types: networks keep their precision whatever the user's global setting."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _single():
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+def _single() -> Any:
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(False)
+    from jax.experimental import disable_x64  # type: ignore[attr-defined]
+
+    return disable_x64()

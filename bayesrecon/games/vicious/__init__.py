@@ -1,4 +1,10 @@
 """Vicious training: classifiers that do their task and hide the record in their outputs, to measure what that costs."""
 
+from bayesrecon.games.vicious.detection import DetectionScores as DetectionScores
+from bayesrecon.games.vicious.detection import detection_scores as detection_scores
+from bayesrecon.games.vicious.detection import roc_area as roc_area
 from bayesrecon.games.vicious.linear import LinearClassifier as LinearClassifier
 from bayesrecon.games.vicious.linear import train_linear as train_linear
+from bayesrecon.games.vicious.network import NetworkClassifier as NetworkClassifier
+from bayesrecon.games.vicious.network import Vicious as Vicious
+from bayesrecon.games.vicious.network import train as train

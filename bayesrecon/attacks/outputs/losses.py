@@ -1,0 +1,86 @@
+"""What classifiers and decoders of their outputs are trained for (Malekzadeh and Gunduz 2024)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.similarity import structural_similarity
+
+
+@dataclass(frozen=True)
+class ReconstructionLoss:
+    """`alpha (1 - SSIM) + gamma Huber_delta`, the mean over images; pixels lie in [0, 1].
+
+    Attributes:
+        alpha, gamma: weights, 0 or more and not both 0. delta: where Huber's loss becomes linear.
+
+    >>> float(ReconstructionLoss(alpha=0.0)(np.ones((1, 12, 12)), np.zeros((1, 12, 12))))
+    2.5
+    """
+
+    alpha: float = 1.0
+    gamma: float = 5.0
+    delta: float = 1.0
+
+    def __post_init__(self) -> None:
+        sizes = np.array([self.alpha, self.gamma, self.delta])
+        if not (np.isfinite(sizes).all() and (sizes >= 0).all() and self.delta > 0 and self.alpha + self.gamma > 0):
+            raise BayesreconError(f"{self}: expected alpha and gamma of 0 or more, not both 0, and delta above 0")
+
+    def __call__(self, guess: Any, truth: Any) -> Any:
+        """The loss of images `(N, height, width)`."""
+        total = self.gamma * huber(guess, truth, self.delta) if self.gamma else 0.0
+        if self.alpha:
+            total = total + self.alpha * (1 - structural_similarity(guess, truth).mean())
+        return total
+
+
+def huber(guess: Any, truth: Any, delta: float = 1.0) -> Any:
+    """Mean over all numbers of `e^2 / 2` where `|e| < delta`, elsewhere `delta (|e| - delta / 2)`.
+
+    >>> float(huber(np.array([0.5, 3.0]), np.zeros(2)))
+    1.3125
+    """
+    error = jnp.abs(jnp.asarray(guess) - truth)
+    return jnp.where(error < delta, error**2 / 2, delta * (error - delta / 2)).mean()
+
+
+def class_loss(logits: Any, y: Any) -> Any:
+    """Mean cross-entropy of logits `(M, N)` and classes `(M,)`.
+
+    >>> round(float(class_loss(np.zeros((3, 4)), np.array([0, 1, 2]))), 4)  # log 4
+    1.3863
+    """
+    return -jnp.take_along_axis(jax.nn.log_softmax(jnp.asarray(logits)), jnp.asarray(y)[:, None], axis=1).mean()
+
+
+def attribute_loss(logits: Any, y: Any, weights: Any) -> Any:
+    """Mean over records and binary attributes of `-eta y log s(z) - (1 - y) log(1 - s(z))`.
+
+    Args:
+        logits, y: `(M, N)`, y of zeros and ones. weights: eta, `(N,)`, see `attribute_weights`.
+
+    >>> round(float(attribute_loss(np.zeros((1, 1)), np.ones((1, 1)), np.array([3.0]))), 4)  # 3 log 2
+    2.0794
+    """
+    logits = jnp.asarray(logits)
+    return (weights * y * jax.nn.softplus(-logits) + (1 - y) * jax.nn.softplus(logits)).mean()
+
+
+def attribute_weights(y: Any) -> np.ndarray:
+    """Zeros per one of every attribute, `(N,)`.
+
+    Raises:
+        BayesreconError: an attribute that all records have, or none.
+
+    >>> attribute_weights([[0], [0], [0], [1]]).tolist()
+    [3.0]
+    """
+    share = np.asarray(y, float).mean(axis=0)
+    if not ((share > 0) & (share < 1)).all():
+        raise BayesreconError("an attribute that all records have, or none, cannot be learnt: leave it out")
+    return (1 - share) / share

@@ -1,0 +1,204 @@
+"""Honest and vicious training of networks: a classifier and a decoder of its outputs, together.
+
+    classifier:  beta_C L_C + beta_R L_R,    decoder:  beta_R L_R,    ratio = beta_R / beta_C,
+
+with L_C the cross-entropy of classes or of binary attributes and L_R that of `ReconstructionLoss` (Malekzadeh and
+Gunduz 2024, algorithm 1). One backward pass serves both, as the task's loss does not depend on the decoder.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.attacks.outputs.decoder import (
+    HIDDEN,
+    NetworkDecoder,
+    View,
+    check_view,
+    checked_images,
+    start,
+    viewed,
+)
+from bayesrecon.attacks.outputs.losses import ReconstructionLoss, attribute_loss, attribute_weights, class_loss
+from bayesrecon.attacks.outputs.networks import Network, perceptron
+from bayesrecon.attacks.outputs.training import Schedule, fit
+from bayesrecon.errors import BayesreconError
+from bayesrecon.types import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkClassifier:
+    """`z = F(x)`, one logit a class or binary attribute.
+
+    Attributes:
+        network, params, state: of the classifier. outputs: how many. eta: weights of attributes, None for classes.
+        centred: whether the mean of the logits is taken off before they are released.
+    """
+
+    network: Network
+    params: Any
+    state: Any
+    outputs: int
+    eta: np.ndarray | None = None
+    centred: bool = False
+
+    def logits(self, params: Any, x: Any) -> Any:
+        """Logits `(M, N)` of records `(M, p)`, as a JAX function of the parameters."""
+        return centred_logits(self.network.apply(params, self.state, x, False)[0], self.centred)
+
+    def loss(self, params: Any, x: Any, y: Any) -> Any:
+        """The loss that the model claims to have been trained for, the mean over records."""
+        return task_loss(self.logits(params, x), y, self.eta)
+
+    def __call__(self, x: Any) -> Any:
+        """Logits `(M, N)` of records `(M, p)` or images `(M, height, width)`; JAX can differentiate them."""
+        x = jnp.asarray(x)
+        return self.logits(self.params, x.reshape(len(x), -1).astype(jnp.float32))
+
+    def accuracy(self, x: Any, y: Any) -> float:
+        """Share of classes, or of attributes of all records, that are right."""
+        return accuracy(np.asarray(self(x)), y)
+
+
+@dataclass(frozen=True, eq=False)
+class Vicious:
+    """A classifier, and the decoder that was trained with it.
+
+    Attributes:
+        classifier: callable on records. decoder: callable on its logits; None for an honest one.
+        epoch: the best by validation, from 1. losses: the whole loss on the validation records after every epoch.
+    """
+
+    classifier: NetworkClassifier
+    decoder: NetworkDecoder | None
+    epoch: int
+    losses: list[float]
+
+
+def train(
+    images: Any,
+    y: Any,
+    *,
+    ratio: float = 3.0,
+    view: View = "logits",
+    centred: bool = False,
+    loss: ReconstructionLoss | None = None,
+    classifier: Network | None = None,
+    decoder: Network | None = None,
+    schedule: Schedule | None = None,
+    checkpoint: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Vicious:
+    """Train a classifier, honest or vicious.
+
+    Args:
+        images: `(m, height, width)`, pixels in [0, 1].
+        y: `(m,)` classes from 0 to N - 1, or `(m, N)` binary attributes.
+        ratio: of the weight of the reconstruction to that of the task; 0 is honest (no decoder is trained), infinity
+            is reconstruction only.
+        view: of the logits that the decoder is given.
+        centred: take the mean off the logits, which the task does not see; not for attributes.
+        loss: of reconstructions; by default `1 - SSIM + 5 Huber`.
+        classifier, decoder: networks; by default perceptrons p-512-256-N and N-256-512-p.
+        schedule: epochs, batch, rate, validation and seed.
+        checkpoint: an .npz file to go on from, see `training.fit`. progress: called after every epoch.
+
+    Raises:
+        BayesreconError: images with pixels outside [0, 1] or of another shape, labels that are no classes or
+            attributes, a ratio that is no size, an unknown view, or a checkpoint of something else.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 60)
+    >>> images = 0.5 * rng.uniform(size=(60, 12, 12)) + 0.5 * y[:, None, None]
+    >>> model = train(images, y, schedule=Schedule(epochs=5, batch=20))
+    >>> model.decoder(model.classifier(images)).shape, model.classifier.accuracy(images, y) > 0.9
+    ((60, 144), True)
+    """
+    images, (y, count) = checked_images(images), checked_labels(y)
+    check_view(view)
+    if len(images) != len(y):
+        raise BayesreconError(f"{len(images)} images and {len(y)} labels: expected as many")
+    if math.isnan(ratio) or ratio < 0:
+        raise BayesreconError(f"ratio={ratio}: expected 0 or more, infinity for reconstruction only")
+    if y.ndim == 2 and (centred or view == "softmax"):
+        raise BayesreconError("centred logits and their softmax are for classes: binary attributes have logits only")
+    schedule, loss = schedule or Schedule(), loss or ReconstructionLoss()
+    shape, flat = images.shape[1:], images.reshape(len(images), -1)
+    task, hiding = (0.0, 1.0) if math.isinf(ratio) else (1.0, float(ratio))
+    one = classifier or perceptron((flat.shape[1], *HIDDEN, count))
+    other = decoder or perceptron((count, *HIDDEN[::-1], flat.shape[1]), sigmoid=True)
+    eta = attribute_weights(y[schedule.parts(len(y))[0]]).astype(np.float32) if y.ndim == 2 else None
+
+    def objective(params: Any, state: Any, batch: Any, training: bool) -> tuple[Any, Any]:
+        x, labels = batch
+        z, after = one.apply(params["classifier"], state["classifier"], x, training)
+        z, state = centred_logits(z, centred), state | {"classifier": after}
+        total = task * task_loss(z, labels, eta) if task else 0.0
+        if hiding:
+            guess, after = other.apply(params["decoder"], state["decoder"], viewed(z, view), training)
+            state = state | {"decoder": after}
+            total = total + hiding * loss(guess.reshape(len(x), *shape), x.reshape(len(x), *shape))
+        return total, state
+
+    begin = {"classifier": start(one, schedule.seed, 0)}
+    if hiding:
+        begin["decoder"] = start(other, schedule.seed, 1)
+    done = fit(
+        objective,
+        {k: v[0] for k, v in begin.items()},
+        {k: v[1] for k, v in begin.items()},
+        (flat, y),
+        schedule,
+        label="training the classifier" + (" and the decoder" if hiding else ""),
+        description=f"{one.name}, {other.name}, ratio {ratio}, {view}, centred {centred}, {loss}",
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    made = NetworkClassifier(one, done.params["classifier"], done.state["classifier"], count, eta, centred)
+    if not hiding:
+        return Vicious(made, None, done.epoch, done.losses)
+    found = NetworkDecoder(other, done.params["decoder"], done.state["decoder"], count, shape, view, done.epoch)
+    return Vicious(made, found, done.epoch, done.losses)
+
+
+def task_loss(z: Any, y: Any, eta: Any) -> Any:
+    """Cross-entropy of classes, or of attributes with weights eta."""
+    return class_loss(z, y) if eta is None else attribute_loss(z, y, eta)
+
+
+def centred_logits(z: Any, centred: bool = True) -> Any:
+    """Logits without their mean, which softmax does not see.
+
+    >>> centred_logits(jnp.asarray([[1.0, 3.0]])).tolist()
+    [[-1.0, 1.0]]
+    """
+    return z - z.mean(axis=-1, keepdims=True) if centred else z
+
+
+def accuracy(z: Any, y: Any) -> float:
+    """Share of classes `(M,)` of largest logit, or of attributes `(M, N)` whose logit has the right sign.
+
+    >>> accuracy([[0.0, 1.0], [2.0, 1.0]], [1, 1])
+    0.5
+    """
+    z, y = np.asarray(z), np.asarray(y)
+    return float(np.mean((z > 0) == (y > 0))) if y.ndim == 2 else float(np.mean(z.argmax(axis=1) == y))
+
+
+def checked_labels(y: Any) -> tuple[np.ndarray, int]:
+    """Classes `(m,)` or attributes `(m, N)` in 32 bits, and N."""
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] and y.dtype.kind in "iufb" and np.isin(y, (0, 1)).all():
+        return y.astype(np.float32), y.shape[1]
+    if y.ndim != 1 or not len(y) or y.dtype.kind not in "iu":
+        raise BayesreconError(
+            f"labels of shape {y.shape} and type {y.dtype}: expected integers (records,) or zeros and ones (records, N)"
+        )
+    count = int(y.max()) + 1
+    if y.min() < 0 or count < 2 or len(np.unique(y)) < count:
+        raise BayesreconError("labels: expected classes 0 to N - 1, two or more, each with a record")
+    return y.astype(np.int32), count
