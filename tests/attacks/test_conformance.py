@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pytest
@@ -13,10 +14,10 @@ from numpyro import distributions as dist
 from sklearn.linear_model import Ridge
 
 import bayesrecon
-from bayesrecon.attacks.attack import DRAWS, DRAWS_PAIR, TRAINED, TRAINED_PAIR, Attack, attacks
+from bayesrecon.attacks.attack import DRAWS, DRAWS_PAIR, OUTPUTS, TRAINED, TRAINED_PAIR, Attack, attacks
 from bayesrecon.knowledge import KNOWS
 from bayesrecon.models import from_numpyro
-from bayesrecon.posteriors import dirac, from_draws, from_sklearn
+from bayesrecon.posteriors import dirac, from_draws, from_sklearn, outputs
 
 GROUPS, DRAWN = 4, 400
 Y = np.array([1.0, -2.0, 0.5, 3.0])
@@ -28,6 +29,7 @@ OPTIONS = {
     "score-matching": {"n": 6, "steps": 20},
     "gradient-matching": {"n": 4, "steps": 20, "restarts": 2},
     "hrec": {"public": {"x": X[100:], "y": RESPONSE[100:]}},
+    "trained-decoding": {"decoder": lambda z: z[:, :1] * np.ones(3)},
 }
 """Small settings; an attack that needs none is tried as it is."""
 
@@ -62,6 +64,7 @@ def releases(model):
         TRAINED: dirac(model, {"mu": Y / 1.01}),
         DRAWS_PAIR: bayesrecon.deletion(sampled(Y, twice), sampled(Y, once)),
         TRAINED_PAIR: bayesrecon.deletion(one, two),
+        OUTPUTS: outputs(lambda x: jnp.tanh(x[:, :2]), np.tanh(X[0, :2]), public=X[1:]),
     }
 
 
