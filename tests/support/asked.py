@@ -8,6 +8,7 @@ RNG = np.random.default_rng(0)
 FACTOR = RNG.normal(size=(WIDTH, WIDTH)) * 0.8 ** np.arange(WIDTH)
 WEIGHTS = RNG.normal(size=(WIDTH, OUTPUTS)) / 3
 RECORDS = RNG.normal(size=(1500, WIDTH)) @ FACTOR.T
+SINGLE = jnp.asarray(WEIGHTS, jnp.float32)
 PUBLIC, PRIVATE = RECORDS[:1200], RECORDS[1200:]
 
 
@@ -16,7 +17,7 @@ def linear(x):
 
 
 def curved(x):
-    return jnp.tanh(x @ jnp.asarray(WEIGHTS)) * 2
+    return jnp.tanh(x @ SINGLE) * 2
 
 
 def softmax(z):

@@ -40,19 +40,20 @@ class Calibration:
     """Held-out errors of an attack.
 
     Attributes:
-        mse: `(p,)` mean squared error. factor: `(p,)` half-width of an interval, in units of the scale.
+        mse: `(p,)` mean squared error. variance: `(p,)` of the same records. factor: `(p,)` half-width of an interval, in units of the scale.
         coverage: of intervals on the records to check, None where there were none. checked: how many.
     """
 
     mse: np.ndarray
+    variance: np.ndarray
     factor: np.ndarray
     coverage: float | None
     checked: int
 
     def visibility(self, spread: np.ndarray) -> np.ndarray:
         """`1 - mse / variance`, zero where a field does not vary."""
-        seen = np.clip(1 - self.mse / np.where(spread > 0, spread, 1.0) ** 2, 0.0, 1.0)
-        return np.where(varies(spread), seen, 0.0)
+        seen = np.clip(1 - self.mse / np.where(self.variance > 0, self.variance, np.inf), 0.0, 1.0)
+        return np.where(varies(spread) & (self.variance > 0), seen, 0.0)
 
 
 def varies(spread: np.ndarray) -> np.ndarray:
@@ -89,7 +90,7 @@ def calibrated(
         low, high = interval(guess[used:], scale[used:], factor, values)
         inside = (truth[used:] >= low - 1e-12) & (truth[used:] <= high + 1e-12)
         coverage = float(inside[:, moving].mean())
-    return Calibration((error**2).mean(axis=0), factor, coverage, checked)
+    return Calibration((error**2).mean(axis=0), truth.var(axis=0), factor, coverage, checked)
 
 
 def interval(

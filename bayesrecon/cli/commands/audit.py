@@ -76,7 +76,7 @@ def audit(
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
-        _finish(given, _table(given, files[0], correlations), html, fail_on)
+        finish(given, _table(given, files[0], correlations), html, fail_on)
         return
     if correlations is not None:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
@@ -106,7 +106,7 @@ def audit(
                 write_clean(kept, fix)
                 result = result.with_fixed(run(fix, chosen or result.used, **options))
             results.append(result)
-    _finish(given, merge(results), html, fail_on)
+    finish(given, merge(results), html, fail_on)
 
 
 COMMAND = audit
@@ -137,7 +137,7 @@ def _table(given: Given, file: str, correlations: str | None) -> "Audit":
         return audit_table(file, model, correlations=correlations, key=how["key"], progress=how["progress"], **settings)
 
 
-def _finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None) -> None:
+def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None) -> None:
     """Write and show it, and leave with the exit code."""
     if html is not None:
         found.save_report(html)
