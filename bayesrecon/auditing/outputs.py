@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,10 @@ NOT_TRIED = NotRun(
     "a linear decoder does not see what is packed non-linearly, and no trained one was given",
     "train a decoder on the outputs of other records and pass it as decoder=",
     ("outputs",),
+)
+
+_WORSE = (
+    "the decoder that was given does worse than the best linear one, so it tells nothing of what is packed otherwise"
 )
 
 
@@ -68,7 +72,7 @@ def audit_outputs(
     reconstruction risk R at a stated cut stand beside what no answer gives (the mean record) and what *any* linear
     model with as many outputs has (`evaluate.linear_risk`); remedies are tried: softmax, the largest probabilities,
     rounding, the class alone, and noise. A linear decoder does not see what was packed non-linearly: without a trained
-    decoder the verdict is "incomplete", and no audit clears a decoder that was not tried.
+    decoder that does at least as well the verdict is "incomplete", and no audit clears a decoder that was not tried.
 
     Args:
         predict: `(m, *shape) -> (m, k)`, records to logits.
@@ -119,13 +123,14 @@ def audit_outputs(
         release.public.std(axis=0),
     )
     remedies = _remedies(asked, rng)
-    linear = fitted_decoder(asked.x, asked.logits)
-    found = [_finding("linear decoder", linear(asked.told), asked, limits, release.values, remedies)]
+    guess = fitted_decoder(asked.x, asked.logits)(asked.told)
+    found = [_finding("linear decoder", guess, asked, limits, release.values, remedies)]
     untried = [NOT_TRIED]
     if decoder is not None:
-        guess = decoded(decoder, asked.told, asked.x.shape[1])
-        found.append(_finding("trained decoder", guess, asked, limits, release.values, ()))
-        untried = []
+        trained = decoded(decoder, asked.told, asked.x.shape[1])
+        found.append(_finding("trained decoder", trained, asked, limits, release.values, ()))
+        worse = asked.error(trained) > asked.error(guess)
+        untried = [replace(NOT_TRIED, reason=_WORSE)] if worse else []
     return Audit(
         findings=ordered(found),
         name=name,
@@ -136,8 +141,8 @@ def audit_outputs(
         settings={"records": len(order), "cut": cut, "values": list(release.values), "key": str(key)},
         thresholds=limits,
         warnings=(
-            "a decoder that was not tried is not cleared: a model trained to hide its inputs may give more to a decoder "
-            "trained with it",
+            "a decoder that was not tried is not cleared: a model trained to hide its inputs may give "
+            "more to a decoder trained with it",
         ),
         seconds=time.perf_counter() - began,
         not_run=tuple(untried),

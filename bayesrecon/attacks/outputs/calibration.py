@@ -40,7 +40,8 @@ class Calibration:
     """Held-out errors of an attack.
 
     Attributes:
-        mse: `(p,)` mean squared error. variance: `(p,)` of the same records. factor: `(p,)` half-width of an interval, in units of the scale.
+        mse: `(p,)` mean squared error. variance: `(p,)` of these records.
+        factor: `(p,)` half-width of an interval, in units of the scale.
         coverage: of intervals on the records to check, None where there were none. checked: how many.
     """
 
