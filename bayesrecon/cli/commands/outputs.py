@@ -60,7 +60,7 @@ def outputs(
         raise BayesreconError(f"--image {image}: records of {public} have {records[:1].size} values each")
     if audit:
         from bayesrecon.auditing.outputs import audit_outputs
-        from bayesrecon.cli.commands.audit import finish
+        from bayesrecon.cli.audits import finish
 
         if given.out is not None and given.out.suffix == ".npz":
             raise BayesreconError(f"--out {given.out}: an audit is written to .csv or .json")
