@@ -77,10 +77,10 @@ def outputs(
         z,
         public=records,
         noise=noise,
-        view=view,
+        view=view,  # type: ignore[arg-type]
         decimals=decimals,
         values=values,
-        name=str(outputs),  # type: ignore[arg-type]
+        name=str(outputs),
     )
     chosen = attacks()[attack](**({} if decode is None else {"decoder": decode}))
     with given.working() as how:
