@@ -56,7 +56,7 @@ def outputs(
     >>> release.z.shape, release.answers.shape
     ((3,), (399, 3))
     """
-    predicts = tuple(predict) if isinstance(predict, list | tuple) else (predict,)
+    predicts: tuple[Any, ...] = tuple(predict) if isinstance(predict, list | tuple) else (predict,)
     if not predicts or not all(callable(one) for one in predicts):
         raise BayesreconError(
             "predict: expected a function of records (m, *shape) that gives outputs (m, k), or several"
