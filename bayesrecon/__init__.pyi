@@ -18,12 +18,17 @@ from bayesrecon.attacks.deletion.sentence import deleted_sentence as deleted_sen
 from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
 from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
 from bayesrecon.attacks.matching.gradient import match_gradient as match_gradient
+from bayesrecon.attacks.outputs.decoding import LinearDecoding as LinearDecoding
+from bayesrecon.attacks.outputs.inversion import OutputInversion as OutputInversion
+from bayesrecon.attacks.outputs.own import TrainedDecoding as TrainedDecoding
+from bayesrecon.attacks.outputs.sampling import PosteriorSampling as PosteriorSampling
 from bayesrecon.attacks.pseudodata.adam import Slicing as Slicing
 from bayesrecon.attacks.pseudodata.score_matching import ScoreMatching as ScoreMatching
 from bayesrecon.attacks.pseudodata.weighted import WeightedRecords as WeightedRecords
 from bayesrecon.attacks.reconstruction import reconstruct as reconstruct
 from bayesrecon.attacks.records.single import SingleRecords as SingleRecords
 from bayesrecon.attacks.recovery import recover as recover
+from bayesrecon.auditing.outputs import audit_outputs as audit_outputs
 from bayesrecon.auditing.run import audit as audit
 from bayesrecon.disclosure.bounds import bound as bound
 from bayesrecon.disclosure.diagnosis import diagnose as diagnose
@@ -40,6 +45,7 @@ from bayesrecon.results.deletion import Inversion as Inversion
 from bayesrecon.results.deletion import MissingRecord as MissingRecord
 from bayesrecon.results.diagnosis import Diagnosis as Diagnosis
 from bayesrecon.results.matched import Matched as Matched
+from bayesrecon.results.outputs import InputEstimate as InputEstimate
 from bayesrecon.results.reconstruction import Reconstruction as Reconstruction
 from bayesrecon.results.records import RecordTable as RecordTable
 from bayesrecon.results.recovery import Recovery as Recovery

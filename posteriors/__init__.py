@@ -12,6 +12,7 @@ from bayesrecon.posteriors.guides import from_guide as from_guide
 from bayesrecon.posteriors.networks import train_network as train_network
 from bayesrecon.posteriors.nuts import nuts as nuts
 from bayesrecon.posteriors.nuts import save_draws as save_draws
+from bayesrecon.posteriors.outputs import outputs as outputs
 from bayesrecon.posteriors.reference import from_posteriordb as from_posteriordb
 from bayesrecon.posteriors.regressions import from_statsmodels as from_statsmodels
 from bayesrecon.posteriors.sources import dirac as dirac

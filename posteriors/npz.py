@@ -92,6 +92,42 @@ def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
         return {key: sound(archive[key]) for key in archive.files}
 
 
+def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool = False) -> np.ndarray:
+    """The one array of a NumPy file: of an `.npy`, or of an `.npz` the only one, or the one of this name.
+
+    Raises:
+        BayesreconError: no such file, not one of NumPy's, damaged, pickled, shorter or much larger than its bytes say,
+            several arrays none of which has the name, or no numbers.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "z.npy"
+    >>> np.save(path, np.arange(3.0))
+    >>> read_array(path).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise BayesreconError(f"{path}: no such file")
+    with reading(path, "an array of NumPy"):
+        if path.suffix.lower() == ".npz":
+            arrays = load_npz(path, trusted=trusted)
+            if len(arrays) != 1 and name not in arrays:
+                raise BayesreconError(f"{path}: holds {', '.join(sorted(arrays)[:6])}; name one {name!r}, or keep one")
+            found = arrays[name] if name in arrays else next(iter(arrays.values()))
+        else:
+            with path.open("rb") as stream:
+                shape, dtype = _header(stream)
+                start = stream.tell()
+            if dtype.hasobject:
+                raise BayesreconError(f"{path}: it is pickled; save a plain numeric array")
+            if math.prod(shape) * dtype.itemsize > path.stat().st_size - start:
+                raise BayesreconError(f"{path}: shorter than its header says")
+            found = sound(np.load(path, allow_pickle=False))
+    if not is_numeric(found.dtype):
+        raise BayesreconError(f"{path}: holds {found.dtype}, no numbers")
+    return found
+
+
 def _check_members(path: Path, trusted: bool) -> None:
     """Refuse what would allocate or unpickle before NumPy touches it: headers alone are read."""
     if not zipfile.is_zipfile(path):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import KNOWS, Knows, check_keywords
 from bayesrecon.results.base import Result
 from bayesrecon.types import Deletion, Progress, Release
@@ -18,6 +19,7 @@ from bayesrecon.types import Deletion, Progress, Release
 DRAWS, TRAINED = "posterior draws", "a trained parameter"
 DRAWS_PAIR, TRAINED_PAIR = "posterior draws around a deletion", "trained parameters around a deletion"
 APPROXIMATED_PAIR = "approximations around a deletion"
+OUTPUTS = "outputs of a model"
 """Kinds of releases."""
 
 R = TypeVar("R", bound=Result, covariant=True)
@@ -53,7 +55,7 @@ class Attack(Generic[R]):
         """Carry it out on a release that `check` let through."""
         raise NotImplementedError
 
-    def check(self, release: Release | Deletion, knows: Mapping[str, Any]) -> None:
+    def check(self, release: Release | Deletion | Outputs, knows: Mapping[str, Any]) -> None:
         """Refuse what the attack does not take.
 
         Raises `BayesreconError` naming what it does take, and the attacks that take this release.
@@ -74,11 +76,13 @@ def attacks() -> Mapping[str, type[Attack[Any]]]:
     return MappingProxyType({one.name: one for one in discover("bayesrecon.attacks", "ATTACK")})
 
 
-def kind_of(release: Release | Deletion) -> str:
+def kind_of(release: Release | Deletion | Outputs) -> str:
     """Which kind of release this is.
 
     Raises `BayesreconError` for what is none.
     """
+    if isinstance(release, Outputs):
+        return OUTPUTS
     if isinstance(release, Deletion):
         exact = TRAINED_PAIR if release.before.metric is None else APPROXIMATED_PAIR
         return DRAWS_PAIR if release.before.temperature else exact

@@ -2,22 +2,37 @@
 
 from typing import Any, TypeVar, Unpack, overload
 
-from bayesrecon.attacks.attack import APPROXIMATED_PAIR, DRAWS_PAIR, TRAINED_PAIR, Attack, attacks, kind_of
+from bayesrecon.attacks.attack import (
+    APPROXIMATED_PAIR,
+    DRAWS_PAIR,
+    OUTPUTS,
+    TRAINED_PAIR,
+    Attack,
+    attacks,
+    kind_of,
+)
 from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.precision import in_float64
 from bayesrecon.results.base import Result
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.matched import Matched
+from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.results.records import RecordTable
 from bayesrecon.types import Deletion, Progress, Release
 
 _WIDE = 100  # parameters from which a trained model is matched by its gradient: its kernel has as many features
-_OF_PAIRS = {DRAWS_PAIR: "tilt", TRAINED_PAIR: "hrec", APPROXIMATED_PAIR: "difference"}
+_DEFAULTS = {
+    DRAWS_PAIR: "tilt",
+    TRAINED_PAIR: "hrec",
+    APPROXIMATED_PAIR: "difference",
+    OUTPUTS: "linear-decoding",
+}
 
 R = TypeVar("R", bound=Result)
-Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord
+Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord | InputEstimate
 
 
 @overload
@@ -59,13 +74,13 @@ def reconstruct(
     """Reconstruct records from what was released.
 
     Args:
-        release: draws, a trained parameter, or a `Deletion`, two releases around a deletion; or whatever holds draws,
-            with its `model`.
+        release: draws, a trained parameter, a `Deletion`, two releases around a deletion, or the outputs of a model; or
+            whatever holds draws, with its `model`.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         attack: an attack with its options. By default `WeightedRecords`; with `unit`, `SingleRecords`; for a network,
-            `GradientMatching`; for draws around a deletion, `Tilt`; for approximations (tables,
-            modes with covariances, variational fits) `Difference`; for trained parameters around one it is
-            `HRec(public=...)`.
+            `GradientMatching`; for draws around a deletion, `Tilt`; for approximations (tables, modes with covariances,
+            variational fits) `Difference`; for trained parameters around one it is `HRec(public=...)`; for outputs,
+            `LinearDecoding`.
         n: shortcut for the number of records of the default attack.
         force: show numbers where a check of draws and model failed; none of them is called determined.
         key: an integer or a JAX key.
@@ -73,7 +88,7 @@ def reconstruct(
         knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`.
 
     Returns:
-        What the attack returns: `Reconstruction`, `RecordTable`, `Matched` or `DeletedRecord`.
+        What the attack returns: `Reconstruction`, `RecordTable`, `Matched`, `DeletedRecord` or `InputEstimate`.
 
     Raises:
         BayesreconError: a release or a keyword that the attack does not take, or input that cannot be used.
@@ -85,7 +100,7 @@ def reconstruct(
     >>> reconstruct(release, n=5).relative_gap < 1e-6
     True
     """
-    if not isinstance(release, Release | Deletion) or model is not None:
+    if not isinstance(release, Release | Deletion | Outputs) or model is not None:
         from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
 
         release = release_of(release, model)
@@ -100,13 +115,13 @@ def reconstruct(
     return found.judged(force)
 
 
-def _default(release: Release | Deletion, n: int | None, knows: Knows) -> Attack[Any]:
+def _default(release: Release | Deletion | Outputs, n: int | None, knows: Knows) -> Attack[Any]:
     """The attack that suits a release."""
     kind = kind_of(release)
     options = {} if n is None else {"n": n}
     name = "weighted-records"
-    if kind in _OF_PAIRS:
-        name = _OF_PAIRS[kind]
+    if kind in _DEFAULTS:
+        name = _DEFAULTS[kind]
     elif knows.get("unit") is not None:
         name = "single-records"
     elif isinstance(release, Release) and not knows.get("known"):

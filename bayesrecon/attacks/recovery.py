@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import numpy as np
 
+from bayesrecon.attacks.attack import attacks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.limits import limited
 from bayesrecon.estimation.pooling import pool
@@ -15,8 +16,10 @@ from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.statistics import Library, components, library_of
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.kernels.joint import JointEmbedding
+from bayesrecon.kernels.outputs import Outputs, refuse_given
 from bayesrecon.knowledge import Knowledge, Knows, check_keywords, check_knowledge
 from bayesrecon.precision import in_float64, x64
+from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import Progress, PseudoData, Release
 
@@ -29,6 +32,20 @@ _FEW = 1.0  # standard errors of bias in the count from which draws are called s
 _Solved = tuple[Problem, Recovery, tuple[str, ...]]  # the warnings are about this release alone
 
 
+@overload
+def recover(release: Outputs, *, key: Any = 0, progress: Progress | None = None) -> InputEstimate: ...
+@overload
+def recover(
+    release: Any,
+    *,
+    model: Any = None,
+    statistics: Statistics = None,
+    estimator: Estimator | None = None,
+    force: bool = False,
+    key: Any = 0,
+    progress: Progress | None = None,
+    **knows: Unpack[Knows],
+) -> Recovery: ...
 @in_float64
 def recover(
     release: Any,
@@ -40,7 +57,7 @@ def recover(
     key: Any = 0,
     progress: Progress | None = None,
     **knows: Unpack[Knows],
-) -> Recovery:
+) -> Any:
     """Recover statistics of the private data behind a release.
 
     A release determines the mean embedding mu of the data that produced it (see `bayesrecon.kernels.embedding`).
@@ -53,6 +70,7 @@ def recover(
 
     Args:
         release: from `bayesrecon.posteriors`, or whatever holds draws (`posteriors.release_of`), with its `model`;
+            of the outputs of a model the fields of its one record are recovered, by the best linear decoder;
             several releases of one data set are pooled: targets add where their records share the fields, the rest by
             inverse variance.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
@@ -66,7 +84,7 @@ def recover(
 
     Returns:
         A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`. Where draws and model do not
-        belong together, `failures` says why, and nothing is determined.
+        belong together, `failures` says why, and nothing is determined. Of outputs, an `InputEstimate`.
 
     Raises:
         BayesreconError: for input that cannot be used, saying what to change.
@@ -80,6 +98,10 @@ def recover(
     ('determined', True)
     """
     check_keywords(knows, "recover")
+    if isinstance(release, Outputs):
+        refuse_given("outputs", model=model, statistics=statistics, estimator=estimator, **knows)
+        decode = attacks()["linear-decoding"]()
+        return decode.run(release, {}, key=key, progress=progress or (lambda label, fraction: None))
     if not isinstance(release, Release) or model is not None:
         from bayesrecon.posteriors.door import releases_of  # only then: what reads loads every reader
 

@@ -41,6 +41,16 @@ def parse_intervals(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     return found
 
 
+def image_shape(text: str | None) -> tuple[int, int] | None:
+    """`HEIGHTxWIDTH` of images."""
+    if text is None:
+        return None
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(p.isdigit() and int(p) for p in parts):
+        raise BayesreconError(f"--image {text}: expected HEIGHTxWIDTH, e.g. 28x28")
+    return int(parts[0]), int(parts[1])
+
+
 def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one.
 
@@ -51,24 +61,37 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
         from bayesrecon.models import load
 
         return load(spec, **(settings or {}))
+    return _model(load_object(spec, "the model, or the function that returns it,"), spec, settings)
+
+
+def load_object(spec: str, what: str, option: str = "--model") -> Any:
+    """What `file.py:name` names. The file is the user's own program and is executed.
+
+    Args:
+        what: is to be named, for the message. option: that was typed.
+
+    Raises:
+        BayesreconError: no such file or name, or a file that does not import.
+    """
     path, _, function = spec.rpartition(":") if ":" in spec else (spec, "", "")
+    told = f"{option} {spec}"
     if not function or not path:
-        raise BayesreconError(f"--model {spec}: name the model, or the function that returns it, as file.py:name")
+        raise BayesreconError(f"{told}: name {what} as file.py:name")
     file = Path(path)
     if not file.is_file():
-        raise BayesreconError(f"--model {spec}: there is no file {path}")
+        raise BayesreconError(f"{told}: there is no file {path}")
     loader = importlib.util.spec_from_file_location(f"_bayesrecon_model_{file.stem}", file)
     if loader is None or loader.loader is None:
-        raise BayesreconError(f"--model {spec}: {path} is not a Python file")
+        raise BayesreconError(f"{told}: {path} is not a Python file")
     module = importlib.util.module_from_spec(loader)
     sys.modules[loader.name] = module
     try:
         loader.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise BayesreconError(f"--model {spec}: {path} does not import: {first_line(error)}") from None
+        raise BayesreconError(f"{told}: {path} does not import: {first_line(error)}") from None
     if not hasattr(module, function):
-        raise BayesreconError(f"--model {spec}: {path} has no model or function {function}")
-    return _model(getattr(module, function), spec, settings)
+        raise BayesreconError(f"{told}: {path} has no model or function {function}")
+    return getattr(module, function)
 
 
 def _model(found: Any, spec: str, settings: Mapping[str, Any] | None) -> Model:

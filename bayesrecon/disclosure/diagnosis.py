@@ -7,10 +7,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.disclosure.outputs import diagnose_outputs
 from bayesrecon.estimation.problem import Estimator, solve_release
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, add_units, components
 from bayesrecon.estimation.totals import part_totals, rows_of, verdict_of
+from bayesrecon.kernels.outputs import Outputs, refuse_given
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
@@ -40,7 +42,8 @@ def diagnose(
     the kernel operator on those records (Mercer), with the noise of the target beside each eigenvalue.
 
     Args:
-        release: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
+        release: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`; of the outputs of a model, how
+            many numbers about the input they determine (`OutputsDiagnosis`).
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         order: highest degree of the monomials; lowered, with a warning, where there would be more than 400 of them.
         statistics: further functions of a record, `{name: f}`.
@@ -60,6 +63,9 @@ def diagnose(
     """
     start = time.perf_counter()
     check_keywords(knows, "diagnose")
+    if isinstance(release, Outputs):
+        refuse_given("outputs", model=model, statistics=statistics, estimator=estimator, **knows)
+        return diagnose_outputs(release)
     if not isinstance(release, Release) or model is not None:
         from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
 

@@ -21,6 +21,7 @@ from bayesrecon.plots.diagnosis import plot_visibility as plot_visibility
 from bayesrecon.plots.forest import plot_recovery as plot_recovery
 from bayesrecon.plots.game import plot_game as plot_game
 from bayesrecon.plots.matched import plot_matched as plot_matched
+from bayesrecon.plots.outputs import plot_input as plot_input
 from bayesrecon.plots.planner import plot_plan as plot_plan
 from bayesrecon.plots.reconstruction import plot_reconstruction as plot_reconstruction
 from bayesrecon.plots.reconstruction import plot_traces as plot_traces

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pytest
@@ -14,10 +15,19 @@ from numpyro import distributions as dist
 from sklearn.linear_model import Ridge
 
 import bayesrecon
-from bayesrecon.attacks.attack import APPROXIMATED_PAIR, DRAWS, DRAWS_PAIR, TRAINED, TRAINED_PAIR, Attack, attacks
+from bayesrecon.attacks.attack import (
+    APPROXIMATED_PAIR,
+    DRAWS,
+    DRAWS_PAIR,
+    OUTPUTS,
+    TRAINED,
+    TRAINED_PAIR,
+    Attack,
+    attacks,
+)
 from bayesrecon.knowledge import KNOWS
 from bayesrecon.models import from_numpyro
-from bayesrecon.posteriors import dirac, from_draws, from_sklearn
+from bayesrecon.posteriors import dirac, from_draws, from_sklearn, outputs
 
 GROUPS, DRAWN = 4, 400
 Y = np.array([1.0, -2.0, 0.5, 3.0])
@@ -29,6 +39,9 @@ OPTIONS = {
     "score-matching": {"n": 6, "steps": 20},
     "gradient-matching": {"n": 4, "steps": 20, "restarts": 2},
     "hrec": {"public": {"x": X[100:], "y": RESPONSE[100:]}},
+    "posterior-sampling": {"components": 2, "warmup": 8, "draws": 8, "held": 20, "checked": 0, "scale": 1.0},
+    "output-inversion": {"starts": 1, "steps": 5, "held": 20, "checked": 4},
+    "trained-decoding": {"decoder": lambda z: z[:, :1] * np.ones(3)},
 }
 """Small settings; an attack that needs none is tried as it is."""
 
@@ -66,6 +79,7 @@ def releases(model):
         APPROXIMATED_PAIR: bayesrecon.deletion(
             *(sm.OLS(RESPONSE[i:100], sm.add_constant(X[i:100, 0])).fit() for i in (0, 1))
         ),
+        OUTPUTS: outputs(lambda x: jnp.tanh(x[:, :2]), np.tanh(X[0, :2]), public=X[1:]),
     }
 
 

@@ -47,7 +47,7 @@ def deletion(
     from bayesrecon.types import paired
 
     check_suffix(cdf, FIGURES, "--cdf")
-    shape = _shape(image)
+    shape = inputs.image_shape(image)
     if cdf is not None and (truth is None or len(after) < 2):
         raise BayesreconError("--cdf compares: it needs --truth and more than one AFTER")
     if candidates is not None and (len(after) > 1 or truth is not None):
@@ -97,15 +97,6 @@ def deletion(
 
 
 COMMAND = deletion
-
-
-def _shape(image: str | None) -> tuple[int, int] | None:
-    if image is None:
-        return None
-    parts = image.lower().split("x")
-    if len(parts) != 2 or not all(p.isdigit() and int(p) for p in parts):
-        raise BayesreconError(f"--image {image}: expected HEIGHTxWIDTH, e.g. 28x28")
-    return int(parts[0]), int(parts[1])
 
 
 def _records(path: str, model: "Model", response: str) -> "Records":

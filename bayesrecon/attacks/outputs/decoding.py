@@ -1,0 +1,88 @@
+"""`LinearDecoding`: an input from outputs by the best linear decoder, with errors from held-out records."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.attacks.attack import OUTPUTS, Attack
+from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
+from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import generator
+from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.knowledge import Knows
+from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.types import Progress
+
+Decoder = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class LinearDecoding(Attack[InputEstimate]):
+    """The best linear decoder of public records, in closed form.
+
+    Half of the public records are fitted, a quarter calibrates the intervals and a quarter checks them.
+
+    >>> LinearDecoding.name
+    'linear-decoding'
+    """
+
+    name: ClassVar[str] = "linear-decoding"
+    summary: ClassVar[str] = "an input from a model's outputs, by the best linear decoder"
+    takes: ClassVar[tuple[str, ...]] = (OUTPUTS,)
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
+        began, rng = time.perf_counter(), generator(key)
+        at = split(len(release.public), rng)
+        if len(at.fit) <= release.answers.shape[1] + 1:
+            raise BayesreconError(
+                f"{len(release.public)} public records for {release.answers.shape[1]} outputs: supply more than twice "
+                "as many records as outputs"
+            )
+        fitted = fitted_decoder(release.public[at.fit], release.answers[at.fit], noise=release.noise)
+        held = np.concatenate([at.calibrate, at.check])
+        return decode_held_out(release, fitted, self.name, held, len(at.check), rng, {"fitted": len(at.fit)}, began)
+
+
+ATTACK = LinearDecoding
+
+
+def decode_held_out(
+    release: Outputs,
+    decode: Decoder,
+    method: str,
+    held: np.ndarray,
+    checked: int,
+    rng: np.random.Generator,
+    settings: dict[str, Any],
+    began: float,
+) -> InputEstimate:
+    """The estimate of a decoder `(m, K) -> (m, p)`, calibrated on the records at `held`;
+    the last `checked` of them check."""
+    spread, values = spread_of(release), release.values
+    guess = np.clip(decode(release.noisy(release.answers[held], rng)), *values)
+    scale = np.ones(len(spread))
+    told = calibrated(release.public[held], guess, scale, spread, checked, values)
+    estimate = np.clip(decode(release.z[None])[0], *values)
+    lower, upper = interval(estimate, scale, told.factor, values)
+    return InputEstimate(
+        release=release.name,
+        method=method,
+        shape=release.answer.shape,
+        estimate=estimate,
+        se=np.sqrt(told.mse),
+        lower=lower,
+        upper=upper,
+        visibility=told.visibility(spread),
+        spread=spread,
+        coverage=told.coverage,
+        checked=checked,
+        draws=np.zeros((0, len(estimate))),
+        settings={"view": release.answer.view, "noise": release.noise, **settings},
+        warnings=release.notes,
+        seconds=time.perf_counter() - began,
+    )

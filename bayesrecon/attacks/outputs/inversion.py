@@ -1,0 +1,86 @@
+"""`OutputInversion`: an input by descent on the misfit of its outputs, without any decoder."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.attacks.attack import OUTPUTS, Attack, option
+from bayesrecon.attacks.deletion.inversion import invert_embedding
+from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
+from bayesrecon.attacks.outputs.law import check_gradient
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import generator
+from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.knowledge import Knows
+from bayesrecon.precision import in_float64
+from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.types import Progress
+
+
+@dataclass(frozen=True)
+class OutputInversion(Attack[InputEstimate]):
+    """Descent from the public records whose outputs are nearest (`invert_embedding`).
+
+    Many records have the same outputs, and this finds one near public ones; its errors are those that it makes on
+    public records that are no starts.
+
+    >>> OutputInversion().starts
+    3
+    """
+
+    name: ClassVar[str] = "output-inversion"
+    summary: ClassVar[str] = "an input from a model's outputs, by descent from public records"
+    takes: ClassVar[tuple[str, ...]] = (OUTPUTS,)
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    starts: int = option(3, "Public records to descend from.")
+    steps: int = option(60, "Steps of each descent.")
+    held: int = option(40, "Public records that calibrate the intervals.")
+    checked: int = option(20, "Further ones that check them.")
+
+    @in_float64
+    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
+        began, rng = time.perf_counter(), generator(key)
+        if release.answer.view in ("rounded", "argmax"):
+            raise BayesreconError(
+                f"inversion needs outputs that change with the record, and the view is {release.answer.view}: take "
+                "PosteriorSampling, which has its likelihood, or LinearDecoding"
+            )
+        at = split(len(release.public), rng)
+        held = np.concatenate([at.calibrate, at.check])[: self.held + self.checked]
+        if len(held) < self.held + self.checked:
+            raise BayesreconError(f"{len(release.public)} public records: supply {2 * (self.held + self.checked)}")
+        check_gradient(release.answer, release.public.mean(axis=0))
+        targets = np.concatenate([release.z[None], release.noisy(release.answers[held], rng)])
+        bounds = (
+            np.full(release.public.shape[1], release.values[0]),
+            np.full(release.public.shape[1], release.values[1]),
+        )
+        found = invert_embedding(
+            release.answer, targets, release.public[at.fit], starts=self.starts, steps=self.steps, bounds=bounds
+        )
+        spread, scale = spread_of(release), spread_of(release)
+        told = calibrated(release.public[held], found.x[1:], scale, spread, self.checked, release.values)
+        lower, upper = interval(found.x[0], scale, told.factor, release.values)
+        return InputEstimate(
+            release=release.name,
+            method=self.name,
+            shape=release.answer.shape,
+            estimate=found.x[0],
+            se=np.sqrt(told.mse),
+            lower=lower,
+            upper=upper,
+            visibility=told.visibility(spread),
+            spread=spread,
+            coverage=told.coverage,
+            checked=self.checked,
+            draws=np.zeros((0, len(spread))),
+            settings={"view": release.answer.view, "noise": release.noise, "misfit": float(found.misfit[0])},
+            warnings=release.notes,
+            seconds=time.perf_counter() - began,
+        )
+
+
+ATTACK = OutputInversion

@@ -1,0 +1,166 @@
+"""`PosteriorSampling`: an input drawn from `p(x | z)`, proportional to the answer's likelihood times the public law."""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from bayesrecon.attacks.attack import OUTPUTS, Attack, option
+from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
+from bayesrecon.attacks.outputs.law import Law, fitted_law, log_likelihood, log_prior
+from bayesrecon.diagnostics import split_r_hat
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import generator
+from bayesrecon.kernels.outputs import Answer, Outputs
+from bayesrecon.knowledge import Knows
+from bayesrecon.precision import in_float64
+from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.types import Progress
+
+_CHAINS = 2  # of the private record, which tell whether they mix
+_MIXED = 1.05  # R-hat of the fields that are told most, above which they did not
+_LEAST = 20  # held-out records: fewer give no 95 % interval
+
+
+@dataclass(frozen=True)
+class PosteriorSampling(Attack[InputEstimate]):
+    """Draws of the input by NUTS in the principal components of public records (`attacks.outputs.law`).
+
+    The posterior rests on a simple law, so its intervals are calibrated: the same chains run for public records that
+    were not fitted, and the factor by which posterior standard deviations must be multiplied to hold 95 % of their
+    fields is applied to the private one.
+
+    >>> PosteriorSampling(components=20).clusters
+    1
+    """
+
+    name: ClassVar[str] = "posterior-sampling"
+    summary: ClassVar[str] = "an input from a model's outputs, by draws of its posterior under a public law"
+    takes: ClassVar[tuple[str, ...]] = (OUTPUTS,)
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    components: int = option(40, "Principal components of the public law.")
+    clusters: int = option(1, "Normal laws that it mixes.")
+    draws: int = option(200, "Draws of each chain.")
+    warmup: int = option(200, "Steps before them.")
+    held: int = option(40, "Public records that calibrate the intervals.")
+    checked: int = option(20, "Further ones that check them.")
+    scale: float = option(
+        0.01, "Least error of an answer, in units of how answers vary; it stands in where no noise was."
+    )
+
+    def __post_init__(self) -> None:
+        if min(self.components, self.clusters, self.draws - 3, self.warmup) < 1 or self.checked < 0:
+            raise BayesreconError("components, clusters and warmup are at least 1, draws at least 4, checked 0 or more")
+        if self.held < _LEAST:
+            raise BayesreconError(f"held={self.held}: 95 % intervals need {_LEAST} held-out records or more")
+        if not (np.isfinite(self.scale) and self.scale > 0):
+            raise BayesreconError(f"scale={self.scale}: expected a number above 0")
+
+    def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:
+        began, rng = time.perf_counter(), generator(key)
+        at = split(len(release.public), rng)
+        rest = np.concatenate([at.calibrate, at.check])
+        if len(rest) < self.held + self.checked:
+            raise BayesreconError(
+                f"{len(release.public)} public records leave {len(rest)} to calibrate and check: supply "
+                f"{2 * (self.held + self.checked)}, or lower held= and checked="
+            )
+        held = rest[: self.held + self.checked]
+        law = fitted_law(release, at.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
+        progress("chains", 0.1)
+        asked = np.concatenate([np.repeat(release.z[None], _CHAINS, axis=0), release.noisy(release.answers[held], rng)])
+        c, diverged = self.sample(release, law, asked, rng)
+        progress("chains", 0.9)
+        return self._result(release, law, c, diverged, held, began)
+
+    @in_float64
+    def sample(
+        self, release: Outputs, law: Law, asked: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws `(n, D, q)` of the numbers behind answers `(n, K)`, a chain each, and how many of them diverged."""
+        keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), len(asked))
+        start = law.start(asked)
+        start = start + 0.1 * rng.normal(size=start.shape)
+        c, diverged = _chains(keys, asked, start, law.arrays, release.answer, release.widths, self.warmup, self.draws)
+        return np.asarray(c), np.asarray(diverged)
+
+    def _result(
+        self, release: Outputs, law: Law, c: np.ndarray, diverged: np.ndarray, held: np.ndarray, began: float
+    ) -> InputEstimate:
+        spread, values = spread_of(release), release.values
+        both = c[:_CHAINS].reshape(-1, c.shape[2])
+        means, sds = zip(*(moments(law, one, values) for one in (both, *c[_CHAINS:])), strict=True)
+        guess, scale = np.stack(means), np.stack(sds)
+        told = calibrated(release.public[held], guess[1:], scale[1:], spread, self.checked, values)
+        lower, upper = interval(guess[:1], scale[:1], told.factor, values)
+        chains = np.repeat(np.arange(_CHAINS), self.draws)
+        r_hat = float(np.max(split_r_hat(both, chains)))
+        factor = float(told.factor.max())
+        warnings = list(release.notes)
+        if not r_hat <= _MIXED:
+            warnings.append(f"the chains did not mix (R-hat {r_hat:.2f}): more warmup=, or fewer components=")
+        if lost := int(diverged[:_CHAINS].sum()):
+            warnings.append(f"{lost} divergent transitions: raise scale=, or lower components=")
+        return InputEstimate(
+            release=release.name,
+            method=self.name,
+            shape=release.answer.shape,
+            estimate=guess[0],
+            se=scale[0] * factor / 1.96,
+            lower=lower[0],
+            upper=upper[0],
+            visibility=told.visibility(spread),
+            spread=spread,
+            coverage=told.coverage,
+            checked=self.checked,
+            draws=np.clip(law.records(both), *values),
+            settings={
+                "view": release.answer.view,
+                "noise": release.noise,
+                "components": c.shape[2],
+                "clusters": self.clusters,
+                "variance of the components": law.share,
+                "error of an answer outside them": law.error,
+                "least error": self.scale,
+                "factor": factor,
+                "R-hat": r_hat,
+                "calibrated on": self.held,
+            },
+            warnings=tuple(warnings),
+            seconds=time.perf_counter() - began,
+        )
+
+
+ATTACK = PosteriorSampling
+
+
+def moments(law: Law, c: np.ndarray, values: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior mean and standard deviation of every field, `(p,)`, from draws `(D, q)`.
+
+    What lies outside the components is added to the variance.
+    """
+    x = law.records(c)
+    return np.clip(x.mean(axis=0), *values), np.sqrt(x.var(axis=0) + law.rest)
+
+
+@partial(jax.jit, static_argnames=("answer", "widths", "warmup", "draws"))
+def _chains(
+    keys: Any, z: Any, start: Any, arrays: Any, answer: Answer, widths: tuple[int, ...], warmup: int, draws: int
+) -> Any:
+    """One chain for every row of z."""
+    from numpyro.infer import MCMC, NUTS
+
+    def one(key: Any, z: Any, start: Any) -> Any:
+        def potential(c: Any) -> Any:
+            return -(log_prior(c, arrays) + log_likelihood(c, z, answer, widths, arrays))
+
+        kernel = NUTS(potential_fn=potential, max_tree_depth=7)
+        run = MCMC(kernel, num_warmup=warmup, num_samples=draws, progress_bar=False)
+        run.run(key, init_params=start, extra_fields=("diverging",))
+        return run.get_samples(), run.get_extra_fields()["diverging"].sum()
+
+    return jax.vmap(one)(keys, z, start)

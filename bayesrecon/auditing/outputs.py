@@ -1,0 +1,250 @@
+"""The verb `audit_outputs`: what the outputs of a model give away about its inputs, before anybody is answered."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.attacks.outputs.alphabet import softmax_bits
+from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.own import decoded
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import generator
+from bayesrecon.evaluate.distances import linear_risk, mahalanobis
+from bayesrecon.kernels.outputs import Answer
+from bayesrecon.posteriors.outputs import answers_of, outputs
+from bayesrecon.precision import in_float64
+from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Severity, Thresholds, ordered
+
+_NOISE = (0.1, 0.3, 1.0)  # standard deviations of noise that are tried, in units of how the outputs vary
+_DIGITS = (3, 2, 1)  # decimals of a softmax that are tried
+_TOP = (5, 3)  # largest probabilities that are left, that are tried
+_VARIES = 1e-3  # of the largest spread, from which a field counts as one that varies
+_LEAST = 200  # records: half are fitted, half are asked about
+_STATISTIC = "a field, root mean square"
+
+NOT_TRIED = NotRun(
+    "trained decoder",
+    "a linear decoder does not see what is packed non-linearly, and no trained one was given",
+    "train a decoder on the outputs of other records and pass it as decoder=",
+    ("outputs",),
+)
+
+_WORSE = (
+    "the decoder that was given does worse than the best linear one, so it tells nothing of what is packed otherwise"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Public records with their logits, half to fit decoders and half to ask about."""
+
+    x: np.ndarray
+    logits: np.ndarray
+    asked: np.ndarray
+    told: np.ndarray
+    cut: float
+    spread: np.ndarray
+
+    def error(self, guess: np.ndarray) -> float:
+        return float(np.sqrt(np.mean((guess - self.asked) ** 2)))
+
+
+@in_float64
+def audit_outputs(
+    predict: Callable[[Any], Any],
+    data: Any,
+    *,
+    decoder: Callable[[Any], Any] | None = None,
+    values: tuple[float, float] | None = None,
+    cut: float = 1e-3,
+    thresholds: Thresholds | None = None,
+    name: str = "model",
+    key: Any = 0,
+) -> Audit:
+    """What answering with a model's outputs would give away about the records that it is asked about.
+
+    Half of the data fit the best linear decoder, the other half are asked about. The error of a field, PSNR and the
+    reconstruction risk R at a stated cut stand beside what no answer gives (the mean record) and what *any* linear
+    model with as many outputs has (`evaluate.linear_risk`); remedies are tried: softmax, the largest probabilities,
+    rounding, the class alone, and noise. A linear decoder does not see what was packed non-linearly: without a trained
+    decoder that does at least as well the verdict is "incomplete", and no audit clears a decoder that was not tried.
+
+    Args:
+        predict: `(m, *shape) -> (m, k)`, records to logits.
+        data: `(m, *shape)` records of the law that the model will be asked about, 200 or more.
+        decoder: outputs `(m, k)` to records, trained on other records: an honest model with a decoder trained
+            afterwards, or a suspected one.
+        values: smallest and largest value of a field, (0, 1) for images; the range of PSNR; by default the data's.
+        cut: share of the largest variance, up to which R leaves a direction out.
+        thresholds: what counts as severe; `record` and `vague` are errors of a field in units of its spread.
+        name: of the model.
+        key: an integer or a JAX key.
+
+    Raises:
+        BayesreconError: few records, outside `values` or not finite, a model or decoder that fails on them, or no cut.
+
+    >>> rng = np.random.default_rng(0)
+    >>> w = rng.normal(size=(6, 3))
+    >>> found = audit_outputs(lambda x: x @ w, rng.normal(size=(400, 6)))
+    >>> found.verdict, found.not_run[0].attack
+    ('incomplete', 'trained decoder')
+    """
+    began, rng, limits = time.perf_counter(), generator(key), thresholds or Thresholds()
+    if not 0 <= cut < 1:
+        raise BayesreconError(f"cut={cut}: expected a share of the largest variance, from 0 to 1")
+    try:
+        records = np.asarray(data, float)
+    except (TypeError, ValueError):
+        raise BayesreconError("data are one array of numbers, (m, *shape)") from None
+    given = records.shape
+    if len(given) < 2 or given[0] < _LEAST:
+        raise BayesreconError(f"data of shape {given}: expected (m, *shape) with m at least {_LEAST}")
+    # The door of releases checks the model, the records and their values.
+    first = answers_of(predict, records[:1])[0]
+    release = outputs(predict, first, public=records, values=values, name=name)
+    order = rng.permutation(len(release.public))
+    half = len(order) // 2
+    if half <= release.answers.shape[1] + 1:
+        raise BayesreconError(
+            f"{len(order)} records for {release.answers.shape[1]} outputs: supply more than twice as many"
+        )
+    fit, rest = order[:half], order[half:]
+    asked = _Asked(
+        release.public[fit],
+        release.answers[fit],
+        release.public[rest],
+        release.answers[rest],
+        cut,
+        release.public.std(axis=0),
+    )
+    remedies = _remedies(asked, rng)
+    guess = fitted_decoder(asked.x, asked.logits)(asked.told)
+    found = [_finding("linear decoder", guess, asked, limits, release.values, remedies)]
+    untried = [NOT_TRIED]
+    if decoder is not None:
+        trained = decoded(decoder, asked.told, asked.x.shape[1])
+        found.append(_finding("trained decoder", trained, asked, limits, release.values, ()))
+        worse = asked.error(trained) > asked.error(guess)
+        untried = [replace(NOT_TRIED, reason=_WORSE)] if worse else []
+    return Audit(
+        findings=ordered(found),
+        name=name,
+        format=f"outputs of a model, {release.answers.shape[1]} numbers about {asked.x.shape[1]} fields",
+        model=None,
+        draws=0,
+        files=(),
+        settings={"records": len(order), "cut": cut, "values": list(release.values), "key": str(key)},
+        thresholds=limits,
+        warnings=(
+            "a decoder that was not tried is not cleared: a model trained to hide its inputs may give "
+            "more to a decoder trained with it",
+        ),
+        seconds=time.perf_counter() - began,
+        not_run=tuple(untried),
+    )
+
+
+def _finding(
+    method: str,
+    guess: np.ndarray,
+    asked: _Asked,
+    limits: Thresholds,
+    values: tuple[float, float],
+    remedies: tuple[Remedy, ...],
+) -> Finding:
+    """What one decoder makes of the answers, with its nulls."""
+    mean = np.broadcast_to(asked.x.mean(axis=0), asked.asked.shape)
+    error = np.sqrt(np.mean((guess - asked.asked) ** 2, axis=0))
+    moving = asked.spread > _VARIES * asked.spread.max()
+    relative = error[moving] / asked.spread[moving]
+    known, vague = float(np.mean(relative < limits.record)), float(np.mean(relative < limits.vague))
+    severity: Severity = "high" if known >= limits.share else "medium" if vague >= limits.share else "low"
+    width = values[1] - values[0]
+    kept = _kept(asked)
+    outputs_seen = int(np.linalg.matrix_rank(asked.logits - asked.logits.mean(axis=0)))
+    covariance = np.atleast_2d(np.cov(asked.x, rowvar=False))
+    apart = mahalanobis(asked.asked - guess, 0.0, covariance, rtol=asked.cut)
+    ratios = mahalanobis(asked.asked, asked.x.mean(axis=0), covariance, rtol=asked.cut) / np.maximum(apart, 1e-300)
+    items = [
+        Item("PSNR, dB", _psnr(guess, asked, width), truth=None),
+        Item("PSNR of the mean record, dB", _psnr(mean, asked, width)),
+        Item("visibility, mean over fields", float(np.mean(np.clip(1 - relative**2, 0, 1)))),
+        Item("share of fields with an error below half their spread", vague),
+        Item(f"risk R at cut {asked.cut:g}", float(ratios.mean()), float(ratios.std() / np.sqrt(len(ratios)))),
+        Item("R of the mean record", 1.0),
+    ]
+    if outputs_seen <= kept - 2:
+        items.append(Item(f"R of any linear model, {outputs_seen} outputs", linear_risk(kept, outputs_seen)))
+    gain = _psnr(guess, asked, width) - _psnr(mean, asked, width)
+    return Finding(
+        kind="outputs",
+        severity=severity,
+        title=f"A {method} reconstructs the input",
+        where=("outputs",),
+        summary=(
+            f"{gain:+.2f} dB over the mean record; {known:.1%} of the fields that vary come back within "
+            f"{limits.record:g} of their spread, {vague:.1%} within {limits.vague:g}"
+        ),
+        needs="the model and records of the same law",
+        evidence=tuple(items),
+        remedies=remedies,
+    )
+
+
+def _kept(asked: _Asked) -> int:
+    """Directions that the cut keeps."""
+    values = np.linalg.eigvalsh(np.atleast_2d(np.cov(asked.x, rowvar=False)))
+    return int((values > asked.cut * values[-1]).sum())
+
+
+def _psnr(guess: np.ndarray, asked: _Asked, width: float) -> float:
+    return float(20 * np.log10(width / max(asked.error(guess), 1e-300)))
+
+
+def _remedies(asked: _Asked, rng: np.random.Generator) -> tuple[Remedy, ...]:
+    """What less of an answer leaves: predicted from the records that were fitted, measured on those asked about."""
+    classes = asked.logits.shape[1]
+    before = asked.error(fitted_decoder(asked.x, asked.logits)(asked.told))
+    make = partial(Remedy, statistic=_STATISTIC, before=before)
+    tried = []
+    if classes > 1:
+        for text, view in _views(classes):
+            known, told = view(asked.logits), view(asked.told)
+            decoder = fitted_decoder(asked.x, known)
+            tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(told))))
+    scale = float(np.sqrt(asked.logits.var(axis=0).mean()))
+    for share in _NOISE:
+        noise = share * scale
+        decoder = fitted_decoder(asked.x, asked.logits, noise=noise)
+        told = asked.told + noise * rng.normal(size=asked.told.shape)
+        same = float(np.mean(told.argmax(axis=1) == asked.told.argmax(axis=1)))
+        text = f"normal noise of {noise:.3g} on every logit ({same:.1%} of the largest classes stay)"
+        tried.append(make(text, predicted=math.sqrt(decoder.error), measured=asked.error(decoder(told))))
+    return tuple(tried)
+
+
+def _views(classes: int) -> list[tuple[str, Callable[[np.ndarray], np.ndarray]]]:
+    """Lesser views of logits."""
+    ignored = ()  # nobody is asked: the views alone are used
+    softmax = Answer(ignored, (1,), "rounded", 12)
+    found: list[tuple[str, Callable[[np.ndarray], np.ndarray]]] = [
+        ("softmax, whose logarithm is read", Answer(ignored, (1,), "softmax").seen)
+    ]
+    for count in (n for n in _TOP if n < classes - 1):
+        found.append((f"the {count} largest probabilities alone", partial(_largest, softmax, count)))
+    for q in _DIGITS:
+        text = f"softmax rounded to {q} decimal{'s' * (q > 1)} (at most {softmax_bits(classes, q):.1f} bits)"
+        found.append((text, Answer(ignored, (1,), "rounded", q).seen))
+    text = f"the largest class alone ({math.log2(classes):.1f} bits)"
+    return [*found, (text, Answer(ignored, (1,), "argmax").seen)]
+
+
+def _largest(softmax: Answer, count: int, logits: np.ndarray) -> np.ndarray:
+    """Probabilities, all but the largest ones zero."""
+    p = softmax.seen(logits)
+    return np.where(p >= np.sort(p, axis=1)[:, [-count]], p, 0.0)

@@ -1,0 +1,139 @@
+"""`bayesrecon outputs`: one input from what a model answered to it, or what its answers would give away."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrecon.cli.command import ENDING, Given, command
+from bayesrecon.cli.saving import check_suffix
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bayesrecon.results.outputs import InputEstimate
+
+_ROWS = 30
+_METHODS = ("linear-decoding", "posterior-sampling", "output-inversion", "trained-decoding")
+
+
+@command(ENDING, written=(".json", ".csv", ".npz"))
+def outputs(
+    given: Given,
+    model: Annotated[str, typer.Argument(help="FILE.py:predict, a function of records (m, *shape) to outputs (m, k).")],
+    public: Annotated[str, typer.Option(help="Records of the same law (.npy, or .npz with one array or x).")],
+    outputs: Annotated[
+        str | None, typer.Option(help="The model's answer to the private record (.npy, .npz: z).")
+    ] = None,
+    view: Annotated[str, typer.Option(help="What was released: logits, softmax, rounded, argmax.")] = "logits",
+    decimals: Annotated[int | None, typer.Option(help="Of a rounded softmax.", show_default=False)] = None,
+    noise: Annotated[float, typer.Option(help="Standard deviation of what was added to every output.")] = 0.0,
+    image: Annotated[
+        str | None, typer.Option(help="HEIGHTxWIDTH: records are images, with pixels from 0 to 1.")
+    ] = None,
+    attack: Annotated[str, typer.Option(help=" | ".join(_METHODS))] = _METHODS[0],
+    decoder: Annotated[str | None, typer.Option(help="FILE.py:decode, outputs (m, k) to records.")] = None,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="What answers would give away, before anybody is answered.")
+    ] = False,
+    html: Annotated[Path | None, typer.Option(help="--audit: write the report to this .html file.")] = None,
+    fail_on: Annotated[
+        str | None, typer.Option(help="--audit: exit with 1 on a finding at low, medium or high, or above.")
+    ] = None,
+) -> None:
+    """Recover one input from what a model answered to it; with --audit, tell what its answers would give away.
+
+    Exit codes of --audit: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete (no --decoder).
+    """
+    from bayesrecon.cli import inputs
+    from bayesrecon.posteriors.npz import read_array
+
+    check_suffix(html, (".html", ".htm"), "--html")
+    shape = inputs.image_shape(image)
+    _check(audit, outputs, html, fail_on, attack, decoder)
+    predict = _function(model, "the model's function", "MODEL")
+    decode = None if decoder is None else _function(decoder, "the decoder's function", "--decoder")
+    records = read_array(public, name="x")
+    values = None if shape is None else (0.0, 1.0)
+    if shape is not None and records[:1].size != shape[0] * shape[1]:
+        raise BayesreconError(f"--image {image}: records of {public} have {records[:1].size} values each")
+    if audit:
+        from bayesrecon.auditing.outputs import audit_outputs
+        from bayesrecon.cli.audits import finish
+
+        if given.out is not None and given.out.suffix == ".npz":
+            raise BayesreconError(f"--out {given.out}: an audit is written to .csv or .json")
+        found = audit_outputs(predict, records, decoder=decode, values=values, name=model, key=given.seed)
+        finish(given, found, html, fail_on)
+        return
+    from bayesrecon.attacks.attack import attacks
+    from bayesrecon.attacks.reconstruction import reconstruct
+    from bayesrecon.posteriors.outputs import outputs as release_of_outputs
+
+    z: Any = read_array(str(outputs), name="z")
+    release = release_of_outputs(
+        predict,
+        z,
+        public=records,
+        noise=noise,
+        view=view,  # type: ignore[arg-type]
+        decimals=decimals,
+        values=values,
+        name=str(outputs),
+    )
+    chosen = attacks()[attack](**({} if decode is None else {"decoder": decode}))
+    with given.working() as how:
+        result = reconstruct(release, attack=chosen, **how)
+    if given.plot is not None:
+        result.plot(shape=shape, path=given.plot)
+    given.values["plot"] = None
+    given.deliver(result, None, lambda r: [r.headline, table(r)])
+
+
+COMMAND = outputs
+
+
+def _check(
+    audit: bool, outputs: str | None, html: Path | None, fail_on: str | None, attack: str, decoder: str | None
+) -> None:
+    """Options that do not go together."""
+    if attack not in _METHODS:
+        raise BayesreconError(f"--attack {attack}: expected {', '.join(_METHODS)}")
+    if fail_on not in (None, "low", "medium", "high"):
+        raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
+    if audit and outputs is not None:
+        raise BayesreconError("--audit asks the model itself: leave --outputs out")
+    if not audit and outputs is None:
+        raise BayesreconError("name the model's answer, --outputs FILE.npy, or ask for --audit")
+    if not audit and (html is not None or fail_on is not None):
+        raise BayesreconError("--html and --fail-on belong to --audit")
+    if not audit and (decoder is None) is (attack == "trained-decoding"):
+        raise BayesreconError("--decoder FILE.py:decode goes with --attack trained-decoding, or with --audit")
+
+
+def _function(spec: str, what: str, option: str) -> Any:
+    from bayesrecon.cli.inputs import load_object
+
+    found = load_object(spec, what, option)
+    if not callable(found):
+        raise BayesreconError(f"{option} {spec}: this is a {type(found).__name__}, no function")
+    return found
+
+
+def table(result: "InputEstimate") -> "Table":
+    """The fields that are told most, with their intervals."""
+    from rich.table import Table
+
+    from bayesrecon.cli.tables import number
+
+    shown = Table()
+    shown.add_column("field", no_wrap=True)
+    for heading in ("estimate", "se", "lower", "upper", "visibility", "verdict"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
+    for row in frame.head(_ROWS).reset_index().itertuples(index=False):
+        shown.add_row(row.field, *(number(v) for v in row[1:6]), row.verdict)
+    if len(frame) > _ROWS:
+        shown.add_row(f"and {len(frame) - _ROWS} more: see --json")
+    return shown

@@ -1,0 +1,96 @@
+"""How many numbers about its input the outputs of a model determine."""
+
+import math
+import time
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.results.diagnosis import Feature
+from bayesrecon.results.outputs import OutputsDiagnosis
+from bayesrecon.types import entry
+
+_RANK = 1e-10  # of the largest variance, below which an output is a function of the others
+_DETERMINED, _PARTLY = 0.999, 0.5  # visibilities, as everywhere
+
+
+def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
+    """The spectrum of the outputs' covariance on public records with the noise beside it, and what each field shows.
+
+    With eigenvalues l_k of the covariance and noise s the visibility of a field is the share of its variance that is
+    `sum_k cor_k^2 l_k / (l_k + s^2)`; a normal channel carries `sum_k log2(1 + l_k / s^2) / 2` bits.
+
+    Raises:
+        BayesreconError: no more public records than outputs.
+    """
+    began = time.perf_counter()
+    count, width = release.answers.shape
+    if count <= width + 1:
+        raise BayesreconError(f"{count} public records for {width} outputs: supply more records than outputs")
+    about = release.answers - release.answers.mean(axis=0)
+    values, vectors = np.linalg.eigh(about.T @ about / count)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > _RANK * values[0]
+    values, scores = values[kept], about @ vectors[:, kept] / np.sqrt(values[kept])
+    variance = _noise(release) ** 2
+    seen = values / (values + variance)
+    visibility, residual = _visibilities(release.public, scores, seen)
+    features = tuple(
+        Feature(
+            entry("x", at),
+            1,
+            float(v),
+            float(v),
+            float(r),
+            None,
+            float(r),
+            "determined" if v >= _DETERMINED else "partly" if v >= _PARTLY else "undetermined",
+        )
+        for at, v, r in zip(np.ndindex(*release.answer.shape), visibility, residual, strict=True)
+    )
+    return OutputsDiagnosis(
+        release=release.name,
+        model="outputs",
+        draws=1,
+        rank=len(values),
+        gap=True,
+        resolved=int((values > variance).sum()),
+        index=float(seen.sum()),
+        spectrum=values / values[0],
+        noise=np.full(len(values), variance / values[0]),
+        features=features,
+        eigenfunctions=(),
+        warnings=release.notes,
+        seconds=time.perf_counter() - began,
+        numbers=len(values),
+        bits=_bits(release, values),
+        view=release.answer.view,
+    )
+
+
+def _visibilities(x: np.ndarray, scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of the fields' variances, cleared of what chance gives, and what is left in their units."""
+    about = x - x.mean(axis=0)
+    variance = (about**2).mean(axis=0)
+    moving = variance > 0
+    correlation = (about.T @ scores) / len(x) / np.sqrt(np.where(moving, variance, 1.0))[:, None]
+    share = (correlation**2) @ seen
+    left = (1 - share) * (len(x) - 1) / max(len(x) - 1 - scores.shape[1], 1)
+    visibility = np.where(moving, np.clip(1 - left, 0.0, 1.0), 0.0)
+    return visibility, np.sqrt((1 - visibility) * variance)
+
+
+def _noise(release: Outputs) -> float:
+    """Standard deviation of what is added to an output, rounding included."""
+    rounded = 10.0**-release.answer.decimals / math.sqrt(12) if release.answer.view == "rounded" else 0.0
+    return max(release.noise, rounded)
+
+
+def _bits(release: Outputs, values: np.ndarray) -> float | None:
+    view, decimals = release.answer.view, release.answer.decimals
+    if view == "argmax":
+        return sum(math.log2(k) for k in release.widths)
+    if view == "rounded":
+        return sum(math.log2(math.comb(10**decimals + k - 1, k - 1)) for k in release.widths)
+    return float(np.log2(1 + values / release.noise**2).sum() / 2) if release.noise else None

@@ -1,0 +1,101 @@
+"""An input as the outputs of a model tell it: estimate, error and visibility, as images or field by field."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.plots.frame import BLUE, GREY, new_figure
+from bayesrecon.plots.saving import check_path, save_figure
+
+if TYPE_CHECKING:
+    from bayesrecon.results.outputs import InputEstimate
+
+_MOST = 40  # fields in one column
+_DRAWS = 4
+
+
+def plot_input(
+    result: "InputEstimate",
+    *,
+    shape: tuple[int, int] | None = None,
+    truth: Any = None,
+    path: str | Path | None = None,
+) -> np.ndarray:
+    """Images of the estimate, of its error (half the 95 % interval) and of the visibility of every pixel, with some
+    posterior draws where there are any; of records that are no images, intervals and visibilities of the fields.
+
+    Args:
+        shape: (height, width), by default the record's own where that is an image.
+        truth: the record itself, drawn beside the estimate to compare.
+        path: where to save the figure.
+
+    Returns:
+        The Axes in an array.
+
+    Raises:
+        BayesreconError: no image of this shape, or a path with another suffix or in a folder that does not exist.
+
+    >>> import bayesrecon
+    >>> x, w = np.random.default_rng(0).normal(size=(2, 200, 6))
+    >>> release = bayesrecon.posteriors.outputs(lambda records: records @ w[:2].T, w[:2] @ x[0], public=x[1:])
+    >>> [ax.get_title("left") for ax in plot_input(bayesrecon.recover(release), shape=(2, 3))]
+    ['Estimate', 'Error (half of 95 %)', 'Visibility']
+    """
+    check_path(path)
+    shape = shape or (result.shape[:2] if len(result.shape) == 2 else None)  # type: ignore[assignment]
+    if shape is not None and shape[0] * shape[1] != len(result.estimate):
+        raise BayesreconError(f"{len(result.estimate)} fields are no image of {shape[0]} by {shape[1]} pixels")
+    figure = new_figure(pyplot=path is None)
+    axes = _fields(figure, result, truth) if shape is None else _images(figure, result, shape, truth)
+    for ax in axes:
+        ax.title.set_usetex(False)
+    figure.suptitle(f"{result.method}: {result.gain:.0%} of the variance told", fontsize="medium", usetex=False)
+    if path is not None:
+        save_figure(figure, path)
+    return axes
+
+
+def _images(figure: Any, result: "InputEstimate", shape: tuple[int, int], truth: Any) -> np.ndarray:
+    half = (result.upper - result.lower) / 2
+    low, high = float(result.lower.min()), float(result.upper.max())
+    panels = [("Input", truth, "gray", (low, high))] if truth is not None else []
+    panels += [("Estimate", result.estimate, "gray", (low, high))]
+    panels += [(f"Draw {i + 1}", one, "gray", (low, high)) for i, one in enumerate(_some(result.draws))]
+    panels += [("Error (half of 95 %)", half, "magma", (0, float(half.max()) or 1.0))]
+    panels += [("Visibility", result.visibility, "viridis", (0, 1))]
+    figure.set_size_inches(2.7 * len(panels), 2.9)
+    axes = np.atleast_1d(figure.subplots(1, len(panels)))
+    for ax, (title, values, colours, (least, most)) in zip(axes, panels, strict=True):
+        picture = np.asarray(values, float).reshape(shape)
+        drawn = ax.imshow(picture, cmap=colours, vmin=least, vmax=most, interpolation="nearest")
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(title, loc="left", fontsize="medium")
+        if colours != "gray":
+            figure.colorbar(drawn, ax=ax, shrink=0.75)
+    return axes
+
+
+def _some(draws: np.ndarray) -> np.ndarray:
+    """A few draws, far apart in their order."""
+    return draws[np.linspace(0, len(draws) - 1, min(_DRAWS, len(draws))).astype(int)] if len(draws) else draws
+
+
+def _fields(figure: Any, result: "InputEstimate", truth: Any) -> np.ndarray:
+    table = result.to_dataframe()
+    order = np.argsort(-result.visibility, kind="stable")[:_MOST]
+    figure.set_size_inches(8, max(2.0, 0.28 * len(order) + 1.2))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(2, 1))
+    at = np.arange(len(order))
+    left.hlines(at, result.lower[order], result.upper[order], color=GREY, lw=1.5)
+    left.plot(result.estimate[order], at, "o", color=BLUE, ms=5)
+    if truth is not None:
+        left.plot(np.asarray(truth, float).ravel()[order], at, "x", color=left.title.get_color(), ms=6)
+    left.set_yticks(at, labels=[str(name) for name in table.index[order]])
+    left.invert_yaxis()
+    left.set_title("Estimate and 95 % interval", loc="left", fontsize="medium")
+    right.barh(at, result.visibility[order], color=BLUE)
+    right.set_xlim(0, 1)
+    right.set_title("Visibility", loc="left", fontsize="medium")
+    return np.array([left, right])

@@ -1,0 +1,207 @@
+"""Outputs of a model for one private record as a release at inference time."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.kernels.outputs import VIEWS, Answer, Outputs, centred_logits
+from bayesrecon.precision import x64
+
+_BLOCK = 4096  # records that a model is asked about at once
+_LEAST = 60  # public records: half are fitted, a quarter calibrates and a quarter checks
+_SUM = 1e-3  # probabilities of half precision add up to one within this
+_GRID = 0.05  # of a last decimal, as far as single precision may put rounded numbers off it
+_FAR = 3.0  # times as far as the farthest public answer is no answer to a record of that law
+
+Predict = Callable[[Any], Any]
+
+
+def outputs(
+    predict: Predict | Sequence[Predict],
+    z: Any,
+    *,
+    public: Any,
+    noise: float = 0.0,
+    view: Literal["logits", "softmax", "rounded", "argmax"] = "logits",
+    decimals: int | None = None,
+    values: tuple[float, float] | None = None,
+    name: str = "outputs",
+) -> Outputs:
+    """What a model answered to one private record.
+
+    The record x is a data set of one record, and z = F(x) its mean embedding in the kernel `<F(x), F(x')>`. `recover`,
+    `reconstruct` and `diagnose` take it.
+
+    Args:
+        predict: F, `(m, *shape) -> (m, k)`, records to logits (or whatever is released, with view "logits"); written
+            with `jax.numpy` for attacks that need its gradient. Several models that were asked: a list.
+        z: `(k,)` the answer, `(r, k)` answers of one model with noise of their own; of a list of models a list, one
+            answer each. With view "argmax" the class.
+        public: `(m, *shape)` records of the same law, 60 or more; the more, the better.
+        noise: standard deviation of normal noise that was added to every logit or probability of each answer.
+        view: what was released: "logits", "softmax", "rounded" (softmax to `decimals`), or "argmax" (the class alone).
+        decimals: of "rounded".
+        values: smallest and largest value of a field, (0, 1) for images; by default those of the public records.
+        name: shown in tables.
+
+    Raises:
+        BayesreconError: shapes that do not go together, public records that are few, not finite or outside `values`, a
+            model that fails on them, a view or noise that there is not, or an answer that the model cannot give.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, w = rng.normal(size=(400, 5)), rng.normal(size=(5, 3))
+    >>> release = outputs(lambda records: records @ w, x[0] @ w, public=x[1:])
+    >>> release.z.shape, release.answers.shape
+    ((3,), (399, 3))
+    """
+    predicts: tuple[Any, ...] = tuple(predict) if isinstance(predict, list | tuple) else (predict,)
+    if not predicts or not all(callable(one) for one in predicts):
+        raise BayesreconError(
+            "predict: expected a function of records (m, *shape) that gives outputs (m, k), or several"
+        )
+    _check_view(view, decimals, noise)
+    public = _records(public, values)
+    answer = Answer(predicts, public.shape[1:], view, int(decimals or 0), noise > 0)
+    logits = [answers_of(one, public) for one in predicts]
+    given = list(z) if isinstance(predict, list | tuple) else [z]
+    if len(given) != len(predicts):
+        raise BayesreconError(f"{len(predicts)} models and {len(given)} answers: supply one answer of each model")
+    seen, repeats = zip(
+        *(_answer(one, answer, known.shape[1]) for one, known in zip(given, logits, strict=True)), strict=True
+    )
+    if len(set(repeats)) > 1 or (repeats[0] > 1 and not noise):
+        raise BayesreconError(
+            "repeated answers help where noise was added to each, as often by every model: state noise="
+        )
+    answers = np.concatenate([answer.seen(known) for known in logits], axis=1)
+    if not (answers.max(axis=0) > answers.min(axis=0)).any():
+        raise BayesreconError("the model answers all public records alike: nothing tells what an answer means")
+    noise = noise / np.sqrt(repeats[0])
+    low, high = (float(public.min()), float(public.max())) if values is None else values
+    found = Outputs(
+        answer,
+        np.concatenate(seen),
+        public.reshape(len(public), -1),
+        answers,
+        tuple(known.shape[1] for known in logits),
+        float(noise),
+        (low, high),
+        name,
+    )
+    _check_reached(found)
+    return found
+
+
+def answers_of(predict: Predict, records: np.ndarray) -> np.ndarray:
+    """Outputs `(m, k)` of records `(m, *shape)`.
+
+    Raises:
+        BayesreconError: the model fails, or gives something else.
+    """
+    parts = []
+    for first in range(0, len(records), _BLOCK):
+        some = records[first : first + _BLOCK]
+        try:
+            part = np.asarray(predict(some), float)
+        except Exception as error:
+            raise BayesreconError(
+                f"predict fails on records {some.shape}: {first_line(error)}; it takes (m, *shape) and gives (m, k)"
+            ) from None
+        if part.ndim != 2 or len(part) != len(some):
+            raise BayesreconError(f"predict gives {part.shape} for records {some.shape}: expected outputs (m, k)")
+        parts.append(part)
+    found = np.concatenate(parts)
+    if not np.isfinite(found).all():
+        raise BayesreconError("predict gives missing or infinite values for public records")
+    return found
+
+
+def _check_view(view: str, decimals: int | None, noise: float) -> None:
+    if view not in VIEWS:
+        raise BayesreconError(f"view={view!r}: expected {', '.join(VIEWS)}")
+    if (view == "rounded") != (decimals is not None) or (decimals is not None and not 0 <= decimals <= 12):
+        raise BayesreconError(f"view={view!r}, decimals={decimals}: 'rounded' has decimals, 0 to 12, and no other view")
+    if not (np.isfinite(noise) and noise >= 0):
+        raise BayesreconError(f"noise={noise}: expected a standard deviation, 0 or more")
+    if noise and view in ("rounded", "argmax"):
+        raise BayesreconError(f"noise= belongs to logits and softmax; with view={view!r} it is not modelled")
+
+
+def _records(public: Any, values: tuple[float, float] | None) -> np.ndarray:
+    try:
+        found = np.asarray(public, float)
+    except (TypeError, ValueError):
+        raise BayesreconError("public records are one array of numbers, (m, *shape)") from None
+    if found.ndim < 2 or len(found) < _LEAST:
+        raise BayesreconError(f"public records of shape {found.shape}: expected (m, *shape) with m at least {_LEAST}")
+    if not np.isfinite(found).all():
+        raise BayesreconError("public records hold missing or infinite values")
+    if values is not None:
+        low, high = values
+        if not low < high:
+            raise BayesreconError(f"values={values}: expected the smallest and the largest value of a field")
+        outside = found[(found < low) | (found > high)]
+        if outside.size:
+            raise BayesreconError(
+                f"public records hold {outside.flat[0]:g}, outside {low:g} to {high:g}: scale them as for the model"
+                + (" (divide by 255)" if (low, high) == (0, 1) and 1 < found.max() <= 255 and found.min() >= 0 else "")
+            )
+    return found
+
+
+def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:
+    """What a decoder reads of one model's answer or answers, and how many there are."""
+    try:
+        z = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise BayesreconError("an answer is an array of numbers, (k,)") from None
+    if not np.isfinite(z).all():
+        raise BayesreconError("the answer holds missing or infinite values")
+    if answer.view == "argmax":
+        if z.size != 1 or not 0 <= z.item() < width or z.item() != int(z.item()):
+            raise BayesreconError(f"the answer is a class, 0 to {width - 1}, where the view is argmax; got {_told(z)}")
+        return np.eye(width)[int(z.item())], 1
+    if z.shape[-1:] != (width,) or z.ndim > 2 or not z.size:
+        raise BayesreconError(f"the answer has shape {z.shape} and the model {width} outputs: expected ({width},)")
+    table = np.atleast_2d(z)
+    if answer.view in ("softmax", "rounded") and not answer.noisy:
+        slack = max(_SUM, width * 10.0**-answer.decimals / 2 if answer.view == "rounded" else 0.0)
+        if (table < 0).any() or (table > 1).any() or (abs(table.sum(axis=1) - 1) > slack).any():
+            raise BayesreconError(
+                f"the answer is no softmax: {_told(table[0])} adds up to {table[0].sum():.4g}; name its view= (logits?)"
+            )
+        if (
+            answer.view == "rounded"
+            and abs(table - table.round(answer.decimals)).max() > _GRID * 10.0**-answer.decimals
+        ):
+            raise BayesreconError(f"the answer has more than {answer.decimals} decimals: state how many were kept")
+    mean = table.mean(axis=0)
+    if answer.view == "softmax" and not answer.noisy:
+        with x64():
+            mean = np.asarray(centred_logits(mean))
+    return mean, len(table)
+
+
+def _told(z: np.ndarray) -> str:
+    return np.array2string(z.ravel()[:4], precision=3, separator=", ") + (" ..." if z.size > 4 else "")
+
+
+def _check_reached(release: Outputs) -> None:
+    """Refuse an answer that lies far outside those of public records, in units of how they vary."""
+    if release.answer.view in ("rounded", "argmax"):
+        return
+    centre = release.answers.mean(axis=0)
+    about = release.answers - centre
+    values, vectors = np.linalg.eigh(about.T @ about / len(about))
+    # Single precision leaves this much where outputs add up to a constant.
+    scale = np.sqrt(np.maximum(values, 1e-12 * values[-1]) + release.noise**2)
+    # With as many times the noise no noise explains it either.
+    farthest = max(float(np.linalg.norm(about @ vectors / scale, axis=1).max()), np.sqrt(len(values)))
+    distance = float(np.linalg.norm((release.z - centre) @ vectors / scale))
+    if distance > _FAR * farthest:
+        raise BayesreconError(
+            f"the answer lies {distance / farthest:.3g} times as far out as that to any public record: it is not this "
+            "model's, not this view's, or its record is not of the public records' law"
+        )
