@@ -41,13 +41,12 @@ def audit(
     *,
     data: Any = None,
     known: Mapping[str, Any] | None = None,
-    unit: str | None = None,
     remedies: bool = True,
     thresholds: Thresholds | None = None,
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
-    **table: Any,
+    **which: Any,
 ) -> Audit:
     """What publishing a file, a fit or a table of estimates would give away.
 
@@ -66,12 +65,12 @@ def audit(
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
-        unit: the known field with one record for each of its values.
         remedies: also predict and measure what thinning and rounding would leave.
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done.
-        table: of a table of estimates, as in `posteriors.from_table`: `correlations`, `response`, `jacobian`, `draws`.
+        which: of draws `unit`, the known field with one record for each of its values; of a table of estimates
+            `correlations`, `response`, `jacobian` and `draws`, as in `posteriors.from_table`.
 
     Returns:
         An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
@@ -89,7 +88,8 @@ def audit(
     """
     began = time.perf_counter()
     limits = thresholds or Thresholds()
-    if (fit := _fit_of(source, model, table)) is not None:
+    unit = which.pop("unit", None)
+    if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
         given: dict[str, Any] = {"known": known, "remedies": remedies, "thresholds": limits}
