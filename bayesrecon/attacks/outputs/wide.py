@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from bayesrecon.attacks.outputs.networks import Network
 from bayesrecon.errors import BayesreconError, MissingExtraError
 
-_GROUPS = (16, 32, 64)
+_GROUPS = (16, 32, 64)  # channels, times the width
 _HALVED = 8  # an image's sides are multiples of it: three groups halve or double
 _KEPT = 0.9  # of a running mean, a step
 
