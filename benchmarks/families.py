@@ -34,7 +34,7 @@ Made by `python benchmarks/families.py`. Simulated data sets of {records} record
 without any option. *Refused*: it ended in an error. *Failed*: a check of draws and model failed, which is wrong here.
 *z*: errors of n in standard errors, where n was determined. *Covered*: intervals of determined statistics
 that hold the true value, with its 95 % Clopper-Pearson range as if they were independent. *Partly*: statistics that are
-determined in part, and the share of their intervals that hold.
+determined in part, and the share of their intervals that hold (blank where they were not counted).
 """
 COLUMNS = (
     "family",
@@ -106,11 +106,11 @@ def summary(
         f"{determined}",
         f"{inside / determined:.1%}" if determined else "",
         f"{range_.lower:.1%} to {range_.upper:.1%}" if range_ else "",
-        f"{partly}",
+        f"{partly}" if partly else "",
         f"{held / partly:.1%}" if partly else "",
         f"{seconds / sets:.1f}",
     )
-    return dict(zip(COLUMNS, cells, strict=True)) | {"zs": np.round(z, 3).tolist(), "hits": hits}
+    return dict(zip(COLUMNS, cells, strict=True)) | {"zs": json.dumps(np.round(z, 3).tolist()), "hits": hits}
 
 
 def keep(row: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ def keep(row: dict[str, Any]) -> None:
     held[row["family"]] = row
     rows = [held[name] for name in FAMILIES if name in held]
     ROWS.write_text(json.dumps(rows, indent=1) + "\n")
-    z = np.concatenate([r["zs"] for r in rows])
+    z = np.concatenate([json.loads(r["zs"]) for r in rows])
     sets, refused, failed = (sum(int(r[c]) for r in rows) for c in ("sets", "refused", "failed"))
     hits = {v: tuple(sum(r["hits"][v][i] for r in rows) for i in range(2)) for v in ("determined", "partly")}
     all_ = summary("all", 0, sets, refused, failed, z, hits, 0.0) | {"draws": "", "s": ""}
