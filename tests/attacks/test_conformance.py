@@ -83,7 +83,12 @@ def releases(model):
     }
 
 
-CASES = [pytest.param(made, kind, id=f"{name}, {kind}") for name, made in attacks().items() for kind in made.takes]
+HEAVY = ("posterior-sampling",)  # chains are compiled
+CASES = [
+    pytest.param(made, kind, id=f"{name}, {kind}", marks=[pytest.mark.slow] * (name in HEAVY))
+    for name, made in attacks().items()
+    for kind in made.takes
+]
 
 
 def carried_out(made, release, **more):

@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs/outputs.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_its_python_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = {}

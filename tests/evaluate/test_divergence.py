@@ -94,6 +94,7 @@ def test_in_the_covariance_of_the_draws_it_has_no_unit():
     assert divergence(release, one_more, {"y": y}, metric="covariance") == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_what_was_reconstructed_brings_its_weights(release):
     found = bayesrecon.reconstruct(release, n=8, key=0)
     far = divergence(release, PSEUDO, TRUTH, weights=WEIGHTS, metric="covariance")

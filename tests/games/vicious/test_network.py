@@ -63,6 +63,7 @@ def test_the_epoch_is_the_best_of_validation(vicious):
     assert vicious.epoch == np.argmin(vicious.losses) + 1 == vicious.decoder.epoch
 
 
+@pytest.mark.slow
 def test_reconstruction_only_does_not_learn_the_task(digits):
     x, y = digits
     model = small(x[:600], y[:600], ratio=math.inf, schedule=Schedule(epochs=3, batch=100))
