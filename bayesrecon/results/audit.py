@@ -270,7 +270,8 @@ class Audit(Result):
         count = {level: sum(f.severity == level for f in self.findings) for level in ("high", "medium", "low")}
         told = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
         untried = f"incomplete, {len(self.not_run)} not run; " if self.not_run else ""
-        return f"{self.name} ({self.format}, {self.draws} draws): {untried}{told}"
+        held = f"{self.format}, {self.draws} draws" if self.draws else self.format
+        return f"{self.name} ({held}): {untried}{told}"
 
     def _excerpt(self) -> Any:
         return self.to_dataframe()[["severity", "title"]].assign(summary=[f.summary for f in self.findings])
