@@ -28,8 +28,8 @@ def test_a_mode_with_its_covariance(release):
 def test_remedies_are_tried(release):
     found = bayesrecon.audit(release)
     remedies = [r for r in found.findings[0].remedies if r.statistic == "n" and r.measured is not None]
-    assert [r.action for r in remedies] == ["print 4 digits", "print 3 digits"]
-    assert remedies[1].predicted > remedies[0].predicted > 0
+    assert [r.action for r in remedies] == ["print 4 digits", "print 3 digits", "print 2 digits"]
+    assert remedies[2].predicted > 5 * remedies[1].predicted > 25 * remedies[0].predicted > 0
 
 
 def test_a_fit_that_determines_nothing_is_not_cleared():
