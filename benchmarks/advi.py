@@ -12,11 +12,9 @@ import time
 import warnings
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pymc as pm
+from drawn import PROGRAMS, simulated
 
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
@@ -40,19 +38,6 @@ read without a stated `residual=`: of 20 such fits 11 were called not stationary
 """
 
 
-def linear(x, y=None):
-    sigma = numpyro.sample("sigma", dist.HalfNormal(5.0))
-    beta = numpyro.sample("beta", dist.Normal(0, 10).expand([x.shape[1] + 1]).to_event(1))
-    with numpyro.plate("records", x.shape[0]):
-        numpyro.sample("y", dist.Normal(beta[0] + x @ beta[1:], sigma), obs=y)
-
-
-def poisson(x, y=None):
-    beta = numpyro.sample("beta", dist.Normal(0, 3).expand([x.shape[1] + 1]).to_event(1))
-    with numpyro.plate("records", x.shape[0]):
-        numpyro.sample("y", dist.Poisson(jnp.exp(beta[0] + x @ beta[1:])), obs=y)
-
-
 def twin(kind: str, x: np.ndarray, y: np.ndarray) -> pm.Model:
     """The same in PyMC."""
     with pm.Model() as model:
@@ -64,15 +49,6 @@ def twin(kind: str, x: np.ndarray, y: np.ndarray) -> pm.Model:
             beta = pm.Normal("beta", 0, 3, shape=width)
             pm.Poisson("y", pm.math.exp(beta[0] + data @ beta[1:]), observed=response)
     return model
-
-
-def simulated(kind: str, n: int, p: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    if kind == "linear":
-        x = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
-        y = x @ rng.normal(size=p) + rng.normal(size=n) * rng.gamma(3.0)
-        return (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
-    x = (rng.random((n, p)) < rng.uniform(0.3, 0.7, size=p)).astype(float)
-    return x, rng.poisson(np.exp(0.3 * rng.normal() + x @ (0.7 * rng.normal(size=p))))
 
 
 def fits(method: str, program: pm.Model, optimiser: str, steps: int, sets: list):
@@ -101,7 +77,7 @@ def fits(method: str, program: pm.Model, optimiser: str, steps: int, sets: list)
 def run(method: str, kind: str, n: int, p: int, optimiser: str, steps: int, count: int) -> list[dict]:
     rng = np.random.default_rng(0)
     sets = [simulated(kind, n, p, rng) for _ in range(count)]
-    model = from_numpyro(globals()[kind], {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
+    model = from_numpyro(PROGRAMS[kind], {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
     rows = [
         {"method": method, "model": f"{kind}, {p + 1} coefficients, n = {n}", "optimiser": optimiser, "steps": steps}
         | {"iterates": k, "fits": count, "silent": 0, "held": 0, "stated": 0, "z": [], "widths": []}

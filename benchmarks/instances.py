@@ -15,6 +15,7 @@ import matplotlib.image
 import matplotlib.pyplot as plt
 import numpy as np
 import sklearn.datasets
+from markup import table
 
 from bayesrecon.attacks.deletion.instance import MEAN, MEDIAN, deleted_instance
 from bayesrecon.evaluate import bootstrap, clopper_pearson
@@ -177,11 +178,6 @@ def approximation(name, private, queries, deletions, seed):
 def percent(successes, trials):
     rate, low, high = clopper_pearson(int(successes), int(trials))
     return [f"{100 * rate:.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
 def omniglot_rows(name, rows):

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from markup import table
 
-from bayesrecon.attacks.outputs.alphabet import softmax_bits
-from bayesrecon.attacks.outputs.linear import linear_decoder, rounding_noise
+from bayesrecon import evaluate
+from bayesrecon.attacks.outputs.linear import linear_decoder
 from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import linear_risk, reconstruction_risk
 from bayesrecon.games.vicious import train_linear
+from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
 
 HERE = Path(__file__).resolve().parent
 FIGURE = "outputs-linear.png"
@@ -67,12 +69,7 @@ def decoder(model, noise=0.0):
 
 def psnr(x, guess):
     """Over all pixels of all images, whose values range from 0 to 1."""
-    return float(-10 * np.log10(np.mean((x - guess) ** 2)))
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+    return float(evaluate.psnr(x, np.broadcast_to(guess, x.shape), value_range=1))
 
 
 def main():

@@ -24,6 +24,7 @@ from bayesrecon.attacks.outputs.law import fitted_law
 from bayesrecon.attacks.outputs.linear import fitted_decoder
 from bayesrecon.attacks.outputs.sampling import PosteriorSampling, moments
 from bayesrecon.datasets import mnist
+from bayesrecon.evaluate import psnr
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64
 
@@ -75,17 +76,13 @@ def classifiers(x, y):
         yield name, predict, float(fit.score(x[9000:], y[9000:]))
 
 
-def psnr(error):
-    return float(-10 * np.log10(np.mean(error**2)))
-
-
 def scored(row, truth, guess, low, high, moving, began):
     """A row with the coverage of every image, whose bootstrap gives the interval."""
     inside = ((truth >= low - 1e-12) & (truth <= high + 1e-12))[:, moving].mean(axis=1)
     rng = np.random.default_rng(0)
     drawn = [inside[rng.integers(len(inside), size=len(inside))].mean() for _ in range(2000)]
     return row | {
-        "psnr": psnr(truth - guess),
+        "psnr": float(psnr(truth, guess, value_range=1)),
         "coverage": float(inside.mean()),
         "between": np.quantile(drawn, [0.025, 0.975]).tolist(),
         "half": float(((high - low) / 2)[:, moving].mean()),
@@ -183,7 +180,7 @@ def main():
     x, y = images.x[order].astype(float), images.y[order]
     asked = x[TRAINED + PUBLIC : TRAINED + PUBLIC + ASKED]
     mean = x[TRAINED : TRAINED + PUBLIC].mean(axis=0)
-    held = {"mean": psnr(asked - mean), "accuracy": {}, "rows": []}
+    held = {"mean": float(psnr(asked, np.broadcast_to(mean, asked.shape), value_range=1)), "accuracy": {}, "rows": []}
     pictures = {"input": asked}
     models = list(classifiers(x, y))
     held["accuracy"] = {name: accuracy for name, _, accuracy in models}

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from markup import table
 
 from bayesrecon import deleted_sentence
 from bayesrecon.errors import BayesreconError
@@ -154,11 +155,6 @@ def calibration(cells):
             row = [name, own.sum(), int(draws[own].sum()), f"{(1 / k[own]).mean():.3f}", f"{rate:.3f}"]
             rows.append([*row, f"{lower:.3f} to {upper:.3f}"])
     return table(("k", "deletions", "draws", "stated", "right", "95 %"), rows)
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
 def page(kept):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from experiment import halves, prepare
+from markup import table
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 import bayesrecon
@@ -77,11 +78,6 @@ def play(title, x, y, settings, deletions, seed):
         )
         found.append((float(result.probability), bool(right), bool(result.warnings)))
     return found
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
 
 
 def reliability(found):

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
 from numpyro.infer import SVI, Trace_ELBO, autoguide
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
+from drawn import PROGRAMS, simulated
 from variational import optimum, ready
 
 import bayesrecon
@@ -97,28 +97,6 @@ def size(name: str, truth: dict[str, float]) -> float:
     return max(abs(truth[name]), spread)
 
 
-def linear(x, y=None):
-    sigma = numpyro.sample("sigma", dist.HalfNormal(5.0))
-    beta = numpyro.sample("beta", dist.Normal(0, 10).expand([x.shape[1] + 1]).to_event(1))
-    with numpyro.plate("records", x.shape[0]):
-        numpyro.sample("y", dist.Normal(beta[0] + x @ beta[1:], sigma), obs=y)
-
-
-def poisson(x, y=None):
-    beta = numpyro.sample("beta", dist.Normal(0, 3).expand([x.shape[1] + 1]).to_event(1))
-    with numpyro.plate("records", x.shape[0]):
-        numpyro.sample("y", dist.Poisson(jnp.exp(beta[0] + x @ beta[1:])), obs=y)
-
-
-def simulated(kind, n, p, rng):
-    if kind == "linear":
-        x = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
-        y = x @ rng.normal(size=p) + rng.normal(size=n) * rng.gamma(3.0)
-        return (x - x.mean(axis=0)) / x.std(axis=0), (y - y.mean()) / y.std()
-    x = (rng.random((n, p)) < rng.uniform(0.3, 0.7, size=p)).astype(float)
-    return x, rng.poisson(np.exp(0.3 * rng.normal() + x @ (0.7 * rng.normal(size=p))))
-
-
 def fits(program, guide, rate, steps, xs, ys):
     """Parameters at `ITERATES` steps of the second half, of every data set."""
     svi, every = SVI(program, guide, numpyro.optim.Adam(rate), Trace_ELBO()), steps // 2 // ITERATES
@@ -139,7 +117,7 @@ def fits(program, guide, rate, steps, xs, ys):
 
 
 def run(guide_name, kind, n, p, rate, steps, count) -> list[dict[str, str]]:
-    rng, program = np.random.default_rng(0), globals()[kind]
+    rng, program = np.random.default_rng(0), PROGRAMS[kind]
     sets = [simulated(kind, n, p, rng) for _ in range(count)]
     xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
     guide = getattr(autoguide, guide_name)(program)

@@ -23,7 +23,7 @@ from bayesrecon.attacks.outputs.decoder import train_decoder
 from bayesrecon.attacks.outputs.linear import fitted_decoder
 from bayesrecon.attacks.outputs.training import Schedule
 from bayesrecon.datasets import mnist
-from bayesrecon.evaluate import reconstruction_risk
+from bayesrecon.evaluate import psnr, reconstruction_risk
 from bayesrecon.games.vicious import detection_scores, train
 from bayesrecon.kernels.similarity import structural_similarity
 
@@ -88,7 +88,7 @@ def measured(x, y, model, decoder, known):
 def quality(x, guess, known):
     flat, guess = x.reshape(len(x), -1), np.clip(guess, 0, 1).reshape(len(x), -1)
     similar = structural_similarity(guess.reshape(x.shape).astype(np.float32), x)
-    row = {"psnr": float(-10 * np.log10(np.mean((guess - flat) ** 2))), "ssim": float(similar.mean())}
+    row = {"psnr": float(psnr(flat, guess, value_range=1)), "ssim": float(similar.mean())}
     if known is not None:
         flat, guess, law = (np.asarray(v, float) for v in (flat, guess, known.reshape(len(known), -1)))
         row["risk"] = {f"{cut:g}": reconstruction_risk(flat, guess, law, rtol=cut) for cut in CUTS}

@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.stats
+from markup import table
 
 from bayesrecon.evaluate import linear_risk
 from bayesrecon.games.vicious import roc_area
@@ -96,11 +97,6 @@ def interval(values, form):
     return f"{text} ± {format(half, form)}"
 
 
-def table(head, lines):
-    found = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    return "\n".join([*found, *("| " + " | ".join(map(str, line)) + " |" for line in lines)]) + "\n"
-
-
 def rows(held):
     lines = []
     for start, (title, published) in ROWS.items():
@@ -112,7 +108,7 @@ def rows(held):
         cells += [f"{np.mean([r['linear']['psnr'] for r in found]):.2f}" if "linear" in found[0] else ""]
         lines.append([title, len(found), *cells, f"{max(r['seconds'] for r in found):.0f}", published])
     head = ("model, decoder", "seeds", "PSNR", "SSIM", "R, cut 1.2e-4", "R, cut 1e-2", "accuracy, %")
-    return table((*head, "PSNR, linear decoder", "CPU s, most", "published"), lines)
+    return table((*head, "PSNR, linear decoder", "CPU s, most", "published"), lines) + "\n"
 
 
 def bar(held):
@@ -150,7 +146,7 @@ def detector(held):
     asked = "" if len(honest) >= 10 and len(vicious) >= 10 else " Ten models of either kind were asked for."
     low = float(best[4].split()[0])
     verdict = "at least the 0.95 that was asked for" if low >= 0.95 else "0.95, as asked for, is not established"
-    return table(head, lines) + f"\nThe best, {best[0]}: {best[3]}, with an interval from {low}; {verdict}.{asked}\n"
+    return table(head, lines) + f"\n\nThe best, {best[0]}: {best[3]}, with an interval from {low}; {verdict}.{asked}\n"
 
 
 def evasion(held):
@@ -171,7 +167,7 @@ def attacks(held):
         return ""
     lines = [[name, f"{v['psnr']:.2f}", f"{v['ssim']:.3f}"] for name, v in found[0]["attacks"].items()]
     head = ("attack on one honest model, 100 images", "PSNR", "SSIM")
-    return "## With and without a decoder\n\n" + table(head, lines)
+    return "## With and without a decoder\n\n" + table(head, lines) + "\n"
 
 
 def omniglot(held):
@@ -184,7 +180,7 @@ def omniglot(held):
     head = ("outputs", "PSNR", "SSIM", "PSNR, mean image", "accuracy, %")
     return (
         "## Omniglot: the number of outputs\n\nFive alphabets, 28 by 28 pixels, 16 people's drawings known and four "
-        "people's asked about; ratio 3/1, logits, one seed.\n\n" + table(head, lines)
+        "people's asked about; ratio 3/1, logits, one seed.\n\n" + table(head, lines) + "\n"
     )
 
 

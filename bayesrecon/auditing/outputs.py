@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.outputs.alphabet import softmax_bits
+from bayesrecon.attacks.outputs.calibration import varies
 from bayesrecon.attacks.outputs.linear import fitted_decoder
 from bayesrecon.attacks.outputs.own import decoded
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.evaluate.distances import linear_risk, mahalanobis
+from bayesrecon.kernels.alphabet import softmax_bits
 from bayesrecon.kernels.outputs import Answer
 from bayesrecon.posteriors.outputs import answers_of, outputs
 from bayesrecon.precision import in_float64
@@ -23,7 +24,6 @@ from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Sever
 _NOISE = (0.1, 0.3, 1.0)  # standard deviations of noise that are tried, in units of how the outputs vary
 _DIGITS = (3, 2, 1)  # decimals of a softmax that are tried
 _TOP = (5, 3)  # largest probabilities that are left, that are tried
-_VARIES = 1e-3  # of the largest spread, from which a field counts as one that varies
 _LEAST = 200  # records: half are fitted, half are asked about
 _STATISTIC = "a field, root mean square"
 
@@ -160,14 +160,14 @@ def _finding(
     """What one decoder makes of the answers, with its nulls."""
     mean = np.broadcast_to(asked.x.mean(axis=0), asked.asked.shape)
     error = np.sqrt(np.mean((guess - asked.asked) ** 2, axis=0))
-    moving = asked.spread > _VARIES * asked.spread.max()
+    moving = varies(asked.spread)
     relative = error[moving] / asked.spread[moving]
     known, vague = float(np.mean(relative < limits.record)), float(np.mean(relative < limits.vague))
     severity: Severity = "high" if known >= limits.share else "medium" if vague >= limits.share else "low"
     width = values[1] - values[0]
-    kept = _kept(asked)
     outputs_seen = int(np.linalg.matrix_rank(asked.logits - asked.logits.mean(axis=0)))
     covariance = np.atleast_2d(np.cov(asked.x, rowvar=False))
+    kept = _kept(covariance, asked.cut)
     apart = mahalanobis(asked.asked - guess, 0.0, covariance, rtol=asked.cut)
     ratios = mahalanobis(asked.asked, asked.x.mean(axis=0), covariance, rtol=asked.cut) / np.maximum(apart, 1e-300)
     items = [
@@ -196,10 +196,10 @@ def _finding(
     )
 
 
-def _kept(asked: _Asked) -> int:
+def _kept(covariance: np.ndarray, cut: float) -> int:
     """Directions that the cut keeps."""
-    values = np.linalg.eigvalsh(np.atleast_2d(np.cov(asked.x, rowvar=False)))
-    return int((values > asked.cut * values[-1]).sum())
+    values = np.linalg.eigvalsh(covariance)
+    return int((values > cut * values[-1]).sum())
 
 
 def _psnr(guess: np.ndarray, asked: _Asked, width: float) -> float:

@@ -6,13 +6,14 @@ import time
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.totals import DETERMINED, PARTLY
+from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.results.diagnosis import Feature
 from bayesrecon.results.outputs import OutputsDiagnosis
 from bayesrecon.types import entry
 
 _RANK = 1e-10  # of the largest variance, below which an output is a function of the others
-_DETERMINED, _PARTLY = 0.999, 0.5  # visibilities, as everywhere
 
 
 def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
@@ -45,7 +46,7 @@ def diagnose_outputs(release: Outputs) -> OutputsDiagnosis:
             float(r),
             None,
             float(r),
-            "determined" if v >= _DETERMINED else "partly" if v >= _PARTLY else "undetermined",
+            "determined" if v >= DETERMINED else "partly" if v >= PARTLY else "undetermined",
         )
         for at, v, r in zip(np.ndindex(*release.answer.shape), visibility, residual, strict=True)
     )
@@ -83,8 +84,7 @@ def _visibilities(x: np.ndarray, scores: np.ndarray, seen: np.ndarray) -> tuple[
 
 def _noise(release: Outputs) -> float:
     """Standard deviation of what is added to an output, rounding included."""
-    rounded = 10.0**-release.answer.decimals / math.sqrt(12) if release.answer.view == "rounded" else 0.0
-    return max(release.noise, rounded)
+    return max(release.noise, rounding_noise(release.answer.decimals) if release.answer.view == "rounded" else 0.0)
 
 
 def _bits(release: Outputs, values: np.ndarray) -> float | None:
@@ -92,5 +92,5 @@ def _bits(release: Outputs, values: np.ndarray) -> float | None:
     if view == "argmax":
         return sum(math.log2(k) for k in release.widths)
     if view == "rounded":
-        return sum(math.log2(math.comb(10**decimals + k - 1, k - 1)) for k in release.widths)
+        return sum(softmax_bits(k, decimals) for k in release.widths if k > 1)
     return float(np.log2(1 + values / release.noise**2).sum() / 2) if release.noise else None

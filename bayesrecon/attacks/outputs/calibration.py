@@ -16,7 +16,7 @@ from bayesrecon.kernels.outputs import Outputs
 LEVEL = 0.95  # of the intervals
 _OWN = 200  # held-out records from which a field has a quantile of its own
 _LEAST = 20  # below, the rank of the quantile is beyond the last score
-VARIES = 1e-3  # of the largest spread, from which a field counts as one that varies
+_VARIES = 1e-3  # of the largest spread, from which a field counts as one that varies
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Calibration:
 
 def varies(spread: np.ndarray) -> np.ndarray:
     """Which fields vary, `(p,)`."""
-    return spread > VARIES * spread.max()
+    return spread > _VARIES * spread.max()
 
 
 def calibrated(

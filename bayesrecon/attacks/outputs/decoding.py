@@ -63,11 +63,27 @@ def decode_held_out(
 ) -> InputEstimate:
     """The estimate of a decoder `(m, K) -> (m, p)`, calibrated on the records at `held`;
     the last `checked` of them check."""
+    guess = np.clip(decode(release.noisy(release.answers[held], rng)), *release.values)
+    estimate = np.clip(decode(release.z[None])[0], *release.values)
+    scale = np.ones(len(estimate))
+    return told_by_held_out(release, estimate, guess, scale, method, held, checked, settings, began)
+
+
+def told_by_held_out(
+    release: Outputs,
+    estimate: np.ndarray,
+    guess: np.ndarray,
+    scale: np.ndarray,
+    method: str,
+    held: np.ndarray,
+    checked: int,
+    settings: dict[str, Any],
+    began: float,
+) -> InputEstimate:
+    """An estimate `(p,)` with the errors of what the same attack makes, `(n, p)`, of the records at `held`, in units of
+    `scale (p,)`; the last `checked` of them check."""
     spread, values = spread_of(release), release.values
-    guess = np.clip(decode(release.noisy(release.answers[held], rng)), *values)
-    scale = np.ones(len(spread))
     told = calibrated(release.public[held], guess, scale, spread, checked, values)
-    estimate = np.clip(decode(release.z[None])[0], *values)
     lower, upper = interval(estimate, scale, told.factor, values)
     return InputEstimate(
         release=release.name,

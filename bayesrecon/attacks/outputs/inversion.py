@@ -8,7 +8,8 @@ import numpy as np
 
 from bayesrecon.attacks.attack import OUTPUTS, Attack, option
 from bayesrecon.attacks.deletion.inversion import invert_embedding
-from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
+from bayesrecon.attacks.outputs.calibration import split, spread_of
+from bayesrecon.attacks.outputs.decoding import told_by_held_out
 from bayesrecon.attacks.outputs.law import check_gradient
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
@@ -61,26 +62,9 @@ class OutputInversion(Attack[InputEstimate]):
         found = invert_embedding(
             release.answer, targets, release.public[at.fit], starts=self.starts, steps=self.steps, bounds=bounds
         )
-        spread, scale = spread_of(release), spread_of(release)
-        told = calibrated(release.public[held], found.x[1:], scale, spread, self.checked, release.values)
-        lower, upper = interval(found.x[0], scale, told.factor, release.values)
-        return InputEstimate(
-            release=release.name,
-            method=self.name,
-            shape=release.answer.shape,
-            estimate=found.x[0],
-            se=np.sqrt(told.mse),
-            lower=lower,
-            upper=upper,
-            visibility=told.visibility(spread),
-            spread=spread,
-            coverage=told.coverage,
-            checked=self.checked,
-            draws=np.zeros((0, len(spread))),
-            settings={"view": release.answer.view, "noise": release.noise, "misfit": float(found.misfit[0])},
-            warnings=release.notes,
-            seconds=time.perf_counter() - began,
-        )
+        settings = {"misfit": float(found.misfit[0])}
+        scale = spread_of(release)
+        return told_by_held_out(release, found.x[0], found.x[1:], scale, self.name, held, self.checked, settings, began)
 
 
 ATTACK = OutputInversion

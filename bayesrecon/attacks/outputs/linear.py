@@ -116,15 +116,6 @@ def fitted_decoder(x: Any, z: Any, *, noise: float = 0.0) -> LinearDecoder:
     return LinearDecoder(mean, centre, found.gain, found.variance, left)
 
 
-def rounding_noise(decimals: int) -> float:
-    """Standard deviation `10^-q / sqrt(12)` of what rounding to q decimals adds, uniform within a cell.
-
-    >>> round(rounding_noise(1), 4)
-    0.0289
-    """
-    return float(10.0**-decimals / np.sqrt(12))
-
-
 def _decoder(
     mean: np.ndarray, centre: np.ndarray, both: np.ndarray, outputs: np.ndarray, variance: np.ndarray, noise: float
 ) -> LinearDecoder:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from bayesrecon.attacks.outputs.linear import fitted_decoder, linear_decoder, rounding_noise
+from bayesrecon.attacks.outputs.linear import fitted_decoder, linear_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import linear_risk, reconstruction_risk
+from bayesrecon.kernels.alphabet import rounding_noise
 
 RNG = np.random.default_rng(0)
 FACTOR = RNG.normal(size=(12, 12))
