@@ -196,6 +196,6 @@ def draw(held):
             ax.plot(np.full(len(values), i) + np.linspace(-0.1, 0.1, len(values)), values, "o", alpha=0.6)
         ax.set_xticks((0, 1, 2), ("honest", "3/1", "3/1,\ncentred"))
         ax.set_xlim(-0.5, 2.5)
-        ax.set_title(title.split(",")[0].replace("what the offset adds to a linear reconstruction", "dB by the offset"))
+        ax.set_title(title.replace("what the offset adds to a linear reconstruction, dB", "dB by the offset"))
     figure.savefig(HERE / FIGURE, dpi=110)
     plt.close(figure)
