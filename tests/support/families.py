@@ -268,9 +268,9 @@ def model_of(name: str) -> Model:
     return from_numpyro(family.program, family.record, domain=family.domain, name=name.replace(" ", "_"))
 
 
-def simulated(name: str, model: Model, key: int, draws: int) -> tuple[dict[str, Any], Release]:
+def simulated(name: str, model: Model, key: int, draws: int, records: int = RECORDS) -> tuple[dict[str, Any], Release]:
     """A data set of the family, and the release of its posterior."""
     rng = np.random.default_rng(key)
-    data = FAMILIES[name].sample(rng, rng.normal(0.3, 0.8, RECORDS))
+    data = FAMILIES[name].sample(rng, rng.normal(0.3, 0.8, records))
     with x64():
         return data, release_of(model, exact(model, data, draws, rng))

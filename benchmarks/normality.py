@@ -1,0 +1,148 @@
+"""What it costs that estimators of decaying spectra are tuned with the noise of a normal law, where posteriors are not.
+
+python benchmarks/normality.py [family ...] [--sets 20] [--records 12] [--draws 2000]
+
+Few records make posteriors skew and long-tailed. Where the spectrum decays, `recover` weighs what it leaves unseen
+against the noise of the equations, and takes this noise from the normal law that has the draws' mean and covariance;
+the errors that it states are those of the draws themselves. Rows are kept in benchmarks/normality.json, the page is
+benchmarks/NORMALITY.md.
+"""
+
+import argparse
+import json
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markup import table
+from scipy.stats import kurtosis, skew
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+
+from families import model_of, simulated  # noqa: E402
+
+import bayesrecon  # noqa: E402
+from bayesrecon.errors import BayesreconError  # noqa: E402
+from bayesrecon.estimation.problem import solve_release  # noqa: E402
+from bayesrecon.estimation.solve import Fit, shrunk  # noqa: E402
+from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
+from bayesrecon.precision import in_float64  # noqa: E402
+
+ROWS, PAGE = HERE / "normality.json", HERE / "NORMALITY.md"
+CHOSEN = ("negative binomial", "Weibull", "beta", "Student t", "von Mises", "truncated normal")
+HEAD = ("family", "sets", "skewness", "excess kurtosis", "noise", "5 to 95 %", "error", "determined", "held", "95 %")
+HEAD += ("partly", "held", "95 %")
+
+WORDS = """# Estimators tuned with a normal law's noise, where posteriors are not normal
+
+Made by `python benchmarks/normality.py`: simulated data sets of {records} records each, {draws:,} exact draws,
+`recover` without any option. *Skewness* and *excess kurtosis* are the largest of any parameter (medians over data
+sets; a normal law has 0 and 0). *Noise*: standard deviation of an estimated total in the draws themselves over the
+one that a normal law of the same mean and covariance has, median and range over the count, the sums and the sums of
+squares of the fields and over data sets. *Error*: root mean square error of these totals as they are estimated, over
+that of the same estimator tuned with the noise of the draws; below 1 the normal law is the better guide. Intervals
+are stated at 95 %.
+
+{table}
+"""
+
+
+def moments(records: dict[str, np.ndarray], scale: dict[str, Any]) -> np.ndarray:
+    """One, the scalar fields and their squares, in units of the generic records' spread, `(Q, P)`."""
+    columns = [np.ones(len(next(iter(records.values()))))]
+    for name in sorted(records):
+        value = np.asarray(records[name], float) / np.maximum(scale[name], 1e-300)
+        columns += [value, value**2]
+    return np.stack(columns, axis=1)
+
+
+def totals(solved: Fit, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    beta = solved.project(values).beta
+    return solved.target @ beta, beta
+
+
+@in_float64
+def study(name: str, sets: int, records: int, draws: int) -> dict[str, Any] | None:
+    model, bent, noisy, errors = model_of(name), [], [], []
+    held: dict[str, list[bool]] = {"determined": [], "partly": []}
+    for key in range(sets):
+        data, release = simulated(name, model, key, draws, records)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                problem = solve_release(release, key=key)
+                found = bayesrecon.recover(release, key=key, force=True)
+            except BayesreconError as error:
+                print(name, key, "refused:", error, flush=True)
+                continue
+        theta, solved, embedding = np.asarray(release.theta), problem.solved, problem.embedding
+        bent.append([np.abs(skew(theta)).max(), kurtosis(theta).max()])
+        truth = true_statistics(model, data)
+        for row in found.rows:
+            if row.verdict in held and row.lower is not None and row.upper is not None:
+                held[row.verdict].append(bool(row.lower <= truth[row.name] <= row.upper))
+        if solved.ridge is None:
+            continue
+        own = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        scale = problem.reference.scale
+        wanted = moments(solved.probes, scale)
+        true = moments({k: np.asarray(v) for k, v in data.items()}, scale).sum(axis=0)
+        plain, beta = totals(solved, wanted)
+        other, _ = totals(shrunk(replace(solved, ridge=own), own), wanted)
+        series = solved.influence(beta)[0]
+        variance = solved.variance(beta)
+        assert variance is not None
+        noisy += list(series.std(axis=0) / np.sqrt(embedding.effective_size * variance) / solved.size)
+        errors.append([np.abs(plain - true), np.abs(other - true)])
+    if not errors:
+        return None
+    # Every total in units of its own error, so that none outweighs the others.
+    off = np.array(errors)
+    unit = np.sqrt(np.mean(off[:, 1] ** 2, axis=0))
+    ratio = float(np.sqrt(np.mean((off[:, 0] / unit) ** 2)))
+    low, middle, high = np.quantile(noisy, (0.05, 0.5, 0.95))
+    crooked = np.median(bent, axis=0)
+    return {
+        "family": name,
+        "cells": [name, len(bent), *(f"{v:.2g}" for v in crooked), f"{middle:.2f}", f"{low:.2f} to {high:.2f}"]
+        + [f"{ratio:.2f}", *share(held["determined"]), *share(held["partly"])],
+        "records": records,
+        "draws": draws,
+    }
+
+
+def share(hits: list[bool]) -> list[str]:
+    if not hits:
+        return ["0", "", ""]
+    range_ = clopper_pearson(sum(hits), len(hits))
+    return [f"{len(hits)}", f"{np.mean(hits):.1%}", f"{range_.lower:.1%} to {range_.upper:.1%}"]
+
+
+def keep(row: dict[str, Any]) -> None:
+    held = {r["family"]: r for r in json.loads(ROWS.read_text())} if ROWS.exists() else {}
+    held[row["family"]] = row
+    ROWS.write_text(json.dumps(list(held.values()), indent=1) + "\n")
+    cells = table(HEAD, [r["cells"] for r in held.values()])
+    PAGE.write_text(WORDS.format(records=row["records"], draws=row["draws"], table=cells))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", default=list(CHOSEN), help=", ".join(CHOSEN))
+    parser.add_argument("--sets", type=int, default=20)
+    parser.add_argument("--records", type=int, default=12)
+    parser.add_argument("--draws", type=int, default=2000)
+    given = parser.parse_args()
+    for name in given.families:
+        row = study(name, given.sets, given.records, given.draws)
+        print(*(row["cells"] if row else (name, "no spectrum decays")), sep=" | ", flush=True)
+        if row:
+            keep(row)
+
+
+if __name__ == "__main__":
+    main()
