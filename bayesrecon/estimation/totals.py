@@ -26,6 +26,7 @@ SPANNED = 1 - 1e-10
 """The same where equations span a function exactly or do not, up to rounding, as those of linear predictors do.
 Records in a narrow range far from zero make one that they do not span look nearly so, wherever the data lie."""
 
+_APART = 10.0  # times that a floor of decaying spectra may exceed the standard error that stands above it in theory
 _BLOCK = 128  # statistics whose series are analysed at once
 
 
@@ -44,12 +45,14 @@ class Totals:
         visibility: `(P,)`.
         trained: whether the release is a trained parameter.
         spanned: whether its equations span a function exactly or do not.
+        decays: whether the spectrum decays, without a gap.
     """
 
     totals: np.ndarray
     visibility: np.ndarray
     trained: bool = False
     spanned: bool = False
+    decays: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +137,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         visibility=visibility,
         trained=not embedding.temperature,
         spanned=spans(getattr(embedding, "release", None)),
+        decays=solved.ridge is not None,
         directions=directions,
         influence=series,
         spread=spread,
@@ -219,6 +223,11 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
                 assert estimate is not None
                 if se:
                     se = float(np.hypot(se, _bent(statistics[name], library, totals, embedding.weights, ess)))
+                if totals.decays and se and floor > se:
+                    # No error lies below its floor: of heavy tails too few draws were seen to tell both.
+                    if floor > _APART * se and rows[name].verdict == "determined":
+                        rows[name] = replace(rows[name], verdict="partly")
+                    floor = se
                 # What is not seen can bias the estimate by about its size on the generic records.
                 hidden = unseen if rows[name].verdict == "determined" else max(unseen, beyond)
                 half = Z95 * se + hidden if se else 0.0

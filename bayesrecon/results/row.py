@@ -13,7 +13,8 @@ class Row:
         lower, upper: 95 % interval, widened by the bias that the unseen part of the statistic can cause; that part
             alone at temperature 0, where nothing was sampled. Of an undetermined statistic what is known all the same:
             None where an end is open.
-        floor: Cramer-Rao floor of the standard error for this many independent draws.
+        floor: Cramer-Rao floor of the standard error for this many independent draws; the standard error itself where
+            the spectrum decays and the draws put the floor above it (ten times above: not "determined" any more).
         visibility: share of the statistic that the release determines, in [0, 1]; without a gap in the spectrum, that
             stands out of the noise of these draws.
         verdict: "determined", "partly" (the unseen rest may bias it) or "undetermined".
