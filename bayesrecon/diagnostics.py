@@ -9,6 +9,10 @@ Z95 = 1.959964
 """Standard errors on either side in a 95 % interval."""
 
 
+_AT_ONCE = 2**20  # numbers of a block of series; the transforms take about nine times as much
+_SHORTEST = 8  # draws in a chain from which its series can be judged
+
+
 def evenly(size: int, count: int) -> np.ndarray:
     """Positions of `count` of `size` things at even distances, first and last among them; all where there are fewer.
 
@@ -50,10 +54,15 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
         series: `(T, S)`.
         chain: `(T,)` chain numbers.
     """
-    chains = by_chain(series, chain)
-    if chains.shape[1] < 8:
+    if np.unique(chain, return_counts=True)[1].min() < _SHORTEST:
         return np.full(series.shape[1], float(len(series)))
-    chains = split(chains)
+    wide = max(1, _AT_ONCE // len(series))
+    blocks = [series[:, at : at + wide] for at in range(0, series.shape[1], wide)]
+    return np.concatenate([np.zeros(0), *(_sizes(split(by_chain(block, chain)), len(series)) for block in blocks)])
+
+
+def _sizes(chains: np.ndarray, draws: int) -> np.ndarray:
+    """Effective sizes of series `(chains, n, S)` that were cut from so many draws."""
     m, n, _ = chains.shape
     centred = chains - chains.mean(axis=1, keepdims=True)
     size = 2 ** (2 * n - 1).bit_length()
@@ -70,13 +79,13 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     time = -1.0 + 2.0 * monotone.sum(axis=0)
     # Antithetic chains can beat independent draws; the bound is the customary one.
     time = np.maximum(time, 1.0 / np.log10(max(m * n, 10)))
-    return np.where(total > 0, len(series) / time, float(len(series)))
+    return np.where(total > 0, draws / time, float(draws))
 
 
 def split_r_hat(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
     """Potential scale reduction of split chains for each of S series, `(S,)`; one when too short to judge."""
     chains = by_chain(series, chain)
-    if chains.shape[1] < 8:
+    if chains.shape[1] < _SHORTEST:
         return np.ones(series.shape[1])
     chains = split(chains)
     n = chains.shape[1]

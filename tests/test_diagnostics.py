@@ -1,5 +1,7 @@
 """Diagnostics of draws and of probabilities."""
 
+import tracemalloc
+
 import arviz as az
 import numpy as np
 import pytest
@@ -27,3 +29,14 @@ def test_calibration_counts_every_bin():
     stated, right = np.array([0.55, 0.95, 0.95, 1.0]), np.array([True, True, False, True])
     assert [n for _, _, n in calibration_table(stated, right)] == [1, 3]
     assert calibration_error(stated, right) == pytest.approx((0.45 + abs(2.9 - 2)) / 4)
+
+
+def test_many_series_are_not_copied_at_once():
+    rng = np.random.default_rng(0)
+    series, chain = rng.normal(size=(100_000, 80)), np.repeat(np.arange(4), 25_000)
+    tracemalloc.start()
+    sizes = effective_sample_size(series, chain)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * series.nbytes
+    np.testing.assert_array_equal(sizes[[3, 70]], effective_sample_size(series[:, [3, 70]], chain))

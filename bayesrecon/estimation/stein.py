@@ -30,6 +30,7 @@ _AT_ONCE = 500  # of them: a megabyte or so for a hundred coordinates
 _SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
 _PAIRED = 40  # coordinates up to which all pairs are tested
 _LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
+_NUMBERS = 2**22  # of the series of identities that are looked at together
 _R_HAT = 1.01  # Vehtari et al. (2021); where chains are short its own scatter is allowed for
 _SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
 # Share of the regulariser's gradient that no data cancel, from which a parameter is not stationary: above what training
@@ -126,15 +127,14 @@ def _identities(
 ) -> list[tuple[str, str]]:
     """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
     found = []
-    for label, (level, h, rest, i, j) in _powers(t, s).items():
-        values = h[:, i] * s[:, j] + rest
-        size = draws.weights @ values
-        z = _significance(values, size, draws.weights, draws.chain)
+    for label, power in _powers(t, s).items():
+        level, h, i, j = power.level, power.h, power.i, power.j
+        size, z = power.judged(s, draws)
         threshold = -NormalDist().inv_cdf(level / len(z) / 2)
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
-            series = values[:, broken] + moved(h[:, i[broken]], j[broken], np.arange(len(broken)))
+            series = power.values(s, broken) + moved(h[:, i[broken]], j[broken], np.arange(len(broken)))
             z[broken] = _significance(series, size[broken], draws.weights, draws.chain)
             broken = broken[z[broken] > threshold]
         if broken.size and (parts := halves()):
@@ -152,22 +152,59 @@ def _identities(
     return found
 
 
-def _powers(t: np.ndarray, s: np.ndarray) -> dict[str, tuple[float, np.ndarray, Any, np.ndarray, np.ndarray]]:
-    """By identity, its false alarms, the functions `h (T, d)`, what is added to `h_i score_j`, and the pairs i, j."""
+@dataclass(frozen=True)
+class _Power:
+    """Identities `E[h_i score_j + rest] = 0` of one kind for pairs i, j, and the false alarms that they are given.
+
+    Attributes:
+        h: `(T, d)`.
+        rest: what is added for some of the pairs, `(T, P)` or less.
+        i, j: `(P,)`.
+    """
+
+    level: float
+    h: np.ndarray
+    rest: Callable[[np.ndarray], Any]
+    i: np.ndarray
+    j: np.ndarray
+
+    def values(self, s: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """At the draws, for some of the pairs, `(T, P)`."""
+        return np.asarray(self.h[:, self.i[at]] * s[:, self.j[at]] + self.rest(at))
+
+    def blocks(self, draws: int) -> list[np.ndarray]:
+        """The pairs, as many at once as there is room for."""
+        return np.array_split(np.arange(len(self.i)), -(-len(self.i) * draws // _NUMBERS))
+
+    def sizes(self, s: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Means over the draws, `(P,)`."""
+        return np.concatenate([weights @ self.values(s, at) for at in self.blocks(len(s))])
+
+    def judged(self, s: np.ndarray, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+        """Means over the draws and their number of standard errors, `(P,)` each."""
+        sizes, z = [], []
+        for at in self.blocks(len(s)):
+            values = self.values(s, at)
+            sizes.append(draws.weights @ values)
+            z.append(_significance(values, sizes[-1], draws.weights, draws.chain))
+        return np.concatenate(sizes), np.concatenate(z)
+
+
+def _powers(t: np.ndarray, s: np.ndarray) -> dict[str, _Power]:
+    """By the name of the identity."""
     every = np.arange(s.shape[1])
     rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
     # The mean is estimated too: its sampling error enters linearly and is carried by -t.
     return {
-        "E[score]": (_SCORE, np.ones_like(t), 0.0, every, every),
-        "E[(theta - mean) score] + 1": (_MOMENTS, t, rows == columns, rows, columns),
-        "E[(theta - mean)^2 score]": (_MOMENTS, t**2, 2 * t[:, every], every, every),
+        "E[score]": _Power(_SCORE, np.ones_like(t), lambda at: 0.0, every, every),
+        "E[(theta - mean) score] + 1": _Power(_MOMENTS, t, lambda at: (rows == columns)[at], rows, columns),
+        "E[(theta - mean)^2 score]": _Power(_MOMENTS, t**2, lambda at: 2 * t[:, every[at]], every, every),
     }
 
 
 def _sizes_of_powers(draws: Draws, label: str) -> np.ndarray:
     t, s, _ = draws.standardised()
-    _, h, rest, i, j = _powers(t, s)[label]
-    return np.asarray(draws.weights @ (h[:, i] * s[:, j] + rest))
+    return _powers(t, s)[label].sizes(s, draws.weights)
 
 
 def _confirmed(size: Any, z: Any, half: Any) -> Any:
