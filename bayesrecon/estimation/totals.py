@@ -27,7 +27,7 @@ SPANNED = 1 - 1e-10
 Records in a narrow range far from zero make one that they do not span look nearly so, wherever the data lie."""
 
 _APART = 10.0  # times that a floor of decaying spectra may exceed the standard error that stands above it in theory
-_BLOCK = 128  # statistics whose series are analysed at once
+_BLOCK, _NUMBERS = 128, 2**22  # statistics whose series are analysed at once at most, and numbers in them
 
 
 def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = False) -> str:
@@ -215,8 +215,9 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
                 se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
             rows[name] = replace(rows[name], se=se, lower=low - half, upper=high + half)
     else:
-        for start in range(0, len(seen), _BLOCK):
-            block = seen[start : start + _BLOCK]
+        wide = min(_BLOCK, max(1, _NUMBERS // len(totals.influence)))
+        for start in range(0, len(seen), wide):
+            block = seen[start : start + wide]
             errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
             for (name, _), (se, floor, unseen, beyond, ess) in zip(block, errors, strict=True):
                 estimate = rows[name].estimate
