@@ -14,6 +14,7 @@ if (_root / "pyproject.toml").is_file():
 _LAZY = {
     "Attack": "bayesrecon.attacks.attack",
     "Audit": "bayesrecon.results.audit",
+    "Box": "bayesrecon.regularisers",
     "BayesreconError": "bayesrecon.errors",
     "DeletedRecord": "bayesrecon.results.deletion",
     "DeletedSentence": "bayesrecon.results.sentence",
@@ -43,6 +44,7 @@ _LAZY = {
     "SingleRecords": "bayesrecon.attacks.records.single",
     "Slicing": "bayesrecon.attacks.pseudodata.adam",
     "Tilt": "bayesrecon.attacks.deletion.tilted",
+    "TotalVariation": "bayesrecon.regularisers",
     "TrainedDecoding": "bayesrecon.attacks.outputs.own",
     "WeightedRecords": "bayesrecon.attacks.pseudodata.weighted",
     "audit": "bayesrecon.auditing.run",
@@ -52,6 +54,7 @@ _LAZY = {
     "condition": "bayesrecon.attacks.deletion.informed",
     "deleted_sentence": "bayesrecon.attacks.deletion.sentence",
     "deletion": "bayesrecon.attacks.deletion.pair",
+    "held_out_residual": "bayesrecon.attacks.matching.held_out",
     "diagnose": "bayesrecon.disclosure.diagnosis",
     "infer_deletion": "bayesrecon.attacks.deletion.inferred",
     "invert_embedding": "bayesrecon.attacks.deletion.inversion",

@@ -18,6 +18,7 @@ from bayesrecon.attacks.deletion.sentence import deleted_sentence as deleted_sen
 from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
 from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
 from bayesrecon.attacks.matching.gradient import match_gradient as match_gradient
+from bayesrecon.attacks.matching.held_out import held_out_residual as held_out_residual
 from bayesrecon.attacks.outputs.decoding import LinearDecoding as LinearDecoding
 from bayesrecon.attacks.outputs.inversion import OutputInversion as OutputInversion
 from bayesrecon.attacks.outputs.own import TrainedDecoding as TrainedDecoding
@@ -38,6 +39,8 @@ from bayesrecon.errors import BayesreconError as BayesreconError
 from bayesrecon.estimation.problem import Estimator as Estimator
 from bayesrecon.kernels.compiled import compile_cache as compile_cache
 from bayesrecon.knowledge import Knows as Knows
+from bayesrecon.regularisers import Box as Box
+from bayesrecon.regularisers import TotalVariation as TotalVariation
 from bayesrecon.results.audit import Audit as Audit
 from bayesrecon.results.deletion import DeletedRecord as DeletedRecord
 from bayesrecon.results.deletion import DeletionInference as DeletionInference

@@ -22,13 +22,16 @@ class Matched(Result):
         least: certified: every measure of at most `mass` records on `domain` leaves at least this much. Zero when
             nothing can be excluded; above zero the parameter is not stationary.
         strength: c, the regulariser's strength relative to the model's; 1 when it is known.
-        residuals: of all restarts, smallest first; the best was chosen by it alone.
+        residuals: of all restarts, the best first: it was chosen by the residual alone, or with a regulariser by half
+            its square plus the penalty.
         equations, unknowns: independent equations at the solution, and numbers they were solved for.
         determined: `(M,)`, whether the residual is at its floor (`least`, or rounding), a second start ended there with
             the same record, and the equations fix it once the others are only near, too.
         error: `{field: (M, *shape)}` and "weight": change that a gradient of the residual's size makes, and no less
             than the starts are apart; infinite for a record that is not determined.
         multipliers: "free" or "one".
+        penalty: what the regulariser adds to half the squared residual.
+        regulariser: its description; empty for none.
     """
 
     pseudo: PseudoData
@@ -47,6 +50,8 @@ class Matched(Result):
     model: str
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    penalty: float = 0.0
+    regulariser: str = ""
 
     @property
     def total(self) -> float:

@@ -33,6 +33,7 @@ VOCABULARY = {
     "files",
     "knowledge",
     "precision",
+    "regularisers",
     "stated",
     "types",
 }

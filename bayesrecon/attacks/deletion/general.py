@@ -12,7 +12,7 @@ in for L_- in `n / m` copies (`curvature`). The record is the one whose own grad
 
 what z and the move have in common needs no Hessian, and what public records get wrong enters by lengths alone; in units
 of the estimate's own covariance one label in ten was another. Public records under every label are the starts, and
-Levenberg and Marquardt's method (`matching.equations`) moves them.
+Levenberg and Marquardt's method (`matching.descent`) moves them.
 """
 
 from collections.abc import Mapping
@@ -26,6 +26,7 @@ from bayesrecon.attacks.deletion.alignment import log_likelihood
 from bayesrecon.attacks.deletion.curvature import Curvature, curvature_between
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
 from bayesrecon.attacks.deletion.inputs import thetas_of, whole_records
+from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import End, Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
@@ -143,7 +144,7 @@ def _ends(equations: Equations, table: Records) -> list[End]:
         starts.append([(far[i], i, one) for i in np.argsort(far)[: -(-_STARTS // len(labels))]])
     starts.sort(key=lambda group: group[0][0])
     return [
-        equations.descend(({k: np.asarray(table[k][i], float)[None] for k in moved}, still), _STEPS, lambda _: None)
+        descend(equations, ({k: np.asarray(table[k][i], float)[None] for k in moved}, still), _STEPS, lambda _: None)
         for group in starts[:_DESCENTS]
         for _, i, still in group
     ]

@@ -1,16 +1,13 @@
-"""The equations of gradient-norm matching, their solution inside a box, and what no records can solve.
+"""The equations of gradient-norm matching, the box of their unknowns, and what no records can solve.
 
 At a trained parameter `sum_m w_m grad l(theta, z_m) + c grad log pi0(theta) = 0` with non-negative multipliers w
 (Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2). With the regulariser's strength known c is one.
 Unknown, it is fixed by the number of records: the equation alone is the same for all multiples of w and c.
 
-They are solved by a projected Levenberg-Marquardt method; one reverse sweep per record, so that networks with many
-parameters fit. Each step factors the smaller of `J'J` and `J J'`; SciPy's trust-region method ends as low, but
-decomposes the Jacobian on top of a square matrix every time (thirty times as long for 1,500 equations in 1,280
-unknowns). The last Jacobian says which records the equations fix.
+One reverse sweep per record, so that networks with many parameters fit; `descent` solves them. The last Jacobian says
+which records the equations fix.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -31,8 +28,6 @@ from bayesrecon.types import Model, Records, Release
 # Residual from which a parameter does not look stationary: a smaller one warns of every network trained a little short
 # of its optimum, a larger one is silent where the regulariser is another or records are missing.
 STATIONARY = 1e-3
-# Residual at which a descent has nothing left to match: what is below is rounding, and more steps only follow it.
-_EXACT = 1e-12
 # Share of a record that the equations leave free, above which it is not determined: well above the rounding of the
 # singular vectors, which would call all records loose; a larger one calls records fixed that slide along the equations.
 _FIXED = 1e-6
@@ -42,10 +37,6 @@ _RANK = 1e-9
 # Share of the regulariser's gradient outside all records' gradients that is more than rounding of their basis: a
 # smaller one certifies rounding, a larger one leaves uncertified what no data cancel.
 _BEYOND = 1e-6
-# Steps over which a descent must still fall: fewer give up on the flat stretches before it, more wait in local minima.
-_STALLED = 30
-# What must be left at most after them, a fall by a thousandth: nearer one waits for rounding, less ends slow descents.
-_SLOW = 0.999
 # Records certified about, in multiples of those found: one leaves out data sets that are a little larger, and more
 # weaken the bound until nothing is certified.
 _MASS = 2.0
@@ -56,12 +47,18 @@ _WIDE = 10.0
 
 @dataclass(frozen=True)
 class End:
-    """Where a descent ended: variables, fixed fields, what is left of the gradient `(d,)`, and its relative norm."""
+    """Where a descent ended: variables, fixed fields, the gradient that is left `(d,)`, its relative norm, penalty."""
 
     x: Records
     still: Records
     left: np.ndarray
     residual: float
+    penalty: float = 0.0
+
+    @property
+    def objective(self) -> float:
+        """Half the squared residual, and the penalty: what descends."""
+        return 0.5 * self.residual**2 + self.penalty
 
 
 @dataclass(frozen=True)
@@ -75,8 +72,8 @@ class Equations:
     moved: tuple[str, ...]
     one: bool
     strength_known: bool
-    metric: np.ndarray | None = None
-    """`(r, d)`, in units of whose rows gradients are compared; in parameters' own by default."""
+    metric: Any = None
+    """`(r, d)`, dense or sparse, in units of whose rows gradients are compared; in parameters' own by default."""
 
     @classmethod
     def of(cls, release: Release, knowledge: Knowledge, one: bool, strength_known: bool) -> "Equations":
@@ -144,22 +141,23 @@ class Equations:
         return self.metric @ gradients / np.linalg.norm(self.metric @ self.base)
 
     def flatten(self, x: Records) -> np.ndarray:
-        return np.concatenate([np.ravel(x[k]) for k in self._names(x)])
+        return np.concatenate([np.ravel(x[k]) for k in self.names(x)])
 
     def unflatten(self, v: np.ndarray, like: Records) -> Records:
         found, at = {}, 0
-        for k in self._names(like):
+        for k in self.names(like):
             found[k] = v[at : at + np.size(like[k])].reshape(np.shape(like[k]))
             at += np.size(like[k])
         return found
 
-    def _names(self, x: Records) -> list[str]:
+    def names(self, x: Records) -> list[str]:
+        """Of the variables, in the order in which they are solved for."""
         return [*self.moved, *(k for k in ("weights", "strength") if k in x)]
 
     def box(self, x: Records) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ends and scale of every variable, `(U,)` each."""
         low, high, scale = [], [], []
-        for k in self._names(x):
+        for k in self.names(x):
             ends, size = (0.0, np.inf), float(np.mean(x[k]))
             if k in self.moved:
                 domain = self.knowledge.fields[k].domain
@@ -175,39 +173,6 @@ class Equations:
         names = {k: "weight" if k == "weights" else k for k in size if k != "strength"}
         return {name: float(np.max(size[k], initial=0.0)) or 1.0 for k, name in names.items()}
 
-    def descend(self, start: tuple[Records, Records], steps: int, tell: Callable[[float], None]) -> End:
-        """Levenberg and Marquardt's method; variables at an end of their box that would leave it rest."""
-        like, still = start
-        low, high, scale = self.box(like)
-        # Of the mean squared singular value: less throws the first step from a random start out of the box, more costs
-        # a few steps until it has fallen.
-        v, damping, trace = self.flatten(like), 1e-2, []
-        left = self.left(like, still)
-        for step_number in range(steps):
-            tell(step_number / steps)
-            trace.append(size := float(np.linalg.norm(left)))
-            if size < _EXACT or (len(trace) > _STALLED and size > _SLOW * trace[-1 - _STALLED]):
-                break
-            jacobian = self.jacobian(self.unflatten(v, like), still) * scale
-            slope = jacobian.T @ left
-            free = ~(((v <= low) & (slope > 0)) | ((v >= high) & (slope < 0)))
-            inner = jacobian[:, free]
-            squares = inner @ inner.T if free.sum() > len(left) else inner.T @ inner
-            typical = float(np.trace(squares)) / len(squares) + 1e-300
-            while damping < 1e12:  # where a step is below rounding, and none is found any more
-                step = np.zeros(len(v))
-                step[free] = _damped(inner, squares, left, damping * typical)
-                trial = np.clip(v + scale * step, low, high)
-                after = self.left(self.unflatten(trial, like), still)
-                if np.linalg.norm(after) < size:
-                    # Down faster than up, for the quadratic steps at the end; never to where squares lose their rank.
-                    v, left, damping = trial, after, max(damping / 5, 1e-14)
-                    break
-                damping *= 4
-            else:
-                break
-        return End(self.unflatten(v, like), still, left, float(np.linalg.norm(left)))
-
     def resolve(self, end: End) -> tuple[int, int, np.ndarray, dict[str, np.ndarray]]:
         """Independent equations, unknowns, which records are fixed, and how far a small gradient moves them."""
         scale = self.box(end.x)[2]
@@ -219,7 +184,7 @@ class Equations:
         moved = self.unflatten(np.where(seen < 1 - _FIXED, np.inf, spread * scale), end.x)
         loose = np.zeros(len(self.weights(end.x)), bool)
         error = {}
-        for k in self._names(end.x):
+        for k in self.names(end.x):
             if k != "strength":
                 error["weight" if k == "weights" else k] = moved[k] * end.residual / np.sqrt(len(end.left))
                 loose |= ~np.isfinite(moved[k].reshape(len(loose), -1)).all(axis=1)
@@ -259,18 +224,6 @@ def _ends(domain: Any) -> tuple[float, float]:
     low = domain.low if np.isfinite(domain.low) else min(-_WIDE, domain.high - 2 * _WIDE)
     high = domain.high if np.isfinite(domain.high) else max(_WIDE, domain.low + 2 * _WIDE)
     return float(low), float(high)
-
-
-def _damped(inner: np.ndarray, squares: np.ndarray, left: np.ndarray, damping: float) -> np.ndarray:
-    """`-(J'J + damping)^-1 J' left`, in the smaller of the two spaces."""
-    ridged = squares + damping * np.eye(len(squares))
-    try:
-        factor = scipy.linalg.cho_factor(ridged, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return np.zeros(inner.shape[1])
-    if len(squares) == len(left) and inner.shape[1] > len(left):
-        return -inner.T @ scipy.linalg.cho_solve(factor, left, check_finite=False)
-    return -scipy.linalg.cho_solve(factor, inner.T @ left, check_finite=False)
 
 
 @partial(jax.jit, static_argnames=("model", "moved"))

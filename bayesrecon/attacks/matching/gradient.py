@@ -8,16 +8,22 @@ import numpy as np
 
 from bayesrecon.attacks.attack import TRAINED, Attack, option
 from bayesrecon.attacks.matching.agreement import SOLVED, at_floor, confirmed, floor
+from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import STATIONARY, End, Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.precision import in_float64
+from bayesrecon.regularisers import Regulariser, described
 from bayesrecon.results.matched import Matched
 from bayesrecon.types import Progress, PseudoData, Release
 
 # Starts that must end alike before no other is tried: with one alone nothing tells a solution from the solution.
 _AGREEING = 2
+_HELD = (
+    "no record is determined: the regulariser holds the residual above its floor, and chooses among records that match "
+    "about as well"
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,8 @@ class GradientMatching(Attack[Matched]):
 
     Responses with finitely many values are dealt out evenly, the other fields start at random inside their domains. The
     smallest residual of all restarts wins, and two that leave nothing end the search: records are determined where the
-    equations fix them and these two agree.
+    equations fix them and these two agree. A regulariser is added to half the squared residual; the restart with the
+    smallest sum wins.
 
     >>> GradientMatching(n=20, multipliers="one").restarts
     10
@@ -42,6 +49,7 @@ class GradientMatching(Attack[Matched]):
     strength_known: bool = option(True, "Whether the strength of the regulariser is known; if not, state the total.")
     restarts: int = option(10, "Random starts at most.")
     steps: int = option(1000, "Steps of each.")
+    regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.restarts < 1 or self.steps < 1:
@@ -51,6 +59,15 @@ class GradientMatching(Attack[Matched]):
 
     def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Matched:
         began = time.perf_counter()
+        equations, rng = self.equations(release, knows), generator(key)
+        found = self.descents(equations, rng, progress)
+        return _result(release, equations, found, self, rng, time.perf_counter() - began)
+
+    def equations(self, release: Release, knows: Knows) -> Equations:
+        """What is solved, from what the attacker knows.
+
+        Raises `BayesreconError` for a total that contradicts the multipliers, or that an unknown regulariser needs.
+        """
         total = knows.get("total")
         if self.multipliers == "one":
             if total is not None and total != self.n:
@@ -59,8 +76,10 @@ class GradientMatching(Attack[Matched]):
         if not self.strength_known and total is None:
             raise BayesreconError("an unknown regulariser scales all multipliers: state total=")
         knowledge = check_knowledge(release.model, **{**knows, "total": total})
-        equations = Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
-        rng = generator(key)
+        return Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
+
+    def descents(self, equations: Equations, rng: np.random.Generator, progress: Progress) -> list[End]:
+        """Where the starts end, the best one first."""
         found: list[End] = []
         while len(found) < self.restarts and sum(end.residual < SOLVED for end in found) < _AGREEING:
             done = len(found)
@@ -68,9 +87,8 @@ class GradientMatching(Attack[Matched]):
             def tell(fraction: float, done: int = done) -> None:
                 progress(f"start {done + 1}", (done + fraction) / self.restarts)
 
-            found.append(equations.descend(equations.start(rng, self.n), self.steps, tell))
-        found.sort(key=lambda end: end.residual)
-        return _result(release, equations, found, self.multipliers, rng, time.perf_counter() - began)
+            found.append(descend(equations, equations.start(rng, self.n), self.steps, tell, self.regulariser))
+        return sorted(found, key=lambda end: end.objective)
 
 
 @in_float64
@@ -102,7 +120,12 @@ def match_gradient(
 
 
 def _result(
-    release: Release, equations: Equations, found: list[End], multipliers: str, rng: np.random.Generator, seconds: float
+    release: Release,
+    equations: Equations,
+    found: list[End],
+    attack: GradientMatching,
+    rng: np.random.Generator,
+    seconds: float,
 ) -> Matched:
     best = found[0]
     records, weights = equations.records(best.x, best.still), np.asarray(equations.weights(best.x))
@@ -114,7 +137,8 @@ def _result(
         k: np.where(determined.reshape(-1, *[1] * (v.ndim - 1)), np.maximum(v, apart[k]), np.inf)
         for k, v in error.items()
     }
-    warnings = (*_warnings(best.residual, least, mass), *_doubts(found, fixed, alike, least))
+    held = best.penalty > 0 and best.residual > floor(least)
+    warnings = (_HELD,) if held else (*_warnings(best.residual, least, mass), *_doubts(found, fixed, alike, least))
     return Matched(
         pseudo=PseudoData(weights, records),
         residual=best.residual,
@@ -127,7 +151,9 @@ def _result(
         unknowns=unknowns,
         determined=determined,
         error=error,
-        multipliers=multipliers,
+        multipliers=attack.multipliers,
+        penalty=best.penalty,
+        regulariser=described(attack.regulariser),
         release=release.name,
         model=release.model.name,
         warnings=(*release.notes, *warnings),

@@ -21,6 +21,7 @@ import optax
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.kernels.embedding import Basis, OneRelease
 from bayesrecon.kernels.score import along, prior_score, taylor
+from bayesrecon.regularisers import Regulariser
 from bayesrecon.types import Model, Records
 
 _BLOCK = 1000  # atoms evaluated at once
@@ -152,7 +153,7 @@ def _frames(epsilon: Any) -> Any:
     return jnp.linalg.cholesky(second + shift)
 
 
-@partial(jax.jit, static_argnames=("chart", "model", "temperature", "slicing", "rate", "steps"))
+@partial(jax.jit, static_argnames=("chart", "model", "temperature", "slicing", "rate", "steps", "regulariser"))
 def adam_steps(
     chart: Chart,
     model: Model,
@@ -167,10 +168,14 @@ def adam_steps(
     key: Any,
     first: Any,
     state: tuple[Variables, Any],
+    regulariser: Regulariser | None = None,
 ) -> tuple[Variables, Any]:
     """`steps` steps of Adam from `state = (variables, optimiser state)`; `first` is the number of the first one."""
     metric, theta, _ = atoms
     optimiser = optax.adam(rate)
+
+    def penalty(x: Variables) -> Any:
+        return regulariser(chart.weights_at(x, given), chart.records_at(x, fixed, *whiten)) if regulariser else 0.0
 
     def step(carry: tuple[Variables, Any], number: Any) -> tuple[tuple[Variables, Any], None]:
         x, inner = carry
@@ -179,6 +184,8 @@ def adam_steps(
             drawn = jax.random.fold_in(key, number) if slicing.fresh else key
             epsilon = directions(drawn, slicing, theta.shape[0], metric.shape[1])
         slopes = divergence_slopes(chart, model, temperature, atoms, slicing, epsilon, given, fixed, whiten, x)
+        if regulariser is not None:
+            slopes = jax.tree_util.tree_map(jnp.add, slopes, jax.grad(penalty)(x))
         updates, inner = optimiser.update(slopes, inner, x)
         return (optax.apply_updates(x, updates), inner), None  # type: ignore[return-value]
 

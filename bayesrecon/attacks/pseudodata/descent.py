@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 
 from bayesrecon.attacks.pseudodata.features import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
+from bayesrecon.regularisers import Regulariser
 from bayesrecon.types import Model, PseudoData, Records
 
 Watch = Callable[[Variables, float], bool]
@@ -142,7 +143,7 @@ def merge(pseudo: PseudoData, scale: Records, most: int) -> PseudoData:
 
 
 def quasi_newton(
-    features: Features, support: Support, watch: Watch, regulariser: Callable[[Any, Records], Any], *, steps: int = 2000
+    features: Features, support: Support, watch: Watch, regulariser: Regulariser, *, steps: int = 2000
 ) -> tuple[Variables, str]:
     """L-BFGS on the divergence plus a regulariser of weights and records: the variables, and why it ended."""
     embedding = features.embedding

@@ -1,6 +1,5 @@
 """One descent of a reconstruction: its best iterate, its trace, its checkpoint, and why it ended."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.embedding import OneRelease
+from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import Progress, PseudoData, Records
 
@@ -43,6 +43,7 @@ class Run:
     first: float = 0.0
     state: Any = None
     warnings: list[str] = field(default_factory=list)
+    regulariser: Regulariser | None = None
 
     @property
     def embedding(self) -> OneRelease:
@@ -73,15 +74,15 @@ class Run:
             self.progress("descent", float(np.clip(np.log(self.first / half) / max(whole, 1e-9), 0, 1)))
         return half <= self.tolerance * self.scale
 
-    def newton(self, regulariser: Callable[[Any, Records], Any] | None, steps: int | None) -> None:
+    def newton(self, steps: int | None) -> None:
         if not np.any(self.features.target) and self.support.chart.weights == "positive":
             self.warnings.append(
                 "the target is zero: with a flat prior or regulariser the best weights are all zero; "
                 "state what is known, e.g. total="
             )
         self._resume()
-        if regulariser is not None:
-            found = quasi_newton(self.features, self.support, self.watch, regulariser, steps=steps or 2000)
+        if self.regulariser is not None:
+            found = quasi_newton(self.features, self.support, self.watch, self.regulariser, steps=steps or 2000)
             self.variables, self.stopped = found
             self.trace.add(self.iteration, *self._value(self.pseudo), self.pseudo)
             return
@@ -161,7 +162,7 @@ class Run:
             stride = min(_STRIDE, steps - self.iteration)
             model, temperature = release.model, release.temperature
             static = (chart, model, temperature, slicing, rate, stride)
-            state = adam_steps(*static, atoms, given, fixed, whiten, key, self.iteration, state)
+            state = adam_steps(*static, atoms, given, fixed, whiten, key, self.iteration, state, self.regulariser)
             self.iteration += stride
             self._note(state)
             if not np.isfinite(self.trace.rows[-1][2]):
@@ -176,8 +177,8 @@ class Run:
         pseudo = self.support.unpack(x)
         objective, gap = self._value(pseudo)
         self.trace.add(self.iteration, objective, gap, pseudo)
-        if gap < self.best:
-            self.best, self.variables = gap, x
+        if (value := gap + self._penalty(pseudo)) < self.best:
+            self.best, self.variables = value, x
         self.state = state
         self._save()
 
@@ -188,7 +189,8 @@ class Run:
 
         iteration, arrays = found
         self.variables = {k[5:]: v for k, v in arrays.items() if k.startswith("best_")}
-        self.best = self._value(self.support.unpack(self.variables))[1]
+        pseudo = self.support.unpack(self.variables)
+        self.best = self._value(pseudo)[1] + self._penalty(pseudo)
         leaves, shape = jax.tree_util.tree_flatten(like)
         return iteration, jax.tree_util.tree_unflatten(shape, [arrays[f"leaf_{i}"] for i in range(len(leaves))])
 
@@ -223,6 +225,9 @@ class Run:
     def _value(self, pseudo: PseudoData) -> tuple[float, float]:
         gap = 0.5 * float(np.sum(residual(self.features, pseudo) ** 2))
         return gap + self.features.bound, gap
+
+    def _penalty(self, pseudo: PseudoData) -> float:
+        return 0.0 if self.regulariser is None else float(self.regulariser(pseudo.weights, pseudo.records))
 
     def certify(self) -> Certificate:
         positive = self.support.chart.weights in ("positive", "free")

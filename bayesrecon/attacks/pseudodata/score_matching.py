@@ -12,6 +12,7 @@ from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruc
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.knowledge import Knows
+from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import Progress, PseudoData, Release
 
@@ -41,6 +42,7 @@ class ScoreMatching(Attack[Reconstruction]):
     reduced: bool = option(True, "Leave the score's square unsliced: the variance-reduced objective.")
     steps: int = option(20_000, "Steps of Adam.")
     rate: float = option(1e-3, "Learning rate.")
+    regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
     start: str | PseudoData = option("published", "published (covariates standard normal, weights one) or located.")
     estimator: Estimator = option(
         Estimator(), "Metric and coordinates; default identity, and the parameters' own coordinates."
@@ -72,6 +74,7 @@ class ScoreMatching(Attack[Reconstruction]):
             tolerance=_TOLERANCE,
             checkpoint=self.checkpoint,
             settings={"rate": self.rate},
+            regulariser=self.regulariser,
         )
         return reconstruct_with(
             setup,

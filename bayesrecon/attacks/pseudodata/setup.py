@@ -18,6 +18,7 @@ from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator, solve_release
 from bayesrecon.knowledge import Knows
+from bayesrecon.regularisers import Regulariser, described
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.types import Progress, PseudoData, Release
 
@@ -34,6 +35,7 @@ class Setup:
         start: "located", "published" or a `PseudoData`.
         published: free weights and records in their own units.
         settings: whatever else a checkpoint must have in common with the run that resumes from it.
+        regulariser: added to the divergence.
     """
 
     n: int | None
@@ -45,6 +47,7 @@ class Setup:
     tolerance: float
     checkpoint: str | Path | None
     settings: Mapping[str, Any]
+    regulariser: Regulariser | None = None
 
 
 def reconstruct_with(
@@ -65,7 +68,7 @@ def reconstruct_with(
     fields, known = problem.knowledge.fields, problem.knowledge.known
     shapes = {k: f.shape for k, f in fields.items() if k not in known} or {k: f.shape for k, f in fields.items()}
     features = Features(problem.embedding, problem.solved, target)
-    run = Run(problem, features, support, Trace(shapes), setup.tolerance, progress)
+    run = Run(problem, features, support, Trace(shapes), setup.tolerance, progress, regulariser=setup.regulariser)
     about = {
         "release": release.name,
         "draws": release.size,
@@ -79,6 +82,7 @@ def reconstruct_with(
     if setup.checkpoint is not None:
         settings = {**about, **setup.settings, "slicing": str(setup.slicing), "key": str(random.tolist())}
         settings |= {name: fingerprint(value) for name, value in {"start": setup.start, **knows}.items()}
+        settings |= {"regulariser": described(setup.regulariser)} if setup.regulariser else {}
         run.checkpoint = Checkpoint(Path(setup.checkpoint), settings)
     try:
         descend(run, random)

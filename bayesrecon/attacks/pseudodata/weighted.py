@@ -1,6 +1,5 @@
 """`WeightedRecords`: weighted records whose Fisher divergence from the release is smallest, with a certificate."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -10,8 +9,9 @@ from bayesrecon.attacks.pseudodata.adam import Slices, Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.knowledge import Knows
+from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction
-from bayesrecon.types import Progress, PseudoData, Records, Release
+from bayesrecon.types import Progress, PseudoData, Release
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class WeightedRecords(Attack[Reconstruction]):
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
     objective: Literal["exact", "sliced"] = option("exact", "exact, or sliced with fixed directions.")
     start: str | PseudoData = option("located", "located (around the recovered data) or published.")
-    regulariser: Callable[[Any, Records], Any] | None = option(None, "(weights, records) -> scalar, in jax.numpy.")
+    regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
     tolerance: float = option(1e-10, "Relative gap at which to stop.")
     steps: int | None = option(None, "Most steps; default 300.")
     slices: int | None = option(None, "Directions per draw of the sliced objective; default 10.")
@@ -62,10 +62,9 @@ class WeightedRecords(Attack[Reconstruction]):
             tolerance=self.tolerance,
             checkpoint=self.checkpoint,
             settings={},
+            regulariser=self.regulariser,
         )
-        return reconstruct_with(
-            setup, lambda run, _: run.newton(self.regulariser, self.steps), release, knows, key, progress
-        )
+        return reconstruct_with(setup, lambda run, _: run.newton(self.steps), release, knows, key, progress)
 
 
 ATTACK = WeightedRecords

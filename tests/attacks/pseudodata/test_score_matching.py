@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon import ScoreMatching, WeightedRecords
+from bayesrecon import Box, ScoreMatching, WeightedRecords
 from bayesrecon.posteriors import from_posteriordb
 
 
@@ -66,3 +66,17 @@ def test_a_checkpoint_belongs_to_what_was_stated(small, tmp_path):
         bayesrecon.reconstruct(release, attack=attack, total=60)
     with pytest.raises(bayesrecon.BayesreconError, match="exclude each other"):
         bayesrecon.reconstruct(release, n=10, known={"x": np.ones((3, 1))})
+
+
+@pytest.mark.slow
+def test_a_regulariser_moves_the_recipe(small):
+    """A box that the response leaves; a penalty of zero changes nothing."""
+    _, release = small
+    plain, zero, boxed = (
+        bayesrecon.reconstruct(release, attack=ScoreMatching(n=10, steps=200, rate=0.01, regulariser=penalty))
+        for penalty in (None, Box(0.0, 1.0, 0.0, field="y"), Box(-0.5, 0.5, 1e4, field="y"))
+    )
+    np.testing.assert_allclose(zero.pseudo.records["y"], plain.pseudo.records["y"])
+    assert np.abs(plain.pseudo.records["y"]).max() > 1
+    assert np.abs(boxed.pseudo.records["y"]).max() < 0.6 * np.abs(plain.pseudo.records["y"]).max()
+    assert boxed.objective_value > plain.objective_value
