@@ -37,9 +37,9 @@ def held_out_residual(
         BayesreconError: a share that leaves no equations on either side, or what `reconstruct` refuses.
 
     >>> import bayesrecon
-    >>> model = bayesrecon.models.load("linear_predictor", penalty=1.0)
-    >>> release = bayesrecon.posteriors.dirac(model, {"coef": [[0.5]], "intercept": [0.3]})
-    >>> held_out_residual(release, GradientMatching(n=3, restarts=2), share=0.5) >= 0
+    >>> model = bayesrecon.models.load("linear_predictor", penalty=1.0, features=2)
+    >>> release = bayesrecon.posteriors.dirac(model, {"coef": [[0.5, 0.2]], "intercept": [0.3]})
+    >>> held_out_residual(release, GradientMatching(n=3, restarts=2), share=0.3) >= 0
     True
     """
     attack.check(release, knows)
