@@ -63,11 +63,14 @@ def effective_sample_size(series: np.ndarray, chain: np.ndarray) -> np.ndarray:
 
 def _sizes(chains: np.ndarray, draws: int) -> np.ndarray:
     """Effective sizes of series `(chains, n, S)` that were cut from so many draws."""
+    from scipy import fft
+
     m, n, _ = chains.shape
-    centred = chains - chains.mean(axis=1, keepdims=True)
-    size = 2 ** (2 * n - 1).bit_length()
-    spectrum = np.abs(np.fft.rfft(centred, size, axis=1)) ** 2
-    covariance = np.fft.irfft(spectrum, size, axis=1)[:, :n].mean(axis=0) / n  # (n, S), biased
+    centred = np.ascontiguousarray(np.moveaxis(chains - chains.mean(axis=1, keepdims=True), 1, 2))
+    size = fft.next_fast_len(2 * n - 1, real=True)
+    transformed = fft.rfft(centred, size, axis=2)
+    spectrum = (transformed.real**2 + transformed.imag**2).mean(axis=0)
+    covariance = fft.irfft(spectrum, size, axis=1)[:, :n].T / n  # (n, S), biased
     within = covariance[0] * n / (n - 1)
     total = within * (n - 1) / n + chains.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,0 +1,322 @@
+"""Time and memory of the library beside floors and peers, as the page benchmarks/SPEED.md.
+
+python benchmarks/run.py [part ...] [--repetitions 5]     # parts: see --help
+
+Every figure is the median over repetitions, each in a process of its own, so that compilation counts and the largest
+resident memory is that of this work alone. Parts that were measured earlier stay on the page.
+"""
+
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markup import table
+
+HERE = Path(__file__).resolve().parent
+ROWS, PAGE = HERE / "speed.json", HERE / "SPEED.md"
+RECORDS = 500
+PACKAGES = ("numpy", "scipy", "jax", "numpyro", "arviz", "scikit-learn")
+
+Numbers = dict[str, float]
+
+
+def regression(coordinates: int, draws: int) -> Any:
+    """Exact draws of a conjugate regression with so many parameters."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    from bayesrecon.models import from_numpyro
+    from bayesrecon.posteriors import from_draws
+
+    def program(x: Any, y: Any) -> None:
+        variance = numpyro.sample("variance", dist.InverseGamma(2.0, 1.0))
+        beta = numpyro.sample("beta", dist.Normal(0, 10 * variance**0.5).expand((x.shape[1],)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(x @ beta, variance**0.5), obs=y)
+
+    rng, width = np.random.default_rng(0), coordinates - 1
+    x = rng.normal(size=(RECORDS, width))
+    y = x @ rng.normal(size=width) + rng.normal(size=RECORDS)
+    precision = x.T @ x + np.eye(width) / 100
+    mean = np.linalg.solve(precision, x.T @ y)
+    variance = (1 + (y @ y - mean @ precision @ mean) / 2) / rng.gamma(2 + RECORDS / 2, size=draws)
+    root = np.linalg.inv(np.linalg.cholesky(precision))
+    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, width)) @ root)
+    model = from_numpyro(program, {"x": (width,), "y": ()})
+    return from_draws({"variance": variance[None], "beta": beta[None]}, model)
+
+
+def peak() -> float:
+    """Largest resident memory of this process so far, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def recovered(release: Any) -> Numbers:
+    import bayesrecon
+
+    before = peak()
+    first, found = timed(lambda: bayesrecon.recover(release))
+    high = peak()
+    again, _ = timed(lambda: bayesrecon.recover(release))
+    row = found["n"]
+    return {
+        "first call, s": first,
+        "again, s": again,
+        "features": found.rank,
+        "memory before, MiB": before,
+        "peak, MiB": high,
+        "n off, standard errors": (row.estimate - RECORDS) / row.se,
+    }
+
+
+def over_draws(draws: int) -> Numbers:
+    return recovered(regression(10, draws))
+
+
+def over_coordinates(coordinates: int) -> Numbers:
+    """With one pass of the kernel beside the two NumPy products of the same flops, taken in turn."""
+    from bayesrecon.estimation.anchors import Reference
+    from bayesrecon.estimation.solve import find_basis
+    from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+    from bayesrecon.kernels.metric import metric_factor
+    from bayesrecon.precision import x64
+
+    release = regression(coordinates, 10_000)
+    numbers = recovered(release)
+    with x64():
+        embedding = AdaptiveEmbedding(release, metric_factor(release, None))
+        width = coordinates - 1
+        reference = Reference(
+            release.model.fields,
+            centre={"x": np.zeros(width), "y": 0.0},
+            scale={"x": np.ones(width), "y": 1.0},
+        )
+        _, basis, _ = find_basis(embedding, reference, np.random.default_rng(0))
+        embedding.moments(basis)
+        chunk = embedding._chunk(basis.records)
+        phi = np.random.default_rng(1).normal(size=(chunk * embedding.metric.shape[1], len(basis.coefficients)))
+        rounds = -(-release.size // chunk)
+        ours, plain = [], []
+        for _ in range(3):
+            ours.append(timed(lambda: embedding.moments(basis))[0])
+            plain.append(timed(lambda: [(p := phi @ basis.coefficients).T @ p for _ in range(rounds)])[0])
+    return numbers | {"pass, s": min(ours), "NumPy, s": min(plain), "ratio": min(ours) / min(plain)}
+
+
+def over_unknowns(persons: int) -> Numbers:
+    from records import timing
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        seconds, _ = timed(lambda: timing(persons, 10_000))
+    return {"seconds": seconds, "peak, MiB": peak()}
+
+
+def whole_process(_: int) -> Numbers:
+    """`bayesrecon recover` of a reference posterior, and what an interpreter takes that only imports."""
+    command = [sys.executable, "-m", "bayesrecon", "recover", "kidiq-kidscore_momiq", "--json"]
+    quiet = {"check": True, "capture_output": True}
+    whole, _ = timed(lambda: subprocess.run(command, **quiet))  # type: ignore[call-overload]
+    imports, _ = timed(lambda: subprocess.run([sys.executable, "-c", "import numpyro"], **quiet))  # type: ignore[call-overload]
+    return {"whole process, s": whole, "import numpyro alone, s": imports}
+
+
+def same_family(_: int) -> Numbers:
+    """A second posterior of the same program in one session, and the first one again."""
+    import bayesrecon
+    from bayesrecon.posteriors import from_posteriordb
+
+    first, second = from_posteriordb("kidiq-kidscore_momiq"), from_posteriordb("kidiq-kidscore_momhs")
+    return {
+        "first, s": timed(lambda: bayesrecon.recover(first))[0],
+        "the same again, s": timed(lambda: bayesrecon.recover(first))[0],
+        "another, s": timed(lambda: bayesrecon.recover(second))[0],
+    }
+
+
+def effective_sizes(columns: int) -> Numbers:
+    """Effective sample sizes of the means of many series, and the same by ArviZ."""
+    import arviz
+
+    from bayesrecon.diagnostics import effective_sample_size
+
+    series = np.random.default_rng(0).normal(size=(4, 2500, columns))
+    flat, chain = series.reshape(-1, columns), np.repeat(np.arange(4), 2500)
+    ours, sizes = timed(lambda: effective_sample_size(flat, chain))
+    data = arviz.convert_to_dataset({"x": series})
+    theirs, other = timed(lambda: arviz.ess(data, method="mean")["x"].values)
+    off = float(np.abs(sizes / other - 1).max())
+    return {"ours, s": ours, "ArviZ, s": theirs, "ratio": ours / theirs, "largest relative difference": off}
+
+
+def informed(_: int) -> Numbers:
+    """The one unknown record of 569, each in turn: errors by quantile, and whether its own statement covers them."""
+    from informed import closed_form
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import StandardScaler
+
+    x, y = load_breast_cancer(return_X_y=True)
+    x = StandardScaler().fit_transform(x)
+    errors, labels, _, seconds, stated = closed_form(x, y, "newton-cg", 1e-10)
+    quantiles = {f"RMSE, {q:.0%}": float(np.quantile(errors, q)) for q in (0.5, 0.9, 0.98, 1.0)}
+    length = errors * np.sqrt(x.shape[1])
+    bad = errors > 0.1
+    held = {
+        "off by more than 0.1": float(bad.sum()),
+        "of them stated within 0.1": float((bad & (stated / np.sqrt(x.shape[1]) < 0.1)).sum()),
+        "within the stated error": float((length <= stated).sum()),
+    }
+    return {"ms a record": 1e3 * seconds, **quantiles, **held, "labels right": float(labels)}
+
+
+Part = tuple[str, str, Callable[[int], Numbers], tuple[int, ...]]
+
+PARTS: dict[str, Part] = {
+    "process": ("The command line", "", whole_process, (0,)),
+    "family": ("Another posterior of the same program", "", same_family, (0,)),
+    "draws": (
+        "`recover` against the number of draws, 10 parameters",
+        "draws",
+        over_draws,
+        (10_000, 100_000, 1_000_000),
+    ),
+    "coordinates": (
+        "`recover` against the number of parameters, 10,000 draws; *pass*: once over the kernel",
+        "parameters",
+        over_coordinates,
+        (5, 10, 26),
+    ),
+    "unknowns": (
+        "Records of a 2PL model, 20 items, 10,000 draws",
+        "persons",
+        over_unknowns,
+        (25, 100, 500),
+    ),
+    "sizes": ("Effective sample sizes beside ArviZ, 10,000 draws", "series", effective_sizes, (10, 100, 1000)),
+    "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),
+}
+
+
+def measured(part: str, repetitions: int) -> list[dict[str, Any]]:
+    """One row a size: medians over processes."""
+    rows = []
+    for size in PARTS[part][3]:
+        found = []
+        for _ in range(repetitions):
+            load = os.getloadavg()[0]
+            command = [sys.executable, __file__, part, "--size", str(size)]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+            if done.returncode:
+                reason = done.stderr.strip().splitlines()[-1]
+                print(part, size, "not measured:", reason, flush=True)
+                rows.append({"size": size, "not measured": reason})
+                break
+            found.append(json.loads(done.stdout.splitlines()[-1]) | {"load": load})
+        else:
+            rows.append({"size": size, **{k: float(np.median([one[k] for one in found])) for k in found[0]}})
+            print(part, rows[-1], flush=True)
+    return rows
+
+
+def exponent(rows: list[dict[str, Any]], of: str) -> float | None:
+    """Slope of the logarithm of a cost in that of the size, between the two largest sizes."""
+    known = [row for row in rows if row.get("size") and of in row]
+    if len(known) < 2:
+        return None
+    first, second = known[-2:]
+    return float(np.log(second[of] / first[of]) / np.log(second["size"] / first["size"]))
+
+
+def page(held: dict[str, Any]) -> str:
+    lines = ["# Time and memory", "", "Made by `python benchmarks/run.py`. " + WORDS]
+    for part, kept in held.items():
+        title, axis, _, _ = PARTS[part]
+        rows = [row for row in kept["rows"] if "not measured" not in row]
+        lines += ["", f"## {title}", "", kept["machine"] + "."]
+        if rows:
+            names = [k for k in rows[0] if k not in ("size", "load")]
+            cells = [
+                [f"{r['size']:,}" if axis else "", *(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"] for r in rows
+            ]
+            lines += ["", table([axis, *names, "load"], cells)]
+        lines += [f"\nNot measured at {r['size']:,}: {r['not measured']}" for r in kept["rows"] if "not measured" in r]
+        for cost in ("again, s", "seconds"):
+            if (slope := exponent(kept["rows"], cost)) is not None:
+                lines += ["", f"Between the two largest sizes *{cost}* grows with the power {slope:.2f}."]
+        if (HERE / f"speed-{part}.png").exists():
+            lines += ["", f"![cost against {axis}](speed-{part}.png)"]
+    return "\n".join([*lines, ""])
+
+
+WORDS = (
+    "Medians over repetitions in processes of their own; *load* is the number of busy processes of the whole machine "
+    "when they began, so that anything above zero says that others worked beside them."
+)
+
+
+def draw(part: str, rows: list[dict[str, Any]]) -> None:
+    """Cost against size, where there are several."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [row for row in rows if "not measured" not in row]
+    if len(rows) < 2:
+        return
+    figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    for name in (k for k in rows[0] if k.endswith(", s") or k == "seconds"):
+        axes.loglog([row["size"] for row in rows], [row[name] for row in rows], marker="o", label=name)
+    axes.set(xlabel=PARTS[part][1], ylabel="seconds")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(HERE / f"speed-{part}.png", dpi=110)
+    plt.close(figure)
+
+
+def machine() -> str:
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {versions}"
+
+
+def keep(part: str, rows: list[dict[str, Any]], repetitions: int) -> None:
+    held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
+    held[part] = {"machine": f"{machine()}; medians of {repetitions}", "rows": rows}
+    held = {name: held[name] for name in PARTS if name in held}
+    draw(part, rows)
+    ROWS.write_text(json.dumps(held, indent=1) + "\n")
+    PAGE.write_text(page(held))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.size is not None:
+        print(json.dumps(PARTS[given.parts[0]][2](given.size)))
+        return
+    for part in given.parts:
+        keep(part, measured(part, given.repetitions), given.repetitions)
+
+
+if __name__ == "__main__":
+    main()
