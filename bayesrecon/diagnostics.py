@@ -68,8 +68,8 @@ def _sizes(chains: np.ndarray, draws: int) -> np.ndarray:
     m, n, _ = chains.shape
     centred = np.ascontiguousarray(np.moveaxis(chains - chains.mean(axis=1, keepdims=True), 1, 2))
     size = fft.next_fast_len(2 * n - 1, real=True)
-    transformed = np.asarray(fft.rfft(centred, size, axis=2), dtype=complex)
-    spectrum = (transformed.real**2 + transformed.imag**2).mean(axis=0)
+    transformed = np.asarray(fft.rfft(centred, size, axis=2))
+    spectrum = (np.real(transformed) ** 2 + np.imag(transformed) ** 2).mean(axis=0)
     covariance = np.asarray(fft.irfft(spectrum, size, axis=1))[:, :n].T / n  # (n, S), biased
     within = covariance[0] * n / (n - 1)
     total = within * (n - 1) / n + chains.mean(axis=1).var(axis=0, ddof=1)
