@@ -19,11 +19,11 @@ import scipy.special
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 
 # False alarms per release, half a percent in all. Of single identities, by their family:
-_SCORE, _MOMENTS = 6e-4, 1e-4
+_SCORE, _MOMENTS = 1.2e-3, 1e-4
 # Of fields, above zero and below: what other likelihoods and approximations do is above, and heavy tails get least.
 _SPREAD, _ACROSS, _SQUARES = (2.5e-3, 2e-4), (4e-4, 0.0), (1e-4, 0.0)
 _FEWEST = 500  # draws, from which fields are tested: with a hundred, three good releases in a hundred fail
-_CHAINS = 2.5e-3  # of the means of chains
+_CHAINS = 1.9e-3  # of the means of chains
 _SIMULATED = 20_000  # means of chains of one law, by which the level is kept to a seventh of itself
 _COLUMNS = 400  # up to which they are simulated, in a second; of more Bonferroni's bound is taken
 _AT_ONCE = 500  # of them: a megabyte or so for a hundred coordinates
