@@ -1,7 +1,7 @@
 """The README as a package index shows it. Everything else is in pyproject.toml.
 
-An index shows one file: links into the repository would lead nowhere there, and its picture would be missing. As long as
-the project has no address, their words stay and they go.
+An index shows one file: links into the repository would lead nowhere there, and its picture would be missing. As long
+as the project has no address, their words stay and they go.
 """
 
 import re
