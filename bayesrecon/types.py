@@ -1,6 +1,6 @@
 """The objects everything else speaks about: `Model`, `Release`, `Deletion` and `PseudoData`.
 
-Shapes follow the notation table in the README: T atoms, d unconstrained coordinates, M pseudo-records.
+Shapes follow the notation table in docs/glossary.md: T atoms, d unconstrained coordinates, M pseudo-records.
 """
 
 import functools

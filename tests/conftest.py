@@ -25,6 +25,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 import numpy as np
 import pytest
 from command import Outcome
+from documents import check_document
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Once a day ArviZ writes a file when it is imported, and the second of two workers that do so at once fails.
@@ -64,7 +65,10 @@ def run(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr("sys.argv", ["bayesrecon", *map(str, arguments)])
         with pytest.raises(SystemExit) as caught:
             main()
-        return Outcome(caught.value.code or 0, *capsys.readouterr())
+        outcome = Outcome(caught.value.code or 0, *capsys.readouterr())
+        if "--json" in arguments and outcome.out:
+            check_document(outcome.out, arguments)
+        return outcome
 
     return call
 

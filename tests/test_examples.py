@@ -1,4 +1,4 @@
-"""The examples and the README's Python run as they stand, in this process, and print what is true."""
+"""The examples and the Python of README and pages run as they stand, in this process, and print what is true."""
 
 import re
 import runpy
@@ -10,7 +10,12 @@ import pytest
 import bayesrecon
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+PAGES = ("README.md", "docs/may_i_publish.md", "docs/trained_models_and_deletions.md")
+BLOCKS = [
+    block
+    for page in PAGES
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+]
 
 
 @pytest.fixture
@@ -29,13 +34,13 @@ def example(monkeypatch, tmp_path, capsys):
 
 @pytest.fixture
 def block(monkeypatch, tmp_path, capsys):
-    """Runs the README's block that has a word; returns its variables and what it printed."""
+    """Runs the block of those pages that has a word; returns its variables and what it printed."""
 
     def run(word):
         (code,) = [b for b in BLOCKS if word in b]
         monkeypatch.chdir(tmp_path)
         variables = {"__name__": "__main__"}
-        exec(compile(code, "README.md", "exec"), variables)
+        exec(compile(code, "page", "exec"), variables)
         return variables, capsys.readouterr().out
 
     return run
@@ -59,13 +64,13 @@ def test_readme_a_program_of_ones_own(block):
         assert abs(float(estimate) - true) < 4.5 * float(se), name
 
 
-def test_readme_audit(block):
+def test_page_on_audits(block):
     found, printed = block("bayesrecon.audit(")
     assert found["found"].severity == "high"
     assert printed == "high - posterior/age is the same in every draw\n"
 
 
-def test_readme_deletion(block):
+def test_page_on_deletions(block):
     found, printed = block("HRec(")
     numbers = np.array([float(x) for x in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", printed)])
     guessed, deleted, solved = numbers[:4], numbers[4:8], numbers[8:12]

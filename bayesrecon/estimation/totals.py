@@ -111,6 +111,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         far, fitted = evaluate(records), cross @ projection.beta
         far_rest = far - fitted
     visibility = library.visibility(far[:, :count], fitted[:, :count], solved.basis.size, variance)
+    visibility[_constant_by_chance(library, knowledge, solved.probes, values[:, :count])] = 0.0
     unseen, beyond = rest[:, :count], far_rest[:, :count]
     if exact.size:
         # Least divergence under the equality constraints. The noise covariance as the metric would be more
@@ -148,6 +149,24 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         chain=embedding.chain,
         errors=None if solved.errors is None else solved.errors.of(_features(solved) @ directions),
     )
+
+
+def _constant_by_chance(library: Library, knowledge: Knowledge, probes: Records, values: np.ndarray) -> list[int]:
+    """The user's functions that are constant on the probes alone, `values (Q, P)`: a step beyond them looks like a
+    multiple of the count. Records all over the fields' domains tell them apart from constants."""
+    flat = [i for i, name in enumerate(library.parts) if name.startswith("f:") and np.ptp(values[:, i]) == 0]
+    if not flat:
+        return []
+    rng = np.random.default_rng(0)
+    wide = {
+        name: probes[name]
+        if name in knowledge.known
+        else knowledge.fields[name].domain.draw_broad(rng, np.shape(probes[name]))
+        for name in probes
+    }
+    parts = list(library.parts.values())
+    with np.errstate(all="ignore"):
+        return [i for i in flat if not np.all(parts[i].values(wide) == values[0, i])]
 
 
 def _features(solved: Fit) -> np.ndarray:

@@ -14,6 +14,7 @@ from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, visible
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
+from bayesrecon.results.schemas import VERSION
 
 _ROWS = 20
 _NOTICE = (
@@ -102,9 +103,10 @@ class Result:
         return path
 
     def _document(self, **body: Any) -> dict[str, Any]:
-        """What `to_dict` returns: the version, and the body with the warnings in plain types."""
+        """What `to_dict` returns: schema and version, and the body with the warnings in plain types."""
         checks = {"consistent": self.consistent, "failures": self.failures, "condition": self.condition}
-        return plain({"version": __version__, **checks, **body, "warnings": self.warnings})
+        named = {"schema": f"{type(self).__name__}/{VERSION}", "version": __version__}
+        return plain({**named, **checks, **body, "warnings": self.warnings})
 
     def drawn(self, name: str, **options: Any) -> Any:
         """The drawing `bayesrecon.plots.<name>` of this result.

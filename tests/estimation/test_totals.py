@@ -1,13 +1,16 @@
 from dataclasses import replace
 
 import numpy as np
+import numpyro
 import pytest
 import summaries
+from numpyro import distributions as dist
 from summaries import DATA, MODEL
 
 import bayesrecon
 from bayesrecon.estimation.totals import verdict_of
-from bayesrecon.posteriors import gaussian
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_draws, gaussian
 
 
 def test_an_approximation_spans_a_statistic_or_does_not():
@@ -28,3 +31,21 @@ def test_what_few_equations_leave_open_far_from_zero_is_not_determined():
     assert len(seen) < len(truth)
     for name in seen:
         assert found[name].estimate == pytest.approx(truth[name], rel=1e-6)
+
+
+def test_a_step_that_the_probes_do_not_reach_is_not_a_constant():
+    """The spread of the data is not seen here, so that generic records lie close together."""
+
+    def program(wait):
+        mean = numpyro.sample("mean", dist.Normal(40, 20))
+        with numpyro.plate("visits", wait.shape[0]):
+            numpyro.sample("wait", dist.Normal(mean, 20), obs=wait)
+
+    rng = np.random.default_rng(1)
+    model = from_numpyro(program, {"wait": ()})
+    release = from_draws({"mean": rng.normal(39, 20 / np.sqrt(201), (2, 500))}, model)
+    steps = {"over": lambda r: r["wait"] > 60, "under": lambda r: r["wait"] < 80}
+    found = bayesrecon.recover(release, statistics={**steps, "all": lambda r: 1.0})
+    for name in steps:
+        assert (found[f"total({name})"].verdict, found[f"mean({name})"].estimate) == ("undetermined", None)
+    assert found["total(all)"].estimate == found["n"].estimate  # a constant is one everywhere

@@ -1,0 +1,38 @@
+"""JSON schemas of the documents that `--json` prints and `to_dict` returns."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.errors import BayesreconError, near
+
+VERSION = 1
+"""Of all schemas; one more whenever a key is added, renamed, or changes its type."""
+
+
+@cache
+def _text() -> str:
+    return Path(__file__).with_name("documents.json").read_text(encoding="utf-8")
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of one kind of document.
+
+    Args:
+        name: what a document says in `"schema"`, such as "Recovery/1", or without the version; "fit", "models",
+            "posteriors", "verdicts" and "games" for what is no result.
+
+    Raises:
+        BayesreconError: no document has this name, or this version.
+
+    >>> schema("Recovery/1")["$ref"]
+    '#/$defs/Recovery'
+    """
+    document = json.loads(_text())
+    kind, _, version = name.partition("/")
+    if kind not in document["$defs"]:
+        raise BayesreconError(f"no JSON document {kind!r}{near(kind, document['$defs'])}")
+    if version and version != str(VERSION):
+        raise BayesreconError(f"{name}: this version of bayesrecon has schemas of version {VERSION}")
+    return {**document, "$ref": f"#/$defs/{kind}"}

@@ -1,0 +1,19 @@
+"""What commands print as JSON is held to its schema."""
+
+import json
+
+import jsonschema
+
+from bayesrecon.results.schemas import schema
+
+LISTS = {"fit": "fit", "models": "models", "posteriors": "posteriors", "game": "games"}
+
+
+def check_document(text, arguments):
+    """The one document on stdout, against the schema that it names, or that its command has."""
+    document = json.loads(text)
+    if isinstance(document, dict) and "schema" in document:
+        name = document["schema"]
+    else:
+        name = "verdicts" if "--verdict" in arguments else LISTS[arguments[0]]
+    jsonschema.validate(document, schema(name), cls=jsonschema.Draft202012Validator)

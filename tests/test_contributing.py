@@ -1,0 +1,80 @@
+"""The skeletons of CONTRIBUTING.md, found and used as they stand."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from command import exact_draws
+
+import bayesrecon
+from bayesrecon.models import registry
+from bayesrecon.posteriors import formats
+
+ROOT = Path(__file__).resolve().parent.parent
+SKELETONS = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def added(monkeypatch, tmp_path):
+    """Puts the skeleton that has a word into a package, as one new file."""
+    cached = registry.shipped, formats.formats, formats.suffixes
+
+    def add(package, name, word):
+        (skeleton,) = [text for text in SKELETONS if word in text]
+        folder = tmp_path / "added"
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(skeleton, encoding="utf-8")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+        for one in cached:
+            one.cache_clear()
+
+    yield add
+    monkeypatch.undo()
+    for one in cached:
+        one.cache_clear()
+
+
+def test_there_is_one_of_each():
+    assert [sum(word in text for text in SKELETONS) for word in ("MODELS = ", "FORMAT = ", "CHANNEL = ")] == [1, 1, 1]
+
+
+def test_a_model(added):
+    added(bayesrecon.models, "waiting", "MODELS = ")
+    model = bayesrecon.models.load("waiting_times", shape=2.0)
+    rng = np.random.default_rng(0)
+    wait = rng.gamma(2.0, 1 / 0.5, 150)
+    draws = {"rate": rng.gamma(1 + 2.0 * 150, 1 / (1 + wait.sum()), (2, 1000))}
+    found = bayesrecon.recover(draws, model=model)
+    for name, true in (("n", 150), ("mean(wait)", wait.mean())):
+        assert found[name].verdict == "determined"
+        assert abs(found[name].estimate - true) < 4.5 * found[name].se  # false alarm: 7e-6
+
+
+def test_a_source(added, tmp_path):
+    added(bayesrecon.posteriors, "tabbed", "FORMAT = ")
+    values = np.random.default_rng(1).normal(size=(40, 2))
+    path = tmp_path / "draws.tsv"
+    np.savetxt(path, values, delimiter="\t", header="mu\ttau", comments="")
+    read = formats.read_draws(path)
+    np.testing.assert_allclose(read.values["tau"], values[None, :, 1])
+    assert bayesrecon.audit(path).verdict == "incomplete"  # draws without a model are never cleared
+    path.write_text("mu\ttau\n1\tmany\n")
+    with pytest.raises(bayesrecon.BayesreconError, match=r"draws\.tsv"):
+        formats.read_draws(path)
+
+
+def test_a_channel(added, tmp_path):
+    from bayesrecon.auditing import channels
+
+    added(channels, "acceptance", "CHANNEL = ")
+    path = tmp_path / "trace.nc"
+    draws = exact_draws(chains=2, length=200)
+    posterior = xr.Dataset({k: (["chain", "draw", *["k"] * (v.ndim - 2)], v) for k, v in draws.items()})
+    stats = xr.Dataset({"acceptance_rate": (["chain", "draw"], np.full((2, 200), 0.9))})
+    stats["acceptance_rate"].values[:, ::2] = 0.8
+    xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats}).to_netcdf(path)
+    found = bayesrecon.audit(path, "kidscore_momiq", remedies=False)
+    (finding,) = [f for f in found.findings if f.kind == "acceptance"]
+    assert (finding.severity, finding.drop) == ("info", ("sample_stats/acceptance_rate",))
