@@ -1,25 +1,19 @@
 """The verb `audit`: read everything, look for copies, run the attacks, score where private data are given."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
-from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.columns import look_at_columns
 from bayesrecon.auditing.copies import find_copies
-from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
+from bayesrecon.auditing.effort import Effort, budget_of
 from bayesrecon.auditing.fits import audit_fit
-from bayesrecon.auditing.held import DRAWS, PASS_A_MODEL, attack_of, held, not_run, without_attack
-from bayesrecon.auditing.opened import Opened, open_release
+from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.private import Private, read_private
+from bayesrecon.auditing.stages import Stage, stages
 from bayesrecon.auditing.tables import table_to_audit
-from bayesrecon.auditing.units import units_not_tried
-from bayesrecon.discovery import discover
-from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.anchors import Reference
+from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.contents import Contents
@@ -30,9 +24,6 @@ from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import Audit, Finding, NotRun, Thresholds, ordered, with_score
 from bayesrecon.types import Model, Progress, Release
 
-_OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
-_MEND = "mend what the reason names, or drop what it would open"
-
 
 @in_float64
 def audit(
@@ -42,10 +33,12 @@ def audit(
     data: Any = None,
     known: Mapping[str, Any] | None = None,
     remedies: bool = True,
+    effort: Effort = "quick",
     thresholds: Thresholds | None = None,
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
+    report: Callable[[Finding], None] | None = None,
     **which: Any,
 ) -> Audit:
     """What publishing a file, a fit or a table of estimates would give away.
@@ -65,10 +58,13 @@ def audit(
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
-        remedies: also predict and measure what thinning and rounding would leave.
+        remedies: also tell what thinning and rounding would leave, after everything was attacked.
+        effort: "quick" measures remedies until 45 seconds after the beginning, the severest findings' first; the others
+            are predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done.
+        report: called with each finding as it is found, before remedies are tried.
         which: of draws `unit`, the known field with one record for each of its values; of a table of estimates
             `correlations`, `response`, `jacobian` and `draws`, as in `posteriors.from_table`.
 
@@ -78,6 +74,8 @@ def audit(
 
     Raises:
         BayesreconError: a source that cannot be read, draws that are not of this model, data that do not fit it.
+        Interrupted: a `KeyboardInterrupt` once attacks were under way; its `so_far` is the audit until then, whose
+            verdict is "incomplete".
 
     >>> import numpy as np
     >>> found = audit({"mu": np.random.default_rng(0).normal(size=(2, 50)), "x": np.ones((2, 50, 1)) * np.arange(9.0)})
@@ -87,12 +85,12 @@ def audit(
     ('incomplete', 'draws', 'no model was given')
     """
     began = time.perf_counter()
-    limits = thresholds or Thresholds()
+    limits, budget = thresholds or Thresholds(), budget_of(effort, began)
     unit = which.pop("unit", None)
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
-        given: dict[str, Any] = {"known": known, "remedies": remedies, "thresholds": limits}
+        given: dict[str, Any] = {"known": known, "remedies": remedies, "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         private = read_private(data, fitted.used)
         if private is not None:
@@ -102,24 +100,7 @@ def audit(
     contents = read_contents(source, name=name, progress=progress)
     model = _stored_model(contents) if model is None else model_of(model)
     private = read_private(data, model)
-    warnings = list(contents.notes)
-    found = find_copies(contents, _named(private)) if private else find_copies(contents)
-    if model is None or contents.draws is None:
-        more, untried, note = _unopened(contents, key)
-        if contents.draws is None and not found and not more:
-            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
-        notes = [note]
-    else:
-        more, notes, untried = _attacks(contents, model, known or {}, unit, remedies, limits, key, progress)
-        closed = held(contents, model, (*found, *more))
-        missed = {n.attack for n in untried}
-        closed = [f for f in closed if attack_of(f) in missed or not attack_of(f)]
-        more += closed
-        untried += without_attack(closed)
-    found += more
-    warnings += notes
-    if private is not None:
-        found = [_scored(f, private, model, tuple(known or ()), unit) for f in found]
+    copies = find_copies(contents, _named(private)) if private else find_copies(contents)
     settings = {
         "model": model.name if model else None,
         "model_settings": dict(model.settings) if model else {},
@@ -127,22 +108,65 @@ def audit(
         "known": sorted(known or ()),
         "unit": unit,
         "remedies": remedies,
+        "effort": effort,
         "key": key,
     }
-    return Audit(
-        findings=ordered(found),
-        name=contents.name,
-        format=contents.format,
-        model=model.name if model else None,
-        draws=0 if contents.draws is None else contents.draws.chains * contents.draws.length,
-        files=tuple(asdict(f) for f in contents.files),
-        settings=settings,
-        thresholds=limits,
-        warnings=tuple(dict.fromkeys(warnings)),
-        seconds=time.perf_counter() - began,
-        used=model,
-        not_run=tuple(dict.fromkeys(untried)),
-    )
+
+    def result(stage: Stage) -> Audit:
+        findings = list(stage.findings)
+        if private is not None:
+            findings = [_scored(f, private, model, tuple(known or ()), unit) for f in findings]
+        return Audit(
+            findings=ordered(findings),
+            name=contents.name,
+            format=contents.format,
+            model=model.name if model else None,
+            draws=0 if contents.draws is None else contents.draws.chains * contents.draws.length,
+            files=tuple(asdict(f) for f in contents.files),
+            settings=settings,
+            thresholds=limits,
+            warnings=tuple(dict.fromkeys((*contents.notes, *stage.warnings))),
+            seconds=time.perf_counter() - began,
+            used=model,
+            not_run=tuple(dict.fromkeys(stage.untried)),
+        )
+
+    if model is None or contents.draws is None:
+        more, untried, note = _unopened(contents, key)
+        if contents.draws is None and not copies and not more:
+            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
+        _tell(report, (*copies, *more))
+        return result(Stage((*copies, *more), (note,), tuple(untried)))
+    last, shown = Stage(tuple(copies), (), ()), 0
+    try:
+        for stage in stages(
+            contents,
+            model,
+            known=known or {},
+            unit=unit,
+            budget=budget if remedies else None,
+            thresholds=limits,
+            key=key,
+            progress=progress,
+        ):
+            last = replace(stage, findings=(*copies, *stage.findings))
+            _tell(report, last.findings[shown:])
+            shown = len(last.findings)
+    except KeyboardInterrupt:
+        raise Interrupted(result(_with_held(contents, model, last))) from None
+    return result(_with_held(contents, model, last))
+
+
+def _tell(report: Callable[[Finding], None] | None, found: Iterable[Finding]) -> None:
+    for finding in found if report is not None else ():
+        report(finding)  # type: ignore[misc]
+
+
+def _with_held(contents: Contents, model: Model, stage: Stage) -> Stage:
+    """And what is in the file for attacks that were not run."""
+    missed = {n.attack for n in stage.untried}
+    closed = [f for f in held(contents, model, stage.findings) if attack_of(f) in missed or not attack_of(f)]
+    return replace(stage, findings=(*stage.findings, *closed), untried=(*stage.untried, *without_attack(closed)))
 
 
 def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, dict[str, Any]] | None:
@@ -184,11 +208,6 @@ def merge(audits: Sequence[Audit]) -> Audit:
     )
 
 
-def channels() -> tuple[Channel, ...]:
-    """All that is attacked in a file besides its draws, in order."""
-    return tuple(sorted(discover("bayesrecon.auditing.channels", "CHANNEL"), key=lambda channel: channel.rank))
-
-
 def _unopened(contents: Contents, key: int) -> tuple[list[Finding], list[NotRun], str]:
     """What is there to be opened where nothing can be: findings, what was not tried, and a warning."""
     findings = look_at_columns(contents, key)
@@ -202,48 +221,6 @@ def _unopened(contents: Contents, key: int) -> tuple[list[Finding], list[NotRun]
         note = "without a model (--model) draws, log densities and predictions were not attacked"
     untried = [not_run(f, reason, remedy) for f in (*findings, *closed) if attack_of(f)]
     return findings + closed, untried + without_attack(closed), note
-
-
-def _attacks(
-    contents: Contents,
-    model: Model,
-    known: Mapping[str, Any],
-    unit: str | None,
-    remedies: bool,
-    limits: Thresholds,
-    key: int,
-    progress: Progress | None,
-) -> tuple[list[Finding], list[str], list[NotRun]]:
-    """Every attack that the contents allow; one that cannot be run is listed and no end."""
-    release, kept = open_release(contents, model)
-    findings: list[Finding] = []
-    warnings: list[str] = list(release.notes)
-    untried: list[NotRun] = []
-    reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
-    try:
-        recovery, reference = start(release, known, unit, key, progress)
-        warnings += recovery.warnings
-        if recovery.consistent:
-            tried = draws_remedies(release, recovery, known, key) if remedies else ()
-            finding = draws_finding(recovery, unit, limits, tried)
-            findings += [finding] if finding else []
-        untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
-    except BayesreconError as error:
-        untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
-    opened = Opened(contents, model, release, kept, reference, recovery, known, limits, remedies, key, progress)
-    for channel in channels():
-        try:
-            more, notes = channel.attack(opened)
-        except BayesreconError as error:
-            more, notes = [], [NotRun(channel.name, str(error), _MEND)]
-        findings += more
-        warnings += [note for note in notes if isinstance(note, str)]
-        untried += [note for note in notes if isinstance(note, NotRun)]
-    if unit is None:
-        untried += units_not_tried(opened)
-    if not any(f.kind == "log-likelihood" for f in findings):
-        findings += look_at_columns(contents, key)
-    return findings, warnings + [str(n) for n in untried], untried
 
 
 def _stored_model(contents: Contents) -> Model | None:
