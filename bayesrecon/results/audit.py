@@ -100,7 +100,7 @@ class Remedy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, without the single trials."""
-        return {k: v for k, v in vars(self).items() if k not in ("trials", "rows")}
+        return {k: v for k, v in vars(self).items() if k not in ("untried", "trials", "rows")} | {"status": self.status}
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,9 @@ def audit(
     if fix is None and (keep_draws is not None or digits is not None):
         raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
 
+    from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.fix import clean, write_clean
     from bayesrecon.auditing.run import audit as run
-    from bayesrecon.auditing.run import merge
     from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.formats import read_contents
 
