@@ -108,8 +108,8 @@ def audit(
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         private = read_private(data, fitted.used)
         if private is not None:
-            scored = tuple(scored(f, private, fitted.used, tuple(known or ()), None) for f in fitted.findings)
-            fitted = replace(fitted, findings=scored, settings={**fitted.settings, "data": private.stamp})
+            seen = tuple(scored(f, private, fitted.used, tuple(known or ()), None) for f in fitted.findings)
+            fitted = replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})
         return fitted if name is None else replace(fitted, name=name)
     contents = read_contents(source, name=name, progress=progress)
     model = stored_model_of(contents) if model is None else model_of(model)
