@@ -18,6 +18,18 @@ class MissingExtraError(BayesreconError):
         super().__init__(f"{feature} needs an optional dependency: pip install 'bayesrecon[{extra}]'")
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of a verb that has something to show.
+
+    Attributes:
+        so_far: its result, marked incomplete.
+    """
+
+    def __init__(self, so_far: object):
+        super().__init__("interrupted")
+        self.so_far = so_far
+
+
 def check_memory(needed: int, what: str, remedy: str) -> None:
     """Refuse what this machine cannot hold, before it is asked to.
 

@@ -8,11 +8,14 @@ import jax
 import numpy as np
 
 from bayesrecon.attacks.recovery import recover
+from bayesrecon.auditing.effort import Budget
+from bayesrecon.auditing.evidence import independent
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
-from bayesrecon.disclosure.planner import plan
+from bayesrecon.disclosure.planner import planned
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import Problem
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
@@ -22,12 +25,12 @@ from bayesrecon.types import Progress, Release
 _THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for
 _DIGITS = (3, 2)  # more are below the errors of the draws, fewer leave no posterior
 _SUBSETS = 80  # from which an error is known to a twelfth
+_FEWEST = 12  # from which it is known to a fifth
+_AMPLE = 10  # draws for each feature from which the error of thinner draws is known by theory
 _LISTED = 2  # statistics that a remedy is reported for
 
 
-def draws_finding(
-    recovery: Recovery, unit: str | None, thresholds: Thresholds, remedies: tuple[Remedy, ...]
-) -> Finding | None:
+def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) -> Finding | None:
     """The finding that `recover` makes; None where nothing is determined."""
     rows = [r for r in recovery if r.estimate is not None and r.verdict != "undetermined"]
     if not rows:
@@ -54,7 +57,7 @@ def draws_finding(
         summary,
         "the model and its prior" + (f", and each unit's {unit}" if units else ""),
         tuple(Item(r.name, r.estimate, r.se) for r in rows),
-        (*remedies, Remedy(DROP_DRAWS)),
+        (Remedy(DROP_DRAWS),),
     )
 
 
@@ -62,52 +65,60 @@ def _summary(recovery: Recovery) -> str:
     by_name = {r.name: r for r in recovery}
     count = by_name.get("n")
     known = f"n = {count.estimate:.5g} ± {count.se:.2g}, " if count and count.estimate and count.se else ""
-    kind = "of finite rank" if recovery.gap else "regularised"
-    return f"{recovery.draws} draws: {known}{recovery.rank} features of the data ({kind})"
+    return f"{recovery.draws} draws: {known}{independent(recovery.rank, recovery.gap)}"
 
 
-def draws_remedies(release: Release, recovery: Recovery, known: Mapping[str, Any], key: int) -> tuple[Remedy, ...]:
+def draws_remedies(
+    release: Release, problem: Problem, recovery: Recovery, key: int, budget: Budget
+) -> tuple[Remedy, ...]:
     """Thinner and rounder draws: the error that should remain, and the one that remains when it is done.
 
     Thinning is tried on subsets of nearly evenly spaced draws, rounding on the file's own draws; errors are taken about
-    the estimates from all draws, and those of the latter are added.
+    the estimates from all draws, and those of the latter are added. Where draws stay many for what is solved for, the
+    error of thinner ones is that of their influence series, and is measured with full effort only.
     """
     rng = np.random.default_rng(key)
     names = [r.name for r in recovery if r.estimate is not None and r.se][:_LISTED]
     thinnings = [t for t in _THINNINGS if 3 * t <= release.size and t > 10 * release.model.dimension]
-    if not names or known or not recovery.gap:
+    if not names or problem.knowledge.known or not recovery.gap:
         return ()
-    outlook = plan(release, draws=thinnings or (10,), digits=_DIGITS, summaries=False, key=key)
-    at = {r.name: (r.estimate, r.se) for r in recovery}
+    outlook = planned(problem, thinnings or (10,), _DIGITS)
+    at = {r.name: (float(r.estimate), float(r.se)) for r in recovery if r.estimate is not None and r.se}
     remedies = []
+    for digits in _DIGITS:
+        again = _again(_rounded(release, digits), key) if budget.allows(recovery.seconds) else None
+        action = f"round the draws to {digits} digits"
+        for name in names:
+            whole, se = at[name]
+            left = None if again is None or again.get(name) is None else float(np.hypot(se, again[name] - whole))  # type: ignore[operator]
+            remedies.append(Remedy(action, name, se, float(np.hypot(se, outlook[name].shift[digits])), left))
     for t in thinnings:
-        found = [_again(_subset(release, t, rng), key) for _ in range(_SUBSETS)]
+        expected = t >= _AMPLE * recovery.rank and not budget.thorough
+        found = [] if expected else _tried_subsets(release, t, rng, key, budget, recovery.seconds)
         for name in names:
             whole, se = at[name]
             values = [f[name] for f in found if f is not None and f.get(name) is not None]
-            if len(values) < 3 or whole is None or se is None:
-                continue
-            # Subsets share draws with the whole: their distance misses the whole's own error.
-            spread = float(np.mean((np.array(values, float) - whole) ** 2))
-            remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], float(np.sqrt(spread + se**2))))
-    for digits in _DIGITS:
-        again = _again(_rounded(release, digits), key)
-        for name in names:
-            whole, se = at[name]
-            if again is None or again.get(name) is None or whole is None or se is None:
-                continue
-            shift = outlook[name].shift[digits]
-            moved = float(again[name]) - whole  # type: ignore[arg-type]
-            remedies.append(
-                Remedy(
-                    f"round the draws to {digits} digits",
-                    name,
-                    se,
-                    float(np.hypot(se, shift)),
-                    float(np.hypot(se, moved)),
-                )
-            )
-    return tuple(remedies)
+            left = None
+            if len(values) >= _FEWEST:
+                # Subsets share draws with the whole: their distance misses the whole's own error.
+                left = float(np.sqrt(float(np.mean((np.array(values, float) - whole) ** 2)) + se**2))
+            remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], left))
+    return tuple(sorted(remedies, key=lambda r: not r.action.startswith("keep")))
+
+
+def _tried_subsets(
+    release: Release, count: int, rng: np.random.Generator, key: int, budget: Budget, seconds: float
+) -> list[dict[str, float | None] | None]:
+    """What is found in subsets: as many as time allows, none where these would be too few to tell an error."""
+    if not budget.allows(_FEWEST * seconds):
+        return []
+    found = []
+    for _ in range(_SUBSETS):
+        if not budget.allows(seconds):
+            break
+        one, seconds = budget.timed(lambda: _again(_subset(release, count, rng), key))
+        found.append(one)
+    return found
 
 
 def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
@@ -149,9 +160,8 @@ def constrained(release: Release) -> dict[str, np.ndarray]:
 
 def start(
     release: Release, known: Mapping[str, Any], unit: str | None, key: int, progress: Progress | None
-) -> tuple[Recovery, Any]:
-    """What the draws give, and where the records lie."""
+) -> tuple[Problem, Recovery]:
+    """What the draws give, and the problem that was solved for it."""
     from bayesrecon.attacks.recovery import recover_with_problem
 
-    problem, recovery = recover_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)
-    return recovery, problem.reference
+    return recover_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.recovery import recover
+from bayesrecon.auditing.effort import Budget, budget_of, told
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.normal import unpack
@@ -35,6 +36,7 @@ def audit_fit(
     untried: tuple[NotRun, ...] = (),
     known: Mapping[str, Any] | None = None,
     remedies: bool = True,
+    effort: str = "quick",
     thresholds: Thresholds | None = None,
     key: int = 0,
     progress: Progress | None = None,
@@ -47,6 +49,7 @@ def audit_fit(
         attack, form: what it is called, as an attack and as a format.
         alternatives: remedies that are tried; those of `posteriors.coarser` by default.
         untried: what cannot be tried.
+        effort: as in `audit`.
         known, key, progress: as in `recover`.
         about: further fields of the `Audit`.
 
@@ -58,18 +61,22 @@ def audit_fit(
     'incomplete'
     """
     began, limits = time.perf_counter(), thresholds or Thresholds()
+    budget = budget_of(effort, began)
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
-    settings: dict[str, Any] = {"known": sorted(known or ()), "remedies": remedies, "key": key}
+    settings: dict[str, Any] = {"known": sorted(known or ()), "remedies": remedies, "effort": effort, "key": key}
     if release is not None:
         found = recover(release, known=known or None, key=key, progress=progress)
         warnings, rows = found.warnings, stated(found)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
         if rows:
             tried = alternatives_of(release) if alternatives is None else alternatives
-            findings = (_finding(found, attack, limits, tried_out(found, tried, known, key) if remedies else ()),)
+            findings = (
+                _finding(found, attack, limits, tried_out(found, tried, known, key, budget) if remedies else ()),
+            )
         elif not untried:
             untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
+        warnings += tuple(filter(None, (told(list(findings)),)))
         used = release.model.of or release.model
         about = {"name": release.name, "model": used.name} | about | {"used": used}
     settings["model"] = about["model"]
@@ -120,7 +127,7 @@ def alternatives_of(release: Release) -> list[Alternative]:
 
 
 def tried_out(
-    found: Recovery, alternatives: Sequence[Alternative], known: Mapping[str, Any] | None, key: int
+    found: Recovery, alternatives: Sequence[Alternative], known: Mapping[str, Any] | None, key: int, budget: Budget
 ) -> tuple[Remedy, ...]:
     """Every remedy with what the same attack finds then, those that leave least first.
 
@@ -128,9 +135,13 @@ def tried_out(
     attack then states.
     """
     rows, results = stated(found), []
+    late, seconds = [], found.seconds
     for action, make in alternatives:
+        if not budget.allows(seconds):
+            late.append(Remedy(action, untried=True))
+            continue
         try:
-            then = recover(make(), known=known or None, key=key)
+            then, seconds = budget.timed(lambda make=make: recover(make(), known=known or None, key=key))
         except BayesreconError:
             continue  # not a release of this kind
         after = {r.name: r for r in stated(then)}
@@ -140,7 +151,7 @@ def tried_out(
         whole += ", as this attack then states nothing, which proves nothing" if then.failures else ""
         results.append((bool(then.failures), left, [Remedy(whole), *remedies]))
     ordered = sorted(results, key=lambda r: r[:2])
-    return tuple(remedy for *_, group in ordered for remedy in group)
+    return (*(remedy for *_, group in ordered for remedy in group), *late)
 
 
 def _remedy(action: str, row: Row, then: Row | None, failed: bool) -> Remedy:

@@ -25,7 +25,6 @@ class Opened:
         kept: `(T,)` positions of the release's draws among the file's.
         reference: where the records lie, as the draws tell.
         recovery: what the draws alone give.
-        remedies: whether to try what rounding and thinning leave.
     """
 
     contents: Contents
@@ -36,7 +35,6 @@ class Opened:
     recovery: Recovery | None
     known: Mapping[str, Any]
     thresholds: Thresholds
-    remedies: bool
     key: int
     progress: Progress | None = None
 

@@ -1,24 +1,26 @@
 """The verb `audit`: read everything, look for copies, run the attacks, score where private data are given."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.assembly import Stage, named, scored, stored_model_of, unopened, with_held
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.columns import look_at_columns
 from bayesrecon.auditing.copies import find_copies
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
+from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
 from bayesrecon.auditing.fits import audit_fit
-from bayesrecon.auditing.held import DRAWS, PASS_A_MODEL, attack_of, held, not_run, without_attack
+from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.opened import Opened, open_release
-from bayesrecon.auditing.private import Private, read_private
+from bayesrecon.auditing.private import read_private
 from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
@@ -27,11 +29,14 @@ from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.results.audit import Audit, Finding, NotRun, Thresholds, ordered, with_score
+from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
 from bayesrecon.types import Model, Progress, Release
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
 _MEND = "mend what the reason names, or drop what it would open"
+_AGAIN = "run it again and let it end"
+_STOPPED = "the audit was interrupted"
+_SHARES = (0.5, 0.4)  # of the time, for the draws and for all channels together; the rest are remedies
 
 
 @in_float64
@@ -42,10 +47,12 @@ def audit(
     data: Any = None,
     known: Mapping[str, Any] | None = None,
     remedies: bool = True,
+    effort: Effort = "quick",
     thresholds: Thresholds | None = None,
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
+    report: Callable[[Finding], None] | None = None,
     **which: Any,
 ) -> Audit:
     """What publishing a file, a fit or a table of estimates would give away.
@@ -65,10 +72,13 @@ def audit(
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
-        remedies: also predict and measure what thinning and rounding would leave.
+        remedies: also tell what thinning and rounding would leave, after everything was attacked.
+        effort: "quick" measures remedies until 45 seconds after the beginning, the severest findings' first; the others
+            are predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done.
+        report: called with each finding as it is found, before remedies are tried.
         which: of draws `unit`, the known field with one record for each of its values; of a table of estimates
             `correlations`, `response`, `jacobian` and `draws`, as in `posteriors.from_table`.
 
@@ -78,6 +88,8 @@ def audit(
 
     Raises:
         BayesreconError: a source that cannot be read, draws that are not of this model, data that do not fit it.
+        Interrupted: a `KeyboardInterrupt` once attacks were under way; its `so_far` is the audit until then, whose
+            verdict is "incomplete".
 
     >>> import numpy as np
     >>> found = audit({"mu": np.random.default_rng(0).normal(size=(2, 50)), "x": np.ones((2, 50, 1)) * np.arange(9.0)})
@@ -87,39 +99,22 @@ def audit(
     ('incomplete', 'draws', 'no model was given')
     """
     began = time.perf_counter()
-    limits = thresholds or Thresholds()
+    limits, budget = thresholds or Thresholds(), budget_of(effort, began)
     unit = which.pop("unit", None)
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
-        given: dict[str, Any] = {"known": known, "remedies": remedies, "thresholds": limits}
+        given: dict[str, Any] = {"known": known, "remedies": remedies, "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         private = read_private(data, fitted.used)
         if private is not None:
-            scored = tuple(_scored(f, private, fitted.used, tuple(known or ()), None) for f in fitted.findings)
-            fitted = replace(fitted, findings=scored, settings={**fitted.settings, "data": private.stamp})
+            seen = tuple(scored(f, private, fitted.used, tuple(known or ()), None) for f in fitted.findings)
+            fitted = replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})
         return fitted if name is None else replace(fitted, name=name)
     contents = read_contents(source, name=name, progress=progress)
-    model = _stored_model(contents) if model is None else model_of(model)
+    model = stored_model_of(contents) if model is None else model_of(model)
     private = read_private(data, model)
-    warnings = list(contents.notes)
-    found = find_copies(contents, _named(private)) if private else find_copies(contents)
-    if model is None or contents.draws is None:
-        more, untried, note = _unopened(contents, key)
-        if contents.draws is None and not found and not more:
-            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
-        notes = [note]
-    else:
-        more, notes, untried = _attacks(contents, model, known or {}, unit, remedies, limits, key, progress)
-        closed = held(contents, model, (*found, *more))
-        missed = {n.attack for n in untried}
-        closed = [f for f in closed if attack_of(f) in missed or not attack_of(f)]
-        more += closed
-        untried += without_attack(closed)
-    found += more
-    warnings += notes
-    if private is not None:
-        found = [_scored(f, private, model, tuple(known or ()), unit) for f in found]
+    copies = find_copies(contents, named(private)) if private else find_copies(contents)
     settings = {
         "model": model.name if model else None,
         "model_settings": dict(model.settings) if model else {},
@@ -127,22 +122,53 @@ def audit(
         "known": sorted(known or ()),
         "unit": unit,
         "remedies": remedies,
+        "effort": effort,
         "key": key,
     }
-    return Audit(
-        findings=ordered(found),
-        name=contents.name,
-        format=contents.format,
-        model=model.name if model else None,
-        draws=0 if contents.draws is None else contents.draws.chains * contents.draws.length,
-        files=tuple(asdict(f) for f in contents.files),
-        settings=settings,
-        thresholds=limits,
-        warnings=tuple(dict.fromkeys(warnings)),
-        seconds=time.perf_counter() - began,
-        used=model,
-        not_run=tuple(dict.fromkeys(untried)),
-    )
+
+    def result(stage: Stage) -> Audit:
+        findings = list(stage.findings)
+        if private is not None:
+            findings = [scored(f, private, model, tuple(known or ()), unit) for f in findings]
+        return Audit(
+            findings=ordered(findings),
+            name=contents.name,
+            format=contents.format,
+            model=model.name if model else None,
+            draws=0 if contents.draws is None else contents.draws.chains * contents.draws.length,
+            files=tuple(asdict(f) for f in contents.files),
+            settings=settings,
+            thresholds=limits,
+            warnings=tuple(dict.fromkeys((*contents.notes, *stage.warnings))),
+            seconds=time.perf_counter() - began,
+            used=model,
+            not_run=tuple(dict.fromkeys(stage.untried)),
+        )
+
+    if model is None or contents.draws is None:
+        more, untried, note = unopened(contents, key)
+        if contents.draws is None and not copies and not more:
+            raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
+        _tell(report, (*copies, *more))
+        return result(Stage((*copies, *more), (note,), tuple(untried)))
+    last, shown = Stage(tuple(copies), (), ()), 0
+    try:
+        for stage in _stages(
+            contents,
+            model,
+            known=known or {},
+            unit=unit,
+            budget=budget if remedies else None,
+            thresholds=limits,
+            key=key,
+            progress=progress,
+        ):
+            last = replace(stage, findings=(*copies, *stage.findings))
+            _tell(report, last.findings[shown:])
+            shown = len(last.findings)
+    except KeyboardInterrupt:
+        raise Interrupted(result(with_held(contents, model, last))) from None
+    return result(with_held(contents, model, last))
 
 
 def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release | None, dict[str, Any]] | None:
@@ -164,24 +190,9 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     return release, {}
 
 
-def merge(audits: Sequence[Audit]) -> Audit:
-    """Audits of several files as one; findings say which file they are of."""
-    if len(audits) == 1:
-        return audits[0]
-    findings = [replace(f, where=tuple(f"{a.name}: {w}" for w in f.where)) for a in audits for f in a]
-    first = audits[0]
-    return replace(
-        first,
-        findings=ordered(findings),
-        name=", ".join(a.name for a in audits),
-        format=", ".join(dict.fromkeys(a.format for a in audits)),
-        model=", ".join(dict.fromkeys(a.model for a in audits if a.model)) or None,
-        draws=sum(a.draws for a in audits),
-        files=tuple(f for a in audits for f in a.files),
-        warnings=tuple(f"{a.name}: {w}" for a in audits for w in a.warnings),
-        not_run=tuple(replace(n, attack=f"{a.name}: {n.attack}") for a in audits for n in a.not_run),
-        seconds=sum(a.seconds for a in audits),
-    )
+def _tell(report: Callable[[Finding], None] | None, found: Iterable[Finding]) -> None:
+    for finding in found if report is not None else ():
+        report(finding)  # type: ignore[misc]
 
 
 def channels() -> tuple[Channel, ...]:
@@ -189,49 +200,50 @@ def channels() -> tuple[Channel, ...]:
     return tuple(sorted(discover("bayesrecon.auditing.channels", "CHANNEL"), key=lambda channel: channel.rank))
 
 
-def _unopened(contents: Contents, key: int) -> tuple[list[Finding], list[NotRun], str]:
-    """What is there to be opened where nothing can be: findings, what was not tried, and a warning."""
-    findings = look_at_columns(contents, key)
-    closed = held(contents, found=findings)
-    if contents.draws is None:
-        reason = "there are no draws in the file (no group 'posterior')"
-        remedy = "audit it together with the draws, or drop it"
-        note = "there are no draws (no group 'posterior'): only copies were looked for"
-    else:
-        reason, remedy = "no model was given", PASS_A_MODEL
-        note = "without a model (--model) draws, log densities and predictions were not attacked"
-    untried = [not_run(f, reason, remedy) for f in (*findings, *closed) if attack_of(f)]
-    return findings + closed, untried + without_attack(closed), note
-
-
-def _attacks(
+def _stages(
     contents: Contents,
     model: Model,
+    *,
     known: Mapping[str, Any],
     unit: str | None,
-    remedies: bool,
-    limits: Thresholds,
+    budget: Budget | None,
+    thresholds: Thresholds,
     key: int,
     progress: Progress | None,
-) -> tuple[list[Finding], list[str], list[NotRun]]:
-    """Every attack that the contents allow; one that cannot be run is listed and no end."""
-    release, kept = open_release(contents, model)
-    findings: list[Finding] = []
-    warnings: list[str] = list(release.notes)
+) -> Iterator[Stage]:
+    """Every attack that the contents allow; one that cannot be run is listed and no end.
+
+    Args:
+        budget: for remedies, none of which are tried without one.
+    """
+    every = channels()
+    findings: list[Finding | Open] = []
+    warnings: list[str] = []
     untried: list[NotRun] = []
+
+    def now(left: Iterable[str]) -> Stage:
+        closed = tuple(f.finding if isinstance(f, Open) else f for f in findings)
+        missing = (NotRun(name, _STOPPED, _AGAIN) for name in left)
+        return Stage(closed, (*warnings, *map(str, untried)), (*untried, *missing))
+
+    yield now([DRAWS, *(c.name for c in every)])
+    release, kept = open_release(contents, model)
+    warnings += release.notes
     reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
     try:
-        recovery, reference = start(release, known, unit, key, progress)
+        problem, recovery = start(release, known, unit, key, _part(progress, 0.0, _SHARES[0]))
+        reference = problem.reference
         warnings += recovery.warnings
-        if recovery.consistent:
-            tried = draws_remedies(release, recovery, known, key) if remedies else ()
-            finding = draws_finding(recovery, unit, limits, tried)
-            findings += [finding] if finding else []
+        finding = draws_finding(recovery, unit, thresholds) if recovery.consistent else None
+        if finding is not None:
+            findings.append(_open_draws(finding, release, problem, recovery, key))
         untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
     except BayesreconError as error:
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
-    opened = Opened(contents, model, release, kept, reference, recovery, known, limits, remedies, key, progress)
-    for channel in channels():
+    yield now(c.name for c in every)
+    for i, channel in enumerate(every):
+        done = _part(progress, _SHARES[0] + i / len(every) * _SHARES[1], _SHARES[1] / len(every))
+        opened = Opened(contents, model, release, kept, reference, recovery, known, thresholds, key, done)
         try:
             more, notes = channel.attack(opened)
         except BayesreconError as error:
@@ -239,37 +251,35 @@ def _attacks(
         findings += more
         warnings += [note for note in notes if isinstance(note, str)]
         untried += [note for note in notes if isinstance(note, NotRun)]
+        yield now([*(c.name for c in every[i + 1 :]), "the rest of the audit"])
     if unit is None:
         untried += units_not_tried(opened)
-    if not any(f.kind == "log-likelihood" for f in findings):
+    if not any((f.finding if isinstance(f, Open) else f).kind == "log-likelihood" for f in findings):
         findings += look_at_columns(contents, key)
-    return findings, warnings + [str(n) for n in untried], untried
+    if budget is not None:
+        # What is worst is mended first, as long as there is time.
+        for i in sorted(range(len(findings)), key=lambda i: -_level(findings[i])):
+            yield now(["remedies"])
+            finding = findings[i]
+            if isinstance(finding, Open):
+                if progress is not None:
+                    progress("remedies", sum(_SHARES) + (1 - sum(_SHARES)) * i / len(findings))
+                findings[i] = finding.closed(budget)
+        closed = [f for f in findings if isinstance(f, Finding)]
+        warnings += filter(None, [told(closed)])
+    yield now(())
 
 
-def _stored_model(contents: Contents) -> Model | None:
-    from bayesrecon.posteriors.sources import stored_model
+def _open_draws(finding: Finding, release: Any, problem: Any, recovery: Any, key: int) -> Open:
+    return Open(finding, lambda budget: draws_remedies(release, problem, recovery, key, budget), first=True)
 
-    if contents.draws is None or "bayesrecon_model" not in contents.draws.attributes:
+
+def _level(found: Finding | Open) -> int:
+    return LEVELS.index((found.finding if isinstance(found, Open) else found).severity)
+
+
+def _part(progress: Progress | None, begin: float, width: float) -> Progress | None:
+    """Progress of one attack as progress of the whole audit."""
+    if progress is None:
         return None
-    return stored_model(contents.draws)
-
-
-def _named(private: Private) -> Callable[[Any], str | None]:
-    """Which private column an array is."""
-    from bayesrecon.auditing.scoring import column_of
-
-    return lambda values: column_of(values, private.columns)
-
-
-def _scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:
-    """The finding with the truth beside it. Attacks are over when this is called."""
-    from bayesrecon.auditing.scoring import match_records, measured_remedies
-    from bayesrecon.evaluate.truth import true_statistics
-
-    if model is None or private.records is None or not finding.evidence:
-        return finding
-    truth = true_statistics(model, private.records, known=tuple(known), unit=unit)
-    fields = {f: v for f, v in finding.records.items() if f in private.records}
-    data = {f: private.records[f] for f in fields}
-    score = match_records(fields, data) if fields else None
-    return with_score(finding, score, truth, measured_remedies(finding, truth, data))
+    return lambda label, fraction: progress(label, begin + width * min(max(fraction, 0.0), 1.0))

@@ -1,5 +1,6 @@
 """How an audit ends on the command line: the report, its tables and the exit code."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,51 @@ if TYPE_CHECKING:
 
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
-_INCOMPLETE = 3  # exit code
+_TRIED = ("measured", "predicted", "not tried")
+_INCOMPLETE, _INTERRUPTED = 3, 130  # exit codes
 
 
-def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None) -> None:
+def announce(finding: "Finding") -> None:
+    """Say on stderr what was just found."""
+    from bayesrecon.cli import console
+
+    console.say(f"found ({finding.severity}): {finding.title}")
+
+
+def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt, sources: list[str]) -> "list[Audit]":
+    """What there is to show after Ctrl-C, with what was not looked at.
+
+    Args:
+        done: audits that ended.
+        current: of a file whose cleaned copy was being audited.
+        stop: the interruption; without anything to show it is raised again.
+        sources: the file that was being audited, and those that were still to come.
+    """
+    from bayesrecon.results.audit import NotRun
+
+    partial: Audit | None = getattr(stop, "so_far", None)
+    if current is not None:
+        partial = current if partial is None else current.with_fixed(partial)
+        left = ["the cleaned copy", *sources[1:]]
+    else:
+        left = sources if partial is None else sources[1:]
+    found = [*done, *([] if partial is None else [partial])]
+    if not found:
+        raise stop
+    missing = tuple(NotRun(name, "the audit was interrupted", "run it again and let it end") for name in left)
+    return [*found[:-1], replace(found[-1], not_run=(*found[-1].not_run, *missing))]
+
+
+def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None, interrupted: bool = False) -> None:
     """Write and show it, and leave with the exit code."""
+    from bayesrecon.cli import console
+
     if html is not None:
-        found.save_report(html)
+        console.wrote(found.save_report(html))
     given.deliver(found, "plot_audit", _show)
+    if interrupted:
+        console.say("interrupted: this is what was found until then; nothing else is cleared")
+        raise typer.Exit(_INTERRUPTED)
     judged = found.fixed or found
     if fail_on is not None and judged.fails(fail_on):
         raise typer.Exit(1)
@@ -32,7 +70,7 @@ def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None)
 def _show(result: "Audit") -> "list[RenderableType]":
     parts: list[Any] = _about(result)
     for finding in result.findings:
-        if any(r.measured is not None for r in finding.remedies):
+        if any(r.status in _TRIED for r in finding.remedies):
             parts.append(remedies_table(finding))
     if result.fixed is not None:
         parts += ["the cleaned copy:", *_about(result.fixed)]
@@ -90,7 +128,8 @@ def remedies_table(finding: "Finding") -> Any:
     table.add_column("error of")
     for heading in ("now", "predicted", "measured"):
         table.add_column(heading, justify="right")
-    for r in [r for r in finding.remedies if r.measured is not None][: 2 * _ROWS]:
-        cells = (number(r.before, 2), number(r.predicted, 2), number(r.measured, 2))
+    for r in [r for r in finding.remedies if r.status in _TRIED][: 2 * _ROWS]:
+        last = number(r.measured, 2) if r.status == "measured" else r.status if r.untried else "not measured"
+        cells = (number(r.before, 2), number(r.predicted, 2), last)
         table.add_row(escape(r.action), escape(r.statistic or ""), *cells)
     return table

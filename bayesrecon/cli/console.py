@@ -2,8 +2,11 @@
 
 import json
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -16,6 +19,7 @@ from bayesrecon.results.base import plain
 
 # Tables written to a file or a pipe must not be squeezed into 80 columns.
 _WIDTH = None if sys.stdout.isatty() else 160
+_EVERY = 30.0  # seconds between lines, where nobody watches a bar
 
 
 class _Console(Console):
@@ -31,9 +35,16 @@ err = _Console(stderr=True)
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """A progress bar on stderr; yields `update(label, fraction)`. Shown on terminals only."""
+    """Progress on stderr; yields `update(label, fraction)`.
+
+    On terminals a bar with the time left, elsewhere a line every 30 seconds.
+    """
+    if not err.is_terminal:
+        with _lines() as update:
+            yield update
+        return
     columns = (TextColumn("{task.description:>12}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("preparing", total=None)
 
         def update(label: str, fraction: float) -> None:
@@ -42,9 +53,36 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         yield update
 
 
+@contextmanager
+def _lines(every: float = _EVERY) -> Iterator[Callable[[str, float], None]]:
+    """A line on stderr every so many seconds, also while nothing is reported."""
+    began, over = time.monotonic(), threading.Event()
+    last = ["preparing"]
+
+    def update(label: str, fraction: float) -> None:
+        last[0] = f"{label}, {fraction:.0%}"
+
+    def tell() -> None:
+        while not over.wait(every):
+            say(f"after {time.monotonic() - began:.0f} s: {last[0]}")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield update
+    finally:
+        over.set()
+        thread.join()
+
+
 def say(message: str) -> None:
     """A line on stderr."""
     err.print(escape(message), highlight=False)
+
+
+def wrote(path: Path) -> None:
+    """Name a file that was written."""
+    err.print(f"wrote {escape(str(path))}", highlight=False, soft_wrap=True)
 
 
 def warn(message: str) -> None:

@@ -35,8 +35,10 @@ def deliver(
         console.warn(warning)
     if out is not None:
         result.save(out)
+        console.wrote(out)
     if plot is not None:
         result.plot(path=plot) if draw is None else result.drawn(draw, path=plot)
+        console.wrote(plot)
     if json:
         console.emit_json(result.to_dict())
         return

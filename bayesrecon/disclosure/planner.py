@@ -22,13 +22,14 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.estimation.statistics import library_of
-from bayesrecon.estimation.totals import part_totals, rows_of, slopes_of
+from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.models.normal import fitted_normal, pack, variational, whitening
 from bayesrecon.posteriors.approximations import gaussian
 from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.results.plan import EXACT, Outlook, Plan
+from bayesrecon.results.row import Row
 from bayesrecon.types import Model, Progress, PseudoData, Release
 
 _HalfWidths = dict[str, float | None]
@@ -83,14 +84,7 @@ def plan(
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, key=key, progress=progress, **knows)
-    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
-    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
-    totals = part_totals(solved, library, knowledge)
-    rows, slopes = slopes_of(library, totals)
-    names = [row.name for row in rows]
-    series = totals.influence @ slopes
-    errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}
-    shifts = {k: _moved(problem, totals.directions @ slopes, k) for k in sorted(set(digits))}
+    totals, rows, errors, shifts = _foreseen(problem, draws, digits, statistics)
     failures, warnings = problem.failures(totals.scores), []
     moments: _HalfWidths = {}
     modes: dict[int, _HalfWidths] = {}
@@ -101,17 +95,45 @@ def plan(
     size = problem.embedding.effective_size
     outlooks = tuple(
         Outlook(
-            name,
-            float(rows[i].estimate or 0.0),
+            row.name,
+            float(row.estimate or 0.0),
             {t: float(e[i]) for t, e in errors.items()},
             {k: float(s[i]) for k, s in shifts.items()},
-            {t: _scaled(moments.get(name), np.sqrt(size / t) / Z95) for t in errors} if moments else {},
-            {k: found.get(name) for k, found in modes.items()},
-            {k: found.get(name) for k, found in fits.items()},
+            {t: _scaled(moments.get(row.name), np.sqrt(size / t) / Z95) for t in errors} if moments else {},
+            {k: found.get(row.name) for k, found in modes.items()},
+            {k: found.get(row.name) for k, found in fits.items()},
         )
-        for i, name in enumerate(names)
+        for i, row in enumerate(rows)
     )
     return Plan(release.name, problem.release.size, outlooks, failures, tuple(warnings), release.model.name)
+
+
+def planned(problem: Problem, draws: Sequence[int], digits: Sequence[int]) -> dict[str, Outlook]:
+    """The same for draws and digits alone, by the name of a statistic, where the release is solved already."""
+    _, rows, errors, shifts = _foreseen(problem, draws, digits, None)
+    return {
+        row.name: Outlook(
+            row.name,
+            float(row.estimate or 0.0),
+            {t: float(e[i]) for t, e in errors.items()},
+            {k: float(s[i]) for k, s in shifts.items()},
+        )
+        for i, row in enumerate(rows)
+    }
+
+
+def _foreseen(
+    problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, Any] | None
+) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray]]:
+    """Totals, rows, and by draws and digits the errors and shifts of the rows."""
+    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
+    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
+    totals = part_totals(solved, library, knowledge)
+    rows, slopes = slopes_of(library, totals)
+    series = totals.influence @ slopes
+    errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}
+    shifts = {k: _moved(problem, totals.directions @ slopes, k) for k in sorted(set(digits))}
+    return totals, rows, errors, shifts
 
 
 def _scaled(value: float | None, factor: float) -> float | None:

@@ -12,7 +12,7 @@ from bayesrecon.plots.text import label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bayesrecon.results.audit import Audit, Finding
+    from bayesrecon.results.audit import Audit, Finding, Remedy
 
 _ROW = 0.24  # inches
 _MOST_RECORDS = 1500
@@ -36,7 +36,7 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
     >>> plot_audit(audit).get_title("left")
     'What remedies would leave'
     """
-    rows = [(f, r) for f in audit.findings for r in f.remedies if r.measured is not None]
+    rows = [(f, r) for f in audit.findings for r in f.remedies if _told(r)]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
         names = [f"{r.action}: {r.statistic}" for _, r in rows]
         _draw(ax, [r for _, r in rows], names)
@@ -56,7 +56,7 @@ def plot_remedies(finding: "Finding", ax: "Axes | None" = None, path: str | Path
     >>> [label.get_text() for label in plot_remedies(finding).get_yticklabels()]
     ['keep 100 draws: n']
     """
-    rows = [r for r in finding.remedies if r.measured is not None]
+    rows = [r for r in finding.remedies if _told(r)]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
         _draw(ax, rows, [f"{r.action}: {r.statistic}" for r in rows])
     return ax
@@ -69,17 +69,24 @@ def _draw(ax: "Axes", rows: list[Any], names: list[str]) -> None:
         return
     at = np.arange(len(rows))[::-1]
     before, predicted, measured = (
-        np.array([getattr(r, k) or np.nan for r in rows], float) for k in ("before", "predicted", "measured")
+        np.array([getattr(r, k) or np.nan for r in rows], float) / [r.before for r in rows]
+        for k in ("before", "predicted", "measured")
     )
-    ax.hlines(at, before, measured, color=GREY, lw=1, zorder=1)
+    ax.hlines(at, before, np.fmax(np.nan_to_num(measured), np.nan_to_num(predicted)), color=GREY, lw=1, zorder=1)
     ax.plot(before, at, marker="|", ms=9, mew=1.6, ls="none", color=RED, label="now", zorder=2)
     ax.plot(predicted, at, marker="D", ms=5, ls="none", mfc="none", mec=ORANGE, mew=1.4, label="predicted", zorder=3)
-    ax.plot(measured, at, marker="o", ms=6, ls="none", color=BLUE, label="measured", zorder=2)
+    if np.isfinite(measured).any():
+        ax.plot(measured, at, marker="o", ms=6, ls="none", color=BLUE, label="measured", zorder=2)
     ax.set_xscale("log")
     ax.set_yticks(at, [label(name) for name in names])
     ax.set_ylim(-0.7, len(rows) - 0.3)
-    ax.set_xlabel("error of an attacker")
+    ax.set_xlabel("error of an attacker, in units of the error now")
     ax.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
+
+
+def _told(remedy: "Remedy") -> bool:
+    """Whether there are errors to draw."""
+    return remedy.status in ("predicted", "measured") and bool(remedy.before)
 
 
 def plot_pointwise(

@@ -12,11 +12,13 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import MissingExtraError, visible
+from bayesrecon.plots.plain import in_plain_words
 from bayesrecon.results.audit import LEVELS
 
 if TYPE_CHECKING:
     from bayesrecon.results.audit import Audit, Finding
 
+_ERRORS = ("predicted", "measured")  # remedies with errors to draw
 _SHOWN = 8  # records in the page: it must not be a second copy of the data
 _MEANINGS = {
     "exact_count": "totals are exact: the number of records has a standard error below",
@@ -55,6 +57,7 @@ def audit_page(audit: "Audit") -> str:
     return template.render(
         audit=audit,
         document=audit.to_dict(),
+        plain=in_plain_words(audit),
         plots=lambda finding: plots.get(id(finding), []),
         told={str(n) for n in audit.not_run},
         meanings=_MEANINGS,
@@ -80,7 +83,7 @@ def _plots(finding: "Finding") -> list[str]:
     from bayesrecon.plots.audit import plot_pointwise, plot_remedies
 
     drawn = []
-    if any(r.measured is not None for r in finding.remedies):
+    if any(r.status in _ERRORS and r.before for r in finding.remedies):
         drawn.append(_svg(plot_remedies, finding))
     if any(np.asarray(v).ndim == 1 for v in finding.records.values()):
         drawn.append(_svg(plot_pointwise, finding))
@@ -96,7 +99,7 @@ def _svg(draw: Any, finding: "Finding") -> str:
     with mpl.rc_context({"svg.fonttype": "path", "svg.hashsalt": "bayesrecon"}):
         figure = new_figure(pyplot=False)
         draw(finding, ax=figure.add_subplot())
-        rows = sum(r.measured is not None for r in finding.remedies)
+        rows = sum(r.status in _ERRORS for r in finding.remedies)
         fit(figure, heights=(max(1.2, 0.24 * rows) if draw.__name__ == "plot_remedies" else 3.2,))
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})

@@ -77,6 +77,7 @@ class Remedy:
         predicted: the error that should remain, from theory.
         measured: the error that remained when the remedy was applied and the attack run again, many times over: how
             far the results moved, and the error that they had before; with private data, the error itself.
+        untried: whether it was left out for want of time, neither predicted nor measured.
         trials: results of the attack after the remedy, `(R,)` of a statistic, or `(R, B, size)` of a field of the
             records at positions `rows (B,)` among the recovered ones.
     """
@@ -86,12 +87,20 @@ class Remedy:
     before: float | None = None
     predicted: float | None = None
     measured: float | None = None
+    untried: bool = False
     trials: Any = field(default=None, compare=False, repr=False)
     rows: Any = field(default=None, compare=False, repr=False)
 
+    @property
+    def status(self) -> Literal["measured", "predicted", "not tried", "stated"]:
+        """ "predicted" where theory alone says what it leaves, "stated" where there is no error to tell."""
+        if self.untried:
+            return "not tried"
+        return "measured" if self.measured is not None else "predicted" if self.predicted is not None else "stated"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, without the single trials."""
-        return {k: v for k, v in vars(self).items() if k not in ("trials", "rows")}
+        return {k: v for k, v in vars(self).items() if k not in ("untried", "trials", "rows")} | {"status": self.status}
 
 
 @dataclass(frozen=True)

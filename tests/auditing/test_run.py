@@ -10,7 +10,7 @@ from audited import by_kind
 from kidscore import DATA, DRAWS, MODEL
 
 import bayesrecon
-from bayesrecon.auditing.run import merge
+from bayesrecon.auditing.assembly import merge
 from bayesrecon.errors import BayesreconError
 from bayesrecon.results.audit import Item, Thresholds
 
@@ -77,7 +77,7 @@ def tried(finding):
 
 @pytest.mark.slow
 def test_remedies_are_tried(everything):
-    found = by_kind(bayesrecon.audit(everything, MODEL))
+    found = by_kind(bayesrecon.audit(everything, MODEL, effort="full"))
     for kind in ("log-likelihood", "log-density"):
         assert len(tried(found[kind])) >= 4
         for r in tried(found[kind]):
@@ -114,7 +114,9 @@ def test_remedies_of_an_ordinary_file(tmp_path):
     )
     mcmc.run(jax.random.key(0), **data, extra_fields=("potential_energy",))
     arviz.from_numpyro(mcmc, log_likelihood=True).to_netcdf(str(tmp_path / "fit.nc"))
-    found = by_kind(bayesrecon.audit(tmp_path / "fit.nc", from_numpyro(program, {"x": (), "y": ()}), data=data))
+    found = by_kind(
+        bayesrecon.audit(tmp_path / "fit.nc", from_numpyro(program, {"x": (), "y": ()}), data=data, effort="full")
+    )
     remedies = [r for kind in ("log-likelihood", "log-density", "draws") for r in tried(found[kind])]
     assert len(remedies) >= 20
     # Errors that fewer draws leave share the file's own, which is one draw of a random number.

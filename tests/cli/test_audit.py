@@ -140,3 +140,24 @@ def test_a_table_of_estimates(run, tmp_path):
     outcome = run("audit", "table.csv", "--model", "ols", "--fix", "clean.nc")
     assert outcome.code == 2
     assert "--fix has no part" in outcome.err
+
+
+def test_ctrl_c_shows_what_was_found(run, tmp_path, everything, monkeypatch):
+    """In the attack on the draws of the first of two files: the report so far, and exit code 130."""
+    from bayesrecon.auditing import run as auditing
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auditing, "start", stop)
+    path = audit_file(tmp_path, everything)
+    np.savez(tmp_path / "other.npz", **DRAWS)
+    outcome = run("audit", path, "other.npz", "--model", "kidscore_momiq", "--html", "report.html", "--json")
+    assert outcome.code == 130
+    assert "interrupted: this is what was found until then" in outcome.err
+    assert "wrote report.html" in outcome.err
+    document = json.loads(outcome.out)
+    assert document["verdict"] == "incomplete"
+    assert document["not_run"][-1]["attack"].endswith("other.npz")
+    assert {f["kind"] for f in document["findings"]} >= {"log-density", "draws"}
+    assert "Not cleared" in document["advice"] or "Do not publish" in document["advice"]

@@ -1,13 +1,15 @@
 """Log densities of a file, attacked: exact statistics, and what rounding and thinning would leave."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.effort import Budget, Open
+from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import log_densities
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.digits import decimal_step
@@ -19,9 +21,10 @@ _NAME = "log densities"
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)
 _LISTED = 2  # statistics a remedy is reported for
+_EXACT = 1e4  # times smaller errors, from which the factor says nothing but that these are exact
 
 
-def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
+def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     """`lp__`, `lp` or minus `potential_energy`: exact statistics.
 
     What is called a log density may be the potential energy, as the `lp` of PyMC's run of NumPyro's sampler: where the
@@ -51,15 +54,10 @@ def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         return [], [NotRun(_NAME, reason, "pass the model that made them, prior included, or drop them", where)]
     exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in found.rows)
     severity: Severity = "medium" if exact or _sharper(found, opened.recovery) > 10 else "low"
-    count = f"{found.rank} features of the data" if found.gap else "statistics of the data"
     summary = (
-        f"{found.draws} log densities at {written} determine {count}"
+        f"{found.draws} log densities at {written} determine {independent(found.rank, bool(found.gap))}"
         + (f": n = {_value(found, 'n')}" if exact else "")
-        + (
-            f", {_sharper(found, opened.recovery):.0f} times sharper than the draws alone"
-            if _sharper(found, opened.recovery) > 1.5
-            else ""
-        )
+        + _in_words(_sharper(found, opened.recovery))
     )
     finding = Finding(
         "log-density",
@@ -69,10 +67,10 @@ def attack_log_densities(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
         summary,
         "the model and its prior",
         items(found.rows),
-        (Remedy(f"drop {', '.join(where)}"), *(_density_remedies(found, opened.rng) if opened.remedies else ())),
+        (Remedy(f"drop {', '.join(where)}"),),
         drop=where,
     )
-    return [finding], []
+    return [Open(finding, partial(_density_remedies, found, opened.rng))], []
 
 
 def _attacked(opened: Opened, given: np.ndarray) -> DensityRecovery:
@@ -87,9 +85,10 @@ def _fits(found: DensityRecovery, opened: Opened) -> bool:
     return found.misfit <= (limit if found.resolution.digits else 1e3 * limit)
 
 
-def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[Remedy]:
+def _density_remedies(found: DensityRecovery, rng: np.random.Generator, budget: Budget) -> tuple[Remedy, ...]:
     """Rounder log densities, and fewer draws of them."""
-    remedies = []
+    remedies: list[Remedy] = []
+    seconds = 0.0
     now = dict(zip(found.names, found.errors, strict=True))
     names = [name for name in found.names if now[name]][:_LISTED]
     at = [found.names.index(name) for name in names]
@@ -103,7 +102,10 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[
         if k is not None and np.median(decimal_step(found.given, k)) > 4 * found.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
-        tried = found.tried(count, k, rng)
+        if not budget.allows(seconds):
+            remedies.append(Remedy(action, untried=True))
+            continue
+        tried, seconds = budget.timed(partial(found.tried, count, k, rng))
         measured = tried.measured(estimates, found.errors)
         for i, name in zip(at, names, strict=True):
             trials = tried.estimates[:, i]
@@ -112,7 +114,7 @@ def _density_remedies(found: DensityRecovery, rng: np.random.Generator) -> list[
                 remedies.append(Remedy(f"{action}: {name} is still known to the last digit"))
                 continue
             remedies.append(Remedy(action, name, float(now[name]), predicted, left, trials=trials))
-    return remedies
+    return tuple(remedies)
 
 
 def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
@@ -122,6 +124,19 @@ def _sharper(found: DensityRecovery, recovery: Recovery | None) -> float:
     draws = {row.name: row.se for row in recovery if row.se}
     ratios = [draws[r.name] / r.se for r in found.rows if r.se and draws.get(r.name)]
     return float(np.median(ratios)) if ratios else 1.0
+
+
+def _in_words(sharper: float) -> str:
+    """How much more they tell than draws do; beyond some thousands the errors are those of arithmetic."""
+    if sharper <= 1.5:
+        return ""
+    if sharper > _EXACT:
+        return ", more than 10,000 times closer than the draws alone: as good as exactly"
+    return (
+        f", with errors {sharper:.2g} times smaller than from the draws alone"
+        if sharper < 100
+        else (f", with errors about {10 * round(sharper / 10):,} times smaller than from the draws alone")
+    )
 
 
 def _value(found: DensityRecovery, name: str) -> str:

@@ -1,6 +1,7 @@
 """Pointwise log likelihoods, attacked: every record from its own column."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bayesrecon.attacks.sidechannels.preimage import (
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.columns import MOST_RECORDS, for_rows, of_all, relative_errors
+from bayesrecon.auditing.effort import Budget, Open
 from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
@@ -31,9 +33,9 @@ _TRIED = 256  # records on which a remedy is measured
 _ERRORS, _REPEATS = 512, 16  # errors of which the median is taken, by thinning again and again where records are few
 
 
-def attack_log_likelihoods(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
+def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     """Pointwise log likelihoods: every record from its own column."""
-    findings: list[Finding] = []
+    findings: list[Open] = []
     untried: list[NotRun] = []
 
     def leave(variable: Variable, reason: str, remedy: str) -> None:
@@ -64,9 +66,9 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Finding], list[NotRun]]
             )
             leave(variable, reason, f"pass the model that made them, or drop {variable.where}")
             continue
-        findings.append(
-            _records_finding(opened, variable, found, fits, written.label, theta, columns, noise, reference)
-        )
+        finding = _records_finding(opened, variable, found, fits, written.label)
+        trials = partial(_pointwise_remedies, opened, found, fits, theta, columns, noise, reference)
+        findings.append(Open(finding, trials))
     return findings, untried
 
 
@@ -76,10 +78,6 @@ def _records_finding(
     found: PreImages,
     fits: np.ndarray,
     label: str,
-    theta: np.ndarray,
-    columns: np.ndarray,
-    noise: np.ndarray,
-    reference: Reference,
 ) -> Finding:
     limits = opened.thresholds
     relative = relative_errors(opened, found)
@@ -104,10 +102,7 @@ def _records_finding(
         summary,
         "the model",
         _record_items(found),
-        (
-            Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),
-            *(_pointwise_remedies(opened, found, fits, theta, columns, noise, reference) if opened.remedies else ()),
-        ),
+        (Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),),
         found.records,
         found.se,
         drop=(variable.where,),
@@ -122,7 +117,8 @@ def _pointwise_remedies(
     columns: np.ndarray,
     noise: np.ndarray,
     reference: Reference,
-) -> list[Remedy]:
+    budget: Budget,
+) -> tuple[Remedy, ...]:
     """Rounder columns and fewer draws: the error of a field over some records.
 
     Predicted from a linearisation about the recovered records: the response to the rounding errors that would be added,
@@ -135,7 +131,7 @@ def _pointwise_remedies(
         (f for f, v in found.records.items() if opened.model.fields[f].domain.kind in ("real", "interval")), None
     )
     if field is None or not np.isfinite(found.se[field][some]).all():
-        return []
+        return ()
     start = replace(reference, known={k: np.asarray(v)[some] for k, v in reference.known.items()})
     exact = _rows(found.records[field], some)
     written = resolution(columns)
@@ -148,6 +144,7 @@ def _pointwise_remedies(
         shape = (repeats, *exact.shape)
         return size[:, None] * se * rng.normal(size=shape) + held * rng.uniform(-0.5, 0.5, shape)
 
+    seconds = 0.0
     now = errors(_rows(found.se[field], some))
     before = typical_error(now)
     remedies = []
@@ -156,9 +153,11 @@ def _pointwise_remedies(
         again = invert_columns(opened.model.untempered, theta, values, noise, start, opened.rng, starts=3)
         return _rows(again.records[field], np.arange(len(some)))
 
-    def remedy(action: str, predicted: float, trials: np.ndarray) -> Remedy:
+    def remedy(action: str, predicted: float, trials: np.ndarray | None) -> Remedy:
         if below_arithmetic(predicted, float(np.median(np.abs(exact)))):
             return Remedy(f"{action}: the records still come back to the last digit")
+        if trials is None:
+            return Remedy(action, field, before, predicted)
         # What the records were off before, the present ones do not show.
         measured = float(np.hypot(typical_error(trials - exact), before))
         return Remedy(action, field, before, predicted, measured, trials=trials, rows=some)
@@ -168,8 +167,10 @@ def _pointwise_remedies(
         width = decimal_step(values, digits) / np.sqrt(12)
         moved = linear_response(opened.model.untempered, theta, found, some, values - columns[some], reference, width)
         predicted = typical_error(_rows(moved[field], np.arange(len(some))) + now)
-        trials = attacked(values, width)
-        remedies.append(remedy(f"round to {digits} digits", predicted, trials[None]))
+        trials = None
+        if budget.allows(seconds):
+            trials, seconds = budget.timed(partial(attacked, values, width))
+        remedies.append(remedy(f"round to {digits} digits", predicted, None if trials is None else trials[None]))
     for count in (t for t in _THINNINGS if 2 * t <= len(theta)):
         expected, trials = [], []
         for _ in range(int(np.clip(_ERRORS // len(some), 1, _REPEATS))):
@@ -179,9 +180,12 @@ def _pointwise_remedies(
             se = standard_errors(opened.model.untempered, theta, found, some, left, reference)[field]
             inflated = _rows(se, np.arange(len(some))) * np.maximum(1.0, found.misfit[some])[:, None]
             expected.append(errors(inflated, 20))
-            trials.append(attacked(columns[some], left))
-        remedies.append(remedy(f"keep {count} draws", typical_error(np.array(expected)), np.array(trials)))
-    return remedies
+            if budget.allows(seconds):
+                again, seconds = budget.timed(partial(attacked, columns[some], left))
+                trials.append(again)
+        predicted = typical_error(np.array(expected))
+        remedies.append(remedy(f"keep {count} draws", predicted, np.array(trials) if trials else None))
+    return tuple(remedies)
 
 
 def _rows(values: Any, chosen: np.ndarray) -> np.ndarray:

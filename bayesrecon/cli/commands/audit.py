@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli.audits import finish
+from bayesrecon.cli.audits import announce, finish, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
 from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.cli.saving import check_suffix
@@ -40,13 +40,16 @@ def audit(
     keep_draws: Annotated[int | None, typer.Option(help="--fix: keep so many draws.")] = None,
     digits: Annotated[int | None, typer.Option(help="--fix: round the draws to so many digits.")] = None,
     remedies: Annotated[
-        bool, typer.Option("--remedies/--no-remedies", help="Try what thinning and rounding would leave.")
+        bool, typer.Option("--remedies/--no-remedies", help="Tell what thinning and rounding would leave.")
     ] = True,
+    effort: Annotated[
+        str, typer.Option(help="quick: about a minute, remedies that it leaves out are predicted; full: measure all.")
+    ] = "quick",
 ) -> None:
     """Tell what publishing a file would give away: copies, side channels and the draws themselves.
 
     Exit codes: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete: an attack was not run (no --model,
-    for one), so that nothing is cleared.
+    for one), so that nothing is cleared, 130 interrupted: Ctrl-C shows what was found until then, as incomplete.
 
     A .csv table of estimates with standard errors is audited by --model ols, logit, poisson or a model of its own.
     CmdStan .csv files together are the chains of one fit; other files are audited one by one.
@@ -58,10 +61,10 @@ def audit(
     if fix is None and (keep_draws is not None or digits is not None):
         raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
 
+    from bayesrecon.auditing.assembly import merge
     from bayesrecon.auditing.fix import clean, write_clean
     from bayesrecon.auditing.run import audit as run
-    from bayesrecon.auditing.run import merge
-    from bayesrecon.cli import inputs
+    from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.formats import read_contents
 
     if len(files) == 1 and is_table(files[0]):
@@ -69,7 +72,7 @@ def audit(
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
-        finish(given, _table(given, files, remedies), html, fail_on)
+        finish(given, _table(given, files, remedies, effort), html, fail_on)
         return
     if given.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
@@ -88,24 +91,31 @@ def audit(
     table = inputs.known_fields(given.known, chosen) if given.known is not None and chosen else None
     if given.known is not None and table is None:
         raise BayesreconError("--known are fields of a model: name it with --model")
+    interrupted = False
     with given.working() as how:
         options: dict[str, Any] = {"data": data, "known": table, "unit": given.unit, "remedies": remedies, **how}
-        results = []
-        for source in sources:
-            contents = read_contents(source, progress=how["progress"], trusted=given.trusted)
-            result = run(contents, chosen, **options)
-            if fix is not None:
-                kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
-                write_clean(kept, fix)
-                result = result.with_fixed(run(fix, chosen or result.used, **options))
+        options["effort"] = effort
+        results: list[Audit] = []
+        for i, source in enumerate(sources):
+            result = None
+            try:
+                contents = read_contents(source, progress=how["progress"], trusted=given.trusted)
+                result = run(contents, chosen, report=announce, **options)
+                if fix is not None:
+                    kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
+                    console.wrote(write_clean(kept, fix))
+                    result = result.with_fixed(run(fix, chosen or result.used, **options))
+            except KeyboardInterrupt as stop:
+                results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
+                break
             results.append(result)
-    finish(given, merge(results), html, fail_on)
+    finish(given, merge(results), html, fail_on, interrupted)
 
 
 COMMAND = audit
 
 
-def _table(given: Given, files: list[str], remedies: bool) -> "Audit":
+def _table(given: Given, files: list[str], remedies: bool, effort: str) -> "Audit":
     """The audit of a printed table."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import table_of
@@ -113,7 +123,7 @@ def _table(given: Given, files: list[str], remedies: bool) -> "Audit":
     (related,) = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
-        return run(files[0], **read, correlations=related, remedies=remedies, **how)
+        return run(files[0], **read, correlations=related, remedies=remedies, effort=effort, **how)
 
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:

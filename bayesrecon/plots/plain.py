@@ -1,0 +1,62 @@
+"""An audit for whoever is no statistician: what a stranger can learn about a person, what to remove, and what stays."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bayesrecon.results.audit import Audit, Finding
+
+_PEOPLE = {
+    "high": "A stranger can get back values of single people, or the data themselves.",
+    "medium": "A stranger can learn something exactly: totals over all people, labels, or something about single ones.",
+    "low": "What was tried gives a stranger numbers about all people together, each with an error.",
+    "info": "What was tried gives a stranger nothing.",
+}
+_NOT_TRIED = "Not everything could be tried, so more may be possible than stands here."
+_MOST = 6  # things named in a sentence
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Three answers, each in a few sentences.
+
+    Attributes:
+        people: what a stranger can learn about a person.
+        remove: what to remove before publishing; empty where nothing is to be removed.
+        stays: what a stranger can still learn then, or what nobody looked at.
+    """
+
+    people: tuple[str, ...]
+    remove: tuple[str, ...]
+    stays: tuple[str, ...]
+
+
+def in_plain_words(audit: "Audit") -> Plain:
+    """The summary at the top of the report.
+
+    >>> import bayesrecon, numpy as np
+    >>> plain = in_plain_words(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0)}))
+    >>> plain.people[0], plain.remove[0]
+    ('A stranger can get back values of single people, or the data themselves.', 'posterior/x')
+    """
+    people = [_PEOPLE[audit.severity], *(_needs(f) for f in audit.findings[:3])]
+    dropped = tuple(dict.fromkeys(where for f in audit for where in f.drop))
+    drop = set(dropped)
+    staying = [f for f in audit if not (f.drop and set(f.where) <= drop)]
+    stays = [f"{_capital(f.title)}." for f in staying[:_MOST]]
+    if not stays:
+        stays = ["Of what was found, nothing stays once this is removed." if drop else "Nothing was found to stay."]
+    if audit.not_run:
+        people.append(_NOT_TRIED)
+        names = list(dict.fromkeys(n.attack for n in audit.not_run))
+        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        stays.append(f"Nobody has looked at: {', '.join(names[:_MOST])}{more}.")
+    return Plain(tuple(people), dropped, tuple(stays))
+
+
+def _needs(finding: "Finding") -> str:
+    return f"{_capital(finding.title)} (to do it takes {finding.needs})."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
