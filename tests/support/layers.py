@@ -29,12 +29,14 @@ VOCABULARY = {
     "digits",
     "discovery",
     "domains",
+    "engine",
     "errors",
     "files",
     "knowledge",
     "precision",
     "regularisers",
     "stated",
+    "stored",
     "types",
 }
 """The modules of the root."""
