@@ -133,7 +133,7 @@ class _Workers:
         if type(self.engine) is ThreadPoolExecutor:
             return self._ordered(lambda part: self.engine.submit(_in_scope, work, model, shared, part), parts)
         if model not in self.models:
-            self.models[model] = _pickled(model, f"the model {model.name}")
+            self.models[model] = _pickled(model, f"the model {getattr(model, 'name', model)}")
         given = self.models[model], self._held(_pickled(shared, "what a pass needs"))
         return self._ordered(lambda part: self._submitted(work, *given, part), parts)
 

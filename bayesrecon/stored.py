@@ -44,7 +44,7 @@ def part_of(theta: Any, start: int, stop: int) -> Any:
     return theta.part(start, stop) if isinstance(theta, Stored) else theta[start:stop]
 
 
-def rows_of(theta: Any, most: int = ROWS) -> Iterator[tuple[slice, np.ndarray]]:
+def row_blocks(theta: Any, most: int = ROWS) -> Iterator[tuple[slice, np.ndarray]]:
     """Blocks of successive rows, and where they are."""
     height = max(1, most // max(1, theta.shape[1]))
     for start in range(0, len(theta), height):
@@ -52,7 +52,24 @@ def rows_of(theta: Any, most: int = ROWS) -> Iterator[tuple[slice, np.ndarray]]:
         yield at, theta[at]
 
 
-def columns_of(theta: Any, most: int = COLUMNS, stop: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+def weighted_sum(theta: Any, weights: np.ndarray) -> np.ndarray:
+    """`sum_t a_t theta_t`, `(d,)`."""
+    total = np.zeros(theta.shape[1])
+    for at, rows in row_blocks(theta):
+        total += weights[at] @ rows
+    return total
+
+
+def mean_and_covariance(theta: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of weighted atoms, `(d,)` and `(d, d)`, read twice in blocks of rows."""
+    centre, total = weighted_sum(theta, weights), np.zeros((theta.shape[1], theta.shape[1]))
+    for at, rows in row_blocks(theta):
+        off = rows - centre
+        total += off.T @ (off * weights[at, None])
+    return centre, total
+
+
+def column_blocks(theta: Any, most: int = COLUMNS, stop: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
     """Blocks of successive columns, and where they are; of the first `stop` alone."""
     width, end = max(1, most // max(1, len(theta))), min(theta.shape[1], stop or theta.shape[1])
     for start in range(0, end, width):

@@ -180,3 +180,65 @@ def test_processes_give_the_same_numbers(release, small):
     alone = passes(release)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, using(pool):
         check(passes(release), alone)
+
+
+SLOW = 0.15  # seconds that a part of the killed worker's pass takes at least
+
+
+def slowly(model, shared, part):
+    """Says which process works, and gives time to end it."""
+    with open(os.path.join(shared, str(os.getpid())), "a") as file:
+        file.write(f"{part}\n")
+    time.sleep(SLOW)
+    return np.sin(part + np.arange(5.0))
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_killed_worker_is_made_good(cluster, release, small, tmp_path):
+    alone = passes(release)
+    with using(cluster):
+        check(passes(release), alone)
+
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    expected = [np.sin(part + np.arange(5.0)) for part in range(40)]
+    with using(cluster):
+        found = mapped(slowly, None, str(seen), range(40))
+        first = [next(found) for _ in range(4)]
+        victims = [int(name.name) for name in seen.iterdir()]
+        assert len(victims) == 2
+        os.kill(victims[0], signal.SIGKILL)
+        rest = list(found)
+    check([*first, *rest], expected, 0.0)
+    assert (sum(len(one.read_text().split()) for one in seen.iterdir())) > 40  # parts were done again
+
+    killed = []
+
+    def tell(label, fraction):
+        if label == "kernel" and fraction > 0.2 and not killed:
+            killed.append(next(iter(cluster.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with x64():
+        embedding = DenseEmbedding(release, metric_factor(release, None), tell)
+        reference = Reference(release.model.fields, centre={"x": np.zeros(2), "y": 0.0}, scale={"x": 1.0, "y": 1.0})
+        _, basis, _ = find_basis(embedding, reference, np.random.default_rng(0))
+        with using(cluster):
+            found = embedding.moments(basis)
+        assert killed
+        expected = embedding.moments(basis)
+    check([found.gram, found.target, found.value], [expected.gram, expected.target, expected.value])

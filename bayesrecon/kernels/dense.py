@@ -165,19 +165,16 @@ class DenseEmbedding(View):
         found = self._covariance(given, self._noise_parts(self._chunk(whole.records), simulated))
         return found[: basis.size, : basis.size]
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
         whole = basis.padded
         fitted, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
         given = _Given(whole, self.temperature, fitted=fitted, directions=directions)
-        series = np.empty((self.size, b.shape[1]))
-        scores = np.empty((self.size if self.temperature else 0, len(self.metric)))
-        start = 0
-        for part, (rows, score) in self._pass(_influence_of, given, self._parts(self._chunk(whole.records)), "errors"):
-            at = slice(start, start := start + len(part.weights))
-            series[at] = rows
+        series, scores = self._series(b.shape[1])
+        for _, (rows, score) in self._pass(_influence_of, given, self._parts(self._chunk(whole.records)), "errors"):
+            series.add(rows)
             if self.temperature:
-                scores[at] = score
-        return series, scores
+                scores.add(score)
+        return series.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
         """Of the residuals of a padded basis."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.engine import Work, mapped
-from bayesrecon.stored import as_rows, columns_of, part_of, rows_of
+from bayesrecon.scratch import Series
+from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.types import Model, Progress, Records, Release
 
 CHUNK = 2**22
@@ -101,7 +102,7 @@ class View:
 
     @cached_property
     def _independent(self) -> float:
-        sizes = [effective_sample_size(part, self.chain) for _, part in columns_of(self._theta)]
+        sizes = [effective_sample_size(part, self.chain) for _, part in column_blocks(self._theta)]
         typical = np.median(np.concatenate(sizes))
         return float(min(1.0, typical / self.size))
 
@@ -133,9 +134,13 @@ class View:
         drawn = np.random.default_rng(0).normal(size=(_NORMAL, kept.sum())) @ root.T
         return centre + drawn, centre, (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
 
+    def _series(self, width: int) -> tuple[Series, Series]:
+        """For residuals along so many directions, and for fitted scores."""
+        return Series(self.size, width), Series(self.size if self.temperature else 0, len(self.metric))
+
     def _ends(self, most: int) -> np.ndarray:
         """Positions of the smallest and largest value of the first coordinates."""
-        found = [np.r_[part.argmin(axis=0), part.argmax(axis=0)] for _, part in columns_of(self._theta, stop=most)]
+        found = [np.r_[part.argmin(axis=0), part.argmax(axis=0)] for _, part in column_blocks(self._theta, stop=most)]
         return np.unique(np.concatenate(found))
 
     @property
@@ -213,17 +218,6 @@ class View:
                 to = min(end, at + _PART * chunk)
                 found.append(Part(metric, part_of(theta, at, to), weights[at:to], chunk, stretch))
         return found
-
-
-def mean_and_covariance(theta: Any, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of weighted atoms, `(d,)` and `(d, d)`, read twice in blocks of rows."""
-    centre, total = np.zeros(theta.shape[1]), np.zeros((theta.shape[1], theta.shape[1]))
-    for at, rows in rows_of(theta):
-        centre += weights[at] @ rows
-    for at, rows in rows_of(theta):
-        off = rows - centre
-        total += off.T @ (off * weights[at, None])
-    return centre, total
 
 
 def power_of_two(count: int) -> int:

@@ -35,6 +35,7 @@ VOCABULARY = {
     "knowledge",
     "precision",
     "regularisers",
+    "scratch",
     "stated",
     "stored",
     "types",
