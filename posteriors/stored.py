@@ -4,6 +4,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +131,10 @@ def _array_pieces(posterior: Any, model: Model, path: Path) -> Iterator[tuple[in
             raise BayesreconError(f"{path}: {key!r} has no dimensions chain and draw")
     chains, length = (next(iter(variables.values())).sizes[k] for k in ("chain", "draw"))
     step = max(2, _NUMBERS // max(1, sum(v.size // (chains * length) for v in variables.values())))
+    edges = np.linspace(0, length, -(-length // step) + 1).astype(int)  # pieces alike: none of one draw
     for chain in range(chains):
-        for start in range(0, length, step):
-            at = {"chain": slice(chain, chain + 1), "draw": slice(start, start + step)}
+        for start, stop in pairwise(edges.tolist()):
+            at = {"chain": slice(chain, chain + 1), "draw": slice(start, stop)}
             values = {
                 k: np.asarray(v.isel(at).transpose("chain", "draw", ...).values, float) for k, v in variables.items()
             }
@@ -154,7 +156,11 @@ def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:
         skip = 0 if exact else saved_warmup(path, settings)
         lines = itertools.islice((x for x in file if x.strip() and not x.startswith("#")), skip, None)
         step = max(2, _NUMBERS // len(header))
-        while block := list(itertools.islice(lines, step)):
+        ahead: list[str] = []
+        while block := [*ahead, *itertools.islice(lines, step - len(ahead))]:
+            ahead = list(itertools.islice(lines, 2))
+            if len(ahead) == 1:  # no piece of one draw
+                block, ahead = [*block, *ahead], []
             if any(line.count(",") != len(header) - 1 for line in block):
                 raise BayesreconError(
                     f"{path}: rows that are not {len(header)} fields long (a truncated or edited file?)"
