@@ -33,8 +33,6 @@ class HDF5Rows(Stored):
         at = np.asarray(at)
         if at.dtype == bool:
             at = np.flatnonzero(at)
-        if at.size and at[-1] - at[0] + 1 <= 2 * at.size:  # close together
-            return self._read(slice(self.start + int(at[0]), self.start + int(at[-1]) + 1), slice(None))[at - at[0]]
         some, which = np.unique(at, return_inverse=True)
         edges = np.flatnonzero(np.diff(some, prepend=-_CHUNK[0] - 1) > _CHUNK[0])
         pieces = [self._scattered(one) for one in np.split(some, edges) if one.size]
@@ -43,12 +41,7 @@ class HDF5Rows(Stored):
     def _scattered(self, at: np.ndarray) -> np.ndarray:
         """Rows at increasing positions, none far from the one before."""
         steps = np.array_split(at, -(-(int(at[-1] - at[0]) + 1) // (16 * _CHUNK[0])))
-        found = [
-            self._read(slice(self.start + int(x[0]), self.start + int(x[-1]) + 1), slice(None))[x - x[0]]
-            for x in steps
-            if x.size
-        ]
-        return np.concatenate(found)
+        return np.concatenate([self[int(x[0]) : int(x[-1]) + 1][x - x[0]] for x in steps if x.size])
 
     def part(self, start: int, stop: int) -> "HDF5Rows":
         return HDF5Rows(self.path, (stop - start, self.shape[1]), self.start + start)

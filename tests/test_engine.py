@@ -1,6 +1,7 @@
 """Passes over draws by engines: the numbers are those of one process."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,3 +244,13 @@ def test_a_killed_worker_is_made_good(cluster, release, small, tmp_path):
         assert killed
         expected = embedding.moments(basis)
     check([found.gram, found.target, found.value], [expected.gram, expected.target, expected.value])
+
+
+@pytest.mark.slow
+def test_the_page_runs(tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parent.parent / "docs/beyond_one_machine.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(code, "beyond_one_machine.md", "exec"), found)
+    assert found["table"]["n"].verdict == "determined"
