@@ -65,6 +65,7 @@ _LAZY = {
     "reconstruct": "bayesrecon.attacks.reconstruction",
     "reconstruct_deleted": "bayesrecon.attacks.deletion.deleted",
     "recover": "bayesrecon.attacks.recovery",
+    "using": "bayesrecon.engine",
     "witness": "bayesrecon.disclosure.witness",
 }
 _MODULES = ("datasets", "models", "posteriors", "evaluate", "games", "plots")

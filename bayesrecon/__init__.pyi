@@ -35,6 +35,7 @@ from bayesrecon.disclosure.bounds import bound as bound
 from bayesrecon.disclosure.diagnosis import diagnose as diagnose
 from bayesrecon.disclosure.planner import plan as plan
 from bayesrecon.disclosure.witness import witness as witness
+from bayesrecon.engine import using as using
 from bayesrecon.errors import BayesreconError as BayesreconError
 from bayesrecon.estimation.problem import Estimator as Estimator
 from bayesrecon.kernels.compiled import compile_cache as compile_cache

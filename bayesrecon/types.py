@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.stored import as_rows
 
 Params = dict[str, Any]
 Records = dict[str, Any]
@@ -329,7 +330,7 @@ class Release:
     Build one with `bayesrecon.posteriors`; the constructor does not validate.
 
     Args:
-        theta: `(T, d)` atoms.
+        theta: `(T, d)` atoms, or `Stored` ones, which are read when they are needed.
         weights: `(T,)`, summing to one.
         chain: `(T,)` chain number of each atom, draws in order within a chain.
         log_density: `(T,)` log posterior values when the release carries them, else None.
@@ -365,7 +366,7 @@ class Release:
         weights = np.asarray(self.weights)[at]
         return replace(
             self,
-            theta=np.asarray(self.theta)[at],
+            theta=as_rows(self.theta)[at],
             weights=weights / weights.sum(),
             chain=np.asarray(self.chain)[at],
             log_density=None if self.log_density is None else np.asarray(self.log_density)[at],

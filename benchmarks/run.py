@@ -16,8 +16,10 @@ import platform
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from markup import table
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "speed.json", HERE / "SPEED.md"
 RECORDS = 500
+STORED = (100_000, 1_000_000)
 PACKAGES = ("numpy", "scipy", "jax", "numpyro", "arviz", "scikit-learn")
 
 Numbers = dict[str, float]
@@ -89,6 +92,88 @@ def recovered(release: Any) -> Numbers:
 
 def over_draws(draws: int) -> Numbers:
     return recovered(regression(10, draws))
+
+
+def written(coordinates: int, draws: int, kind: str, folder: Path) -> Path:
+    """Exact draws of `sum_model` in a file of that kind, some at a time: the process that reads it begins afresh."""
+    rng, length, block = np.random.default_rng(0), draws, 50_000
+    precision = 1 + coordinates * RECORDS  # along the direction of the sum, in which the data have mean one
+
+    def drawn(count: int) -> np.ndarray:
+        free, root = rng.normal(size=(count, coordinates)), coordinates**0.5
+        along = RECORDS * root / precision + rng.normal(size=(count, 1)) / precision**0.5
+        return free - free.mean(axis=1, keepdims=True) + along / root
+
+    pieces = (drawn(min(block, length - at)) for at in range(0, length, block))
+    path = folder / f"draws.{'zarr' if kind == 'zarr' else 'csv' if kind == 'CSV' else 'nc'}"
+    if kind == "CSV":
+        with path.open("w") as file:
+            file.write(",".join(f"mean.{k + 1}" for k in range(coordinates)) + "\n")
+            for piece in pieces:
+                np.savetxt(file, piece, delimiter=",", fmt="%.17g")
+    elif kind == "zarr":
+        import zarr
+
+        group = zarr.open_group(str(path), mode="w").create_group("posterior")
+        names = ("chain", "draw", "k")
+        made = group.create_array(
+            "mean", shape=(1, length, coordinates), chunks=(1, block, coordinates), dtype="f8", dimension_names=names
+        )
+        for k, piece in enumerate(pieces):
+            made[:, k * block : k * block + len(piece)] = piece[None]
+    else:
+        import h5netcdf
+
+        with h5netcdf.File(path, "w") as file:
+            group = file.create_group("posterior")
+            group.dimensions = {"chain": 1, "draw": length, "k": coordinates}
+            made = group.create_variable("mean", ("chain", "draw", "k"), float, chunks=(1, 4096, coordinates))
+            for k, piece in enumerate(pieces):
+                made[:, k * block : k * block + len(piece)] = piece[None]
+    return path
+
+
+def sum_model(coordinates: int) -> Any:
+    """Records about the sum of all parameters: whatever else there is grows with the draws and parameters alone."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    from bayesrecon.models import from_numpyro
+
+    def program(y: Any) -> None:
+        mean = numpyro.sample("mean", dist.Normal(0, 1).expand((coordinates,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(mean.sum(), 1.0), obs=y)
+
+    return from_numpyro(program, {"y": ()})
+
+
+def stored(kind: str, draws: int) -> Numbers:
+    """`recover` from a file that is read some draws at a time, 50 parameters."""
+    import bayesrecon
+
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        writer = [sys.executable, __file__, "netCDF", "--write", kind, "--size", str(draws), "--folder", folder]
+        path = Path(subprocess.run(writer, check=True, capture_output=True, text=True).stdout.split()[-1])
+        model, before = sum_model(50), peak()
+        start = time.process_time()
+        reading, release = timed(
+            lambda: bayesrecon.posteriors.from_file(path, model, Path(folder) / "store.h5", trusted=True)
+        )
+        high = peak()
+        solving, found = timed(lambda: bayesrecon.recover(release))
+        row = found["n"]
+    return {
+        "size of the draws, MiB": draws * 50 * 8 / 2**20,
+        "reading, s": reading,
+        "recover, s": solving,
+        "CPU, s": time.process_time() - start,
+        "memory before, MiB": before,
+        "peak after reading, MiB": high,
+        "peak, MiB": peak(),
+        "statistics determined": float(sum(one.verdict == "determined" for one in found.rows)),
+        "n off, standard errors": (row.estimate - RECORDS) / row.se,
+    }
 
 
 def over_coordinates(coordinates: int) -> Numbers:
@@ -197,6 +282,14 @@ PARTS: dict[str, Part] = {
         over_draws,
         (10_000, 100_000, 1_000_000),
     ),
+    "netCDF": (
+        "`recover` from a netCDF file, records about the sum of 50 parameters",
+        "draws",
+        partial(stored, "netCDF"),
+        STORED,
+    ),
+    "zarr": ("`recover` from a zarr folder, the same draws", "draws", partial(stored, "zarr"), STORED),
+    "CSV": ("`recover` from a CSV file, the same draws", "draws", partial(stored, "CSV"), STORED),
     "coordinates": (
         "`recover` against the number of parameters, 10,000 draws; *pass*: once over the kernel",
         "parameters",
@@ -212,6 +305,10 @@ PARTS: dict[str, Part] = {
     "sizes": ("Effective sample sizes beside ArviZ, 10,000 draws", "series", effective_sizes, (10, 100, 1000)),
     "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),
 }
+
+
+ONE = {"process": "`bayesrecon recover`", "family": "`bayesrecon.recover`", "informed": "`missing_record`"}
+"""What is measured where there is one row."""
 
 
 def measured(part: str, repetitions: int) -> list[dict[str, Any]]:
@@ -253,11 +350,12 @@ def page(held: dict[str, Any]) -> str:
         if rows:
             names = [k for k in rows[0] if k not in ("size", "load")]
             cells = [
-                [f"{r['size']:,}" if axis else "", *(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"] for r in rows
+                [f"{r['size']:,}" if axis else ONE[part], *(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"]
+                for r in rows
             ]
-            lines += ["", table([axis, *names, "load"], cells)]
+            lines += ["", table([axis or "work", *names, "load"], cells)]
         lines += [f"\nNot measured at {r['size']:,}: {r['not measured']}" for r in kept["rows"] if "not measured" in r]
-        for cost in ("again, s", "seconds"):
+        for cost in ("again, s", "seconds", "CPU, s"):
             if (slope := exponent(kept["rows"], cost)) is not None:
                 lines += ["", f"Between the two largest sizes *{cost}* grows with the power {slope:.2f}."]
         if (HERE / f"speed-{part}.png").exists():
@@ -310,7 +408,12 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help=", ".join(PARTS))
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--write", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.write:
+        print(written(50, given.size, given.write, given.folder))
+        return
     if given.size is not None:
         print(json.dumps(PARTS[given.parts[0]][2](given.size)))
         return

@@ -20,6 +20,7 @@ from bayesrecon.posteriors.sources import from_arviz as from_arviz
 from bayesrecon.posteriors.sources import from_cmdstan as from_cmdstan
 from bayesrecon.posteriors.sources import from_draws as from_draws
 from bayesrecon.posteriors.sources import from_npz as from_npz
+from bayesrecon.posteriors.stored import from_file as from_file
 from bayesrecon.posteriors.summaries import from_table as from_table
 from bayesrecon.posteriors.training import Trained as Trained
 from bayesrecon.posteriors.training import retrain_without as retrain_without

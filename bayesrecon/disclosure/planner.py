@@ -252,7 +252,7 @@ def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
     if found is not None and found.mended and problem.solved.spectrum.gap:
         return np.zeros(directions.shape[1])
     moved = replace(embedding, release=rounded, progress=None)
-    residual, _ = moved.influence(problem.solved.basis, problem.solved.y, directions)
+    residual = np.asarray(moved.influence(problem.solved.basis, problem.solved.y, directions)[0])
     return -(np.asarray(release.weights) @ residual)
 
 

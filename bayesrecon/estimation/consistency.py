@@ -8,6 +8,7 @@ import numpy as np
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.rounding import felt_rounding
 from bayesrecon.estimation.stein import Draws, Moved, check_draws
+from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance
 from bayesrecon.types import Release
 
 _FEWEST, _EACH = 100, 20  # draws, in all and for every parameter, from which they show whether they are normal
@@ -58,14 +59,16 @@ def _normal(release: Release) -> bool:
 
 def questions(release: Release) -> tuple[str, ...]:
     """What is right of some posteriors and looks like no posterior: asked beside the result."""
-    theta, weights, chain = (np.asarray(x) for x in (release.theta, release.weights, release.chain))
-    if theta.shape[1] < 2:
+    theta, weights, chain = as_rows(release.theta), np.asarray(release.weights), np.asarray(release.chain)
+    d = theta.shape[1]
+    if d < 2:
         return ()
-    centred = theta - weights @ theta
-    t = centred / np.sqrt(weights @ centred**2)
-    size = 1 / np.sum(weights**2) * np.median(effective_sample_size(t, chain)) / len(t)
-    correlation = (t * weights[:, None]).T @ t - np.eye(t.shape[1])
-    pairs = t.shape[1] * (t.shape[1] - 1) / 2
+    covariance = mean_and_covariance(theta, weights)[1]
+    sd = np.sqrt(np.diag(covariance))
+    sizes = np.concatenate([effective_sample_size(part, chain) for _, part in column_blocks(theta)])
+    size = 1 / np.sum(weights**2) * np.median(sizes) / len(theta)
+    correlation = covariance / sd / sd[:, None] - np.eye(d)
+    pairs = d * (d - 1) / 2
     if np.abs(correlation).max() * np.sqrt(size) > -NormalDist().inv_cdf(_ALONE / pairs / 2):
         return ()
     return (

@@ -7,10 +7,12 @@ resampled by their importance.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.estimation.rounding import rounding_of
+from bayesrecon.stored import as_rows, row_blocks
 from bayesrecon.types import Release
 
 _FEWEST = 3  # copies, fewer of which are let pass
@@ -33,9 +35,9 @@ def counted_once(release: Release) -> Release:
     >>> counted_once(twice).size
     50
     """
-    theta, chain = np.ascontiguousarray(release.theta), np.asarray(release.chain)
-    if not release.temperature or len(theta) < 2:
+    if not release.temperature or release.size < 2 or _all_differ(as_rows(release.theta)):
         return release
+    theta, chain = np.ascontiguousarray(release.theta), np.asarray(release.chain)
     state = _states(theta)
     starts = np.flatnonzero(np.r_[True, (state[1:] != state[:-1]) | (chain[1:] != chain[:-1])])
     visit = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(theta)]))
@@ -62,6 +64,18 @@ def counted_once(release: Release) -> Release:
         log_density=None if release.log_density is None else np.asarray(release.log_density)[kept],
         notes=(*release.notes, note),
     )
+
+
+def _all_differ(theta: Any) -> bool:
+    """Whether fewer draws repeat others than count, by a hash of each: equal ones have equal hashes."""
+    rng = np.random.default_rng(0)
+    factors = rng.integers(1, 2**63, theta.shape[1], dtype=np.uint64) | np.uint64(1)
+    hashes = np.empty(len(theta), np.uint64)
+    for at, rows in row_blocks(theta):
+        bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)
+        bits = (bits ^ (bits >> np.uint64(29))) * factors
+        hashes[at] = (bits ^ (bits >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
+    return len(theta) - len(np.unique(hashes)) < _FEWEST
 
 
 def _without_copied_chains(release: Release, state: np.ndarray, chain: np.ndarray) -> Release:

@@ -66,7 +66,7 @@ def _feedback(solved: Fit, first: Release, second: Release) -> np.ndarray | None
     embedding: Any = solved.embedding
     g, value = [], []
     for one in (first, second):
-        g.append(replace(embedding, release=one).influence(basis, solved.y, eye)[0])
+        g.append(np.asarray(replace(embedding, release=one).influence(basis, solved.y, eye)[0]))
         value.append(log_likelihoods(one.model, np.asarray(one.theta), basis))
     weights = np.asarray(first.weights)
     within = ((g[0] - g[1]) * weights[:, None]).T @ (value[0] - value[1]) / 2

@@ -18,6 +18,7 @@ from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import Knowledge
+from bayesrecon.stored import as_rows
 from bayesrecon.types import Records, simulated
 
 # Solves at most: fewer do not reach data far from the first records, more are spent only where noise moves the moments
@@ -98,7 +99,7 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
 
 def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
     """Where a single record lies is what the posterior predicts; None where the model does not draw all its fields."""
-    model, theta = embedding.release.model, np.asarray(embedding.release.theta)
+    model, theta = embedding.release.model, as_rows(embedding.release.theta)
     blank = {k: f.domain.draw(rng, (1, *f.shape), 0.0, 1.0).astype(f.domain.dtype) for k, f in knowledge.fields.items()}
     if knowledge.known or model.simulate is None:
         return None

@@ -24,6 +24,7 @@ from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
+from bayesrecon.stored import as_rows
 from bayesrecon.types import Progress, Release
 
 _BLOCK = 2**22  # doubles in a block of scores: larger ones are slower, since memory is new each time
@@ -159,7 +160,7 @@ class Problem:
         unseen = float(np.sqrt(np.mean((ones - projection.fitted) ** 2)))
         if unseen > _UNSEEN:
             return ()
-        series, weights = solved.influence(projection.beta)[0], self.embedding.weights
+        series, weights = np.asarray(solved.influence(projection.beta)[0]), self.embedding.weights
         (size,) = effective_sample_size(series, np.asarray(self.release.chain))
         error = float(np.sqrt(weights @ (series[:, 0] - weights @ series[:, 0]) ** 2 / size))
         shown = float((solved.target @ projection.beta)[0])
@@ -170,7 +171,7 @@ class Problem:
             "what is said of them may be wrong",
         )
 
-    def _moved_by_data(self, h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+    def _moved_by_data(self, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
         """As `stein.Moved`: the data enter by totals of `f_p(z) = E[h_p d_j l(theta, z)]`, like others."""
         release, solved = self.release, self.solved
         if (
@@ -182,12 +183,13 @@ class Problem:
         plain = replace(self.embedding, metric=np.eye(d), folds=None, progress=None)
         weights, values = np.asarray(release.weights), np.zeros((count, len(j)))
         for part in np.array_split(np.arange(size), -(-size * d * count // _BLOCK)):
-            scaled = np.sqrt(weights[part] * weights[part].sum())[:, None] * h[part]
+            rows = slice(part[0], part[-1] + 1)
+            scaled = np.sqrt(weights[part] * weights[part].sum())[:, None] * h[rows]
             slopes = plain.scores(solved.probes, part).reshape(len(part), d, count)
             for one in np.unique(j):
                 values[:, j == one] += slopes[:, one].T @ scaled[:, j == one]
         beta = solved.project(summed(values, into)).beta
-        return -solved.influence(beta)[0]
+        return -np.asarray(solved.influence(beta)[0])
 
 
 def embedding_of(view: Release, metric: str, progress: Progress | None = None) -> AdaptiveEmbedding:
@@ -195,8 +197,8 @@ def embedding_of(view: Release, metric: str, progress: Progress | None = None) -
     return AdaptiveEmbedding(view, metric_factor(view, metric), progress, fold_factors(view, metric))
 
 
-def _draws(view: Release, scores: np.ndarray) -> Draws:
-    return Draws(np.asarray(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
+def _draws(view: Release, scores: Any) -> Draws:
+    return Draws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
 
 
 def solve_release(

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.stored import as_rows, column_blocks
 from bayesrecon.types import Model, Release, entry
 
 _DIGITS = 6  # significant, at most: with one more single precision passes for a number that was rounded
@@ -108,9 +109,9 @@ def rounding_of(release: Release, independent: float = 1.0) -> Rounding | None:
     Args:
         independent: number of independent draws.
     """
-    theta = np.asarray(release.theta)
-    if not release.temperature or min(len(np.unique(column)) for column in theta.T) > _REPEATED * len(theta):
+    if not release.temperature or _distinct(as_rows(release.theta)) > _REPEATED * release.size:
         return None
+    theta = np.asarray(release.theta)
     model, values = release.model, jax.vmap(release.model.constrain)(theta)
     ends, start = [], 0
     constrained: list[bool] = []
@@ -145,6 +146,11 @@ def rounding_of(release: Release, independent: float = 1.0) -> Rounding | None:
         reasons.append("too much of them is gone")
     least = math.sqrt(2 / (theta.shape[1] * independent))
     return Rounding(low, high, tuple(constrained), share, share / least, summary, reasons[0] if reasons else None)
+
+
+def _distinct(theta: Any) -> int:
+    """Of the coordinate that takes the fewest values."""
+    return min(len(np.unique(column)) for _, part in column_blocks(theta) for column in part.T)
 
 
 def felt_rounding(release: Release, independent: float) -> str | None:

@@ -17,11 +17,12 @@ import scipy.linalg
 import scipy.special
 
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
+from bayesrecon.estimation.fields import Fields
+from bayesrecon.estimation.standard import Combined, Rows, Standard
+from bayesrecon.stored import column_blocks, mean_and_covariance
 
 # False alarms per release, half a percent in all. Of single identities, by their family:
 _SCORE, _MOMENTS = 1.2e-3, 1e-4
-# Of fields, above zero and below: what other likelihoods and approximations do is above, and heavy tails get least.
-_SPREAD, _ACROSS, _SQUARES = (2.5e-3, 2e-4), (4e-4, 0.0), (1e-4, 0.0)
 _FEWEST = 500  # draws, from which fields are tested: with a hundred, three good releases in a hundred fail
 _CHAINS = 1.9e-3  # of the means of chains
 _SIMULATED = 20_000  # means of chains of one law, by which the level is kept to a seventh of itself
@@ -38,9 +39,9 @@ _SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
 _STATIONARY, _RANK = 1e-6, 1e-10
 
 
-Moved = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""For functions of the atoms `h (T, P)`, coordinates `j (P,)` and numbers `into (P,)` from zero to K, the series
-`(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same number."""
+Moved = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+"""For functions of the atoms `h (T, P)` (`Rows`), coordinates `j (P,)` and numbers `into (P,)` from zero to K, the
+series `(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same one."""
 
 
 def summed(values: np.ndarray, into: np.ndarray) -> np.ndarray:
@@ -57,26 +58,27 @@ class Draws:
     """Draws with the score of the posterior that was fitted to them.
 
     Attributes:
-        theta: `(T, d)` atoms.
+        theta: `(T, d)` atoms, in memory or in a file.
         weights, chain: `(T,)`.
         scores: `(T, s)` at the atoms, in the first of the same coordinates.
     """
 
-    theta: np.ndarray
+    theta: Any
     weights: np.ndarray
     chain: np.ndarray
-    scores: np.ndarray
+    scores: Any
 
     def part(self, at: Any, scores: np.ndarray) -> "Draws":
         """Some of the draws, with another score."""
         weights = self.weights[at]
         return Draws(self.theta[at], weights / weights.sum(), self.chain[at], scores)
 
-    def standardised(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def standardised(self) -> tuple[Standard, Standard, np.ndarray]:
         """Atoms and scores free of units, and the `(d,)` units."""
-        mean = self.weights @ self.theta
-        sd = np.sqrt(self.weights @ (self.theta - mean) ** 2)
-        return (self.theta - mean) / sd, self.scores * sd[: self.scores.shape[1]], sd
+        mean, covariance = mean_and_covariance(self.theta, self.weights)
+        sd = np.sqrt(np.diag(covariance))
+        width = self.scores.shape[1]
+        return Standard(self.theta, mean, 1 / sd), Standard(self.scores, np.zeros(width), sd[:width]), sd
 
 
 def check_draws(
@@ -99,8 +101,8 @@ def check_draws(
     """
     t, s, sd = draws.standardised()
 
-    def errors(h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-        return moved(h * sd[j], j, into)
+    def errors(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+        return moved(Rows(lambda at: h[at] * sd[j], h.shape), j, into)
 
     once = cache(halves)
     found = [
@@ -120,21 +122,21 @@ def check_draws(
 def _identities(
     names: tuple[str, ...],
     draws: Draws,
-    t: np.ndarray,
-    s: np.ndarray,
+    t: Standard,
+    s: Standard,
     moved: Moved,
     halves: Callable[[], Sequence[Draws]],
 ) -> list[tuple[str, str]]:
     """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
     found = []
     for label, power in _powers(t, s).items():
-        level, h, i, j = power.level, power.h, power.i, power.j
+        level, i, j = power.level, power.i, power.j
         size, z = power.judged(s, draws)
         threshold = -NormalDist().inv_cdf(level / len(z) / 2)
         broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
         if broken.size:
             broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
-            series = power.values(s, broken) + moved(h[:, i[broken]], j[broken], np.arange(len(broken)))
+            series = power.values(s, broken) + moved(power.rows(i[broken]), j[broken], np.arange(len(broken)))
             z[broken] = _significance(series, size[broken], draws.weights, draws.chain)
             broken = broken[z[broken] > threshold]
         if broken.size and (parts := halves()):
@@ -154,33 +156,41 @@ def _identities(
 
 @dataclass(frozen=True)
 class _Power:
-    """Identities `E[h_i score_j + rest] = 0` of one kind for pairs i, j, and the false alarms that they are given.
+    """Identities `E[t_i^k score_j + rest] = 0` of one kind for pairs i, j, and the false alarms that they are given.
 
     Attributes:
-        h: `(T, d)`.
+        k: the power.
+        t: `(T, d)`.
         rest: what is added for some of the pairs, `(T, P)` or less.
         i, j: `(P,)`.
     """
 
     level: float
-    h: np.ndarray
+    k: int
+    t: Standard
     rest: Callable[[np.ndarray], Any]
     i: np.ndarray
     j: np.ndarray
 
-    def values(self, s: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def values(self, s: Standard, at: np.ndarray) -> np.ndarray:
         """At the draws, for some of the pairs, `(T, P)`."""
-        return np.asarray(self.h[:, self.i[at]] * s[:, self.j[at]] + self.rest(at))
+        score = s.columns(self.j[at])
+        h = self.t.columns(self.i[at]) ** self.k if self.k else 1.0
+        return np.asarray(h * score + self.rest(at))
+
+    def rows(self, i: np.ndarray) -> Rows:
+        """The powers of some coordinates, `(T, len(i))`."""
+        return Rows(lambda at: self.t[at][:, i] ** self.k, (len(self.t), len(i)))
 
     def blocks(self, draws: int) -> list[np.ndarray]:
         """The pairs, as many at once as there is room for."""
         return np.array_split(np.arange(len(self.i)), -(-len(self.i) * draws // _NUMBERS))
 
-    def sizes(self, s: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def sizes(self, s: Standard, weights: np.ndarray) -> np.ndarray:
         """Means over the draws, `(P,)`."""
         return np.concatenate([weights @ self.values(s, at) for at in self.blocks(len(s))])
 
-    def judged(self, s: np.ndarray, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    def judged(self, s: Standard, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
         """Means over the draws and their number of standard errors, `(P,)` each."""
         sizes, z = [], []
         for at in self.blocks(len(s)):
@@ -190,15 +200,15 @@ class _Power:
         return np.concatenate(sizes), np.concatenate(z)
 
 
-def _powers(t: np.ndarray, s: np.ndarray) -> dict[str, _Power]:
+def _powers(t: Standard, s: Standard) -> dict[str, _Power]:
     """By the name of the identity."""
     every = np.arange(s.shape[1])
     rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
     # The mean is estimated too: its sampling error enters linearly and is carried by -t.
     return {
-        "E[score]": _Power(_SCORE, np.ones_like(t), lambda at: 0.0, every, every),
-        "E[(theta - mean) score] + 1": _Power(_MOMENTS, t, lambda at: (rows == columns)[at], rows, columns),
-        "E[(theta - mean)^2 score]": _Power(_MOMENTS, t**2, lambda at: 2 * t[:, every[at]], every, every),
+        "E[score]": _Power(_SCORE, 0, t, lambda at: 0.0, every, every),
+        "E[(theta - mean) score] + 1": _Power(_MOMENTS, 1, t, lambda at: (rows == columns)[at], rows, columns),
+        "E[(theta - mean)^2 score]": _Power(_MOMENTS, 2, t, lambda at: 2 * t.columns(every[at]), every, every),
     }
 
 
@@ -218,8 +228,8 @@ def _confirmed(size: Any, z: Any, half: Any) -> Any:
 
 def _together(
     draws: Draws,
-    t: np.ndarray,
-    s: np.ndarray,
+    t: Standard,
+    s: Standard,
     moved: Moved,
     halves: Callable[[], Sequence[Draws]],
     finite: bool,
@@ -227,16 +237,17 @@ def _together(
     """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
     if np.sum(draws.weights**2) * _FEWEST > 1:
         return []
-    j, fields = np.arange(s.shape[1]), _fields(t, s, draws.weights)
-    errors = moved(
-        np.concatenate([f.h for f in fields], axis=1), np.tile(j, len(fields)), np.repeat(range(len(fields)), len(j))
-    )
+    j, fields = np.arange(s.shape[1]), Fields.of(t, s)
+    count = len(Fields.labels)
+    h = Rows(lambda at: np.concatenate([h for h, _ in fields.at(at)], axis=1), (len(t), count * len(j)))
+    errors = moved(h, np.tile(j, count), np.repeat(range(count), len(j)))
+    sums = fields.sums()
+    sizes = fields.sizes(sums, draws.weights)
     others: list[float] = []
     found = []
-    for k, field in enumerate(fields):
-        size = field.size(s, draws.weights)
-        values = (field.h * s + field.divergence).sum(axis=1, keepdims=True)
-        level = field.levels[int(size < 0)]
+    for k, (label, levels) in enumerate(Fields.labels.items()):
+        size, values = sizes[k], sums[:, k, None]
+        level = levels[int(size < 0)]
         threshold = -NormalDist().inv_cdf(level) if level else np.inf
         corrected = values + errors[:, k, None]
         z = min(
@@ -249,60 +260,14 @@ def _together(
             others = others or np.mean([_sizes(half) for half in parts], axis=0).tolist()
             z = _confirmed(size, z, others[k])
         if z > threshold:
-            found.append((f"E[<h, score> + div h], h {field.label},", f"all coordinates together (z {z:.1f})"))
+            found.append((f"E[<h, score> + div h], h {label},", f"all coordinates together (z {z:.1f})"))
     return found
-
-
-@dataclass(frozen=True)
-class _Field:
-    """h and what its divergence is made of, `(T, s)` each, and the false alarms it is given, above zero and below."""
-
-    label: str
-    h: np.ndarray
-    divergence: np.ndarray
-    levels: tuple[float, float]
-    bias: float = 0.0
-
-    def size(self, s: np.ndarray, weights: np.ndarray) -> float:
-        """`E[<h, score> + div h]` over the draws."""
-        return float(weights @ (self.h * s + self.divergence).sum(axis=1)) - self.bias
-
-
-def _fields(t: np.ndarray, s: np.ndarray, weights: np.ndarray) -> tuple[_Field, ...]:
-    """The spread of all coordinates (of another likelihood it is another one); what the score itself has of other
-    coordinates (independent ones have none of it); what it has of squares (a normal law has none). The last two are
-    taken from the other half of the draws: what is tested is not what was fitted.
-    """
-    j, half = np.arange(s.shape[1]), np.arange(len(t)) % 2
-    squares = t**2 - weights @ t**2
-    across, bent, slope = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
-    for one in (0, 1):
-        use, other = half == one, half != one
-        linear = _coefficients(t[other], s[other])
-        quadratic = _coefficients(squares[other], s[other] - t[other] @ linear)
-        bent[use], slope[use] = squares[use] @ quadratic, 2 * t[use][:, j] * np.diag(quadratic[j])
-        linear[j, j] = 0.0
-        across[use] = t[use] @ linear
-    lost = len(j) * float(np.sum(weights**2))  # of the spread, since the mean is estimated
-    return (
-        _Field("the distance from the mean", t[:, j], np.ones_like(s), _SPREAD, lost),
-        _Field("what the score has of other coordinates", across, np.zeros_like(s), _ACROSS),
-        _Field("what the score has of squares", bent, slope, _SQUARES),
-    )
 
 
 def _sizes(draws: Draws) -> list[float]:
     t, s, _ = draws.standardised()
-    return [field.size(s, draws.weights) for field in _fields(t, s, draws.weights)]
-
-
-def _coefficients(features: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Of the regression of `s (T, s)` on `features (T, d)`, `(d, s)`, with a ridge of what d noisy ones need."""
-    scale = np.sqrt((features**2).mean(axis=0))
-    x = features / scale
-    gram = x.T @ x / len(x)
-    gram[np.diag_indices_from(gram)] += len(gram) / len(x)
-    return np.linalg.solve(gram, x.T @ s / len(x)) / scale[:, None]
+    fields = Fields.of(t, s)
+    return fields.sizes(fields.sums(), draws.weights)
 
 
 def _significance(series: np.ndarray, size: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> np.ndarray:
@@ -340,9 +305,9 @@ def beyond(scores: np.ndarray, base: np.ndarray) -> np.ndarray:
     return np.asarray(base - q @ (q.T @ base))
 
 
-def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> list[str]:
+def _chains(names: tuple[str, ...], theta: Any, chain: np.ndarray) -> list[str]:
     found = []
-    r_hat = split_r_hat(theta, chain)
+    r_hat = np.concatenate([split_r_hat(part, chain) for _, part in column_blocks(theta)])
     worst = int(r_hat.argmax())
     # Over independent draws the excess of R-hat is a chi-squared over the draws of half a chain.
     shortest = np.unique(chain, return_counts=True)[1].min()
@@ -354,11 +319,15 @@ def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> lis
         )
         return found
     # One coordinate that is moved by itself stands out most in what all others leave of it.
-    covariance = np.cov(theta.T).reshape(theta.shape[1], -1)
-    given = np.linalg.lstsq(covariance, (theta - theta.mean(axis=0)).T, rcond=_RANK)[0].T
-    apart, chance, which = _apart(np.concatenate([theta, given], axis=1), chain)
+    mean, covariance = mean_and_covariance(theta, np.full(len(theta), 1 / len(theta)))
+    d = len(mean)
+    given = np.linalg.lstsq(covariance, np.eye(d), rcond=_RANK)[0].T
+    both = Combined(theta, mean, np.concatenate([np.eye(d), given], axis=1))
+    wide = max(1, _NUMBERS // len(theta))
+    parts = [_apart(both.columns(slice(k, min(k + wide, 2 * d))), chain) for k in range(0, 2 * d, wide)]
+    apart, chance, which = (np.concatenate(one) for one in zip(*parts, strict=True))
     worst = int(chance.argmin())
-    probability = _of_any(float(chance[worst]), np.concatenate([theta, given], axis=1), len(np.unique(chain)))
+    probability = _of_any(float(chance[worst]), both.matrix.T @ covariance @ both.matrix, len(np.unique(chain)))
     if probability < _CHAINS:
         rest = ", given all others," if worst >= len(names) else ""
         found.append(
@@ -369,24 +338,26 @@ def _chains(names: tuple[str, ...], theta: np.ndarray, chain: np.ndarray) -> lis
     return found
 
 
-def _of_any(chance: float, columns: np.ndarray, chains: int) -> float:
-    """Probability that the chain that stands out most in any of the columns `(T, K)` does so at `chance` or less.
+def _of_any(chance: float, covariance: np.ndarray, chains: int) -> float:
+    """Probability that the chain that stands out most in any of K columns, of that `(K, K)` covariance, does so at
+    `chance` or less.
 
     Coordinates are correlated, and what is left of one given the others may be the coordinate itself: Bonferroni's
     bound, unless it leaves the question open; then the means of chains of one law, simulated with that correlation.
     """
-    bound = min(1.0, chance * columns.shape[1])
-    if bound < _CHAINS or chance > _CHAINS or columns.shape[1] > _COLUMNS:
+    count = len(covariance)
+    bound = min(1.0, chance * count)
+    if bound < _CHAINS or chance > _CHAINS or count > _COLUMNS:
         return bound
-    spread = columns.std(axis=0)
-    standard = np.divide(columns - columns.mean(axis=0), spread, out=np.zeros_like(columns), where=spread > 0)
-    values, vectors = np.linalg.eigh(standard.T @ standard / len(columns))
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+    values, vectors = np.linalg.eigh(covariance * inverse * inverse[:, None])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     limit = -scipy.special.ndtri(chance / (2 * chains))
     rng = np.random.default_rng(0)
     beyond_it = 0
     for _ in range(_SIMULATED // _AT_ONCE):
-        means = rng.normal(size=(_AT_ONCE, chains, columns.shape[1])) @ root.T
+        means = rng.normal(size=(_AT_ONCE, chains, count)) @ root.T
         off = (means - means.mean(axis=1, keepdims=True)) * np.sqrt(chains / (chains - 1))
         beyond_it += int((np.abs(off).max(axis=(1, 2)) > limit).sum())
     return beyond_it / _SIMULATED

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from bayesrecon.estimation.statistics import Library, Statistic, add_units, comp
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.recovery import Row
+from bayesrecon.stored import Stored, column_blocks, mean_and_covariance, row_blocks
 from bayesrecon.types import Records
 
 DETERMINED, PARTLY = 0.999, 0.5
@@ -72,7 +75,7 @@ class SampledTotals(Totals):
     """
 
     directions: np.ndarray
-    influence: np.ndarray
+    influence: "Influence"
     spread: np.ndarray
     unseen: np.ndarray
     beyond: np.ndarray
@@ -80,6 +83,44 @@ class SampledTotals(Totals):
     scores: np.ndarray
     chain: np.ndarray
     errors: EquationErrors | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """Series `(T, P)` that are linear in others, which may lie in a file.
+
+    Attributes:
+        raw: `(T, R)`.
+        combined: `(R, P)`.
+        weights: `(T,)` of the atoms.
+    """
+
+    raw: Any
+    combined: np.ndarray
+    weights: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __matmul__(self, slopes: np.ndarray) -> np.ndarray:
+        """Combinations `(T, S)` of the series by their coefficients `(P, S)`."""
+        taken = self.combined @ slopes
+        found = np.zeros((len(self.raw), slopes.shape[1]))
+        used = np.flatnonzero(taken.any(axis=1))
+        if not isinstance(self.raw, Stored):
+            return self.raw @ taken
+        if 2 * used.size > len(taken):
+            for at, rows in row_blocks(self.raw):
+                found[at] = rows @ taken
+        else:
+            for k in used:
+                found += self.raw.columns(k, k + 1) * taken[k]
+        return found
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Of the series over the atoms, `(P, P)`."""
+        return self.combined.T @ mean_and_covariance(self.raw, self.weights)[1] @ self.combined
 
 
 def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:
@@ -97,11 +138,6 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     projection = solved.project(values)
     directions = projection.beta
     totals = solved.target @ projection.beta
-    series, scores = solved.influence(projection.beta)
-    spread = series.std(axis=0)[:count]
-    if solved.errors is not None:
-        own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
-        spread = np.array([own.sd(one) for one in np.eye(count)])
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
     variance = solved.variance(projection.beta[:, :count])
     rest = values - projection.fitted
@@ -112,6 +148,16 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         far_rest = far - fitted
     visibility = library.visibility(far[:, :count], fitted[:, :count], solved.basis.size, variance)
     visibility[_constant_by_chance(library, knowledge, solved.probes, values[:, :count])] = 0.0
+    # Of what is not seen no error is ever stated: its series, by far the most where fields are many, are left out.
+    told = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
+    raw, scores = solved.influence(projection.beta[:, told])
+    every = np.eye(values.shape[1])[told]
+    combined, spread = every[:, :count], np.zeros(values.shape[1])
+    spread[told] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
+    spread = spread[:count]
+    if solved.errors is not None:
+        own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
+        spread = np.array([own.sd(one) for one in np.eye(count)])
     unseen, beyond = rest[:, :count], far_rest[:, :count]
     if exact.size:
         # Least divergence under the equality constraints. The noise covariance as the metric would be more
@@ -120,7 +166,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         usable = count + np.flatnonzero(lost <= (1 - DETERMINED) * (values[:, count:] ** 2).sum(axis=0))
         gain = _gain(projection.beta.T @ solved.gram @ projection.beta, count, usable)
         totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
-        series = series[:, :count] - series[:, usable] @ gain.T
+        combined = combined - every[:, usable] @ gain.T
         directions = directions[:, :count] - directions[:, usable] @ gain.T
         unseen, beyond = unseen - rest[:, usable] @ gain.T, beyond - far_rest[:, usable] @ gain.T
         gain = _gain(floor, count, usable)
@@ -129,7 +175,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         for i, name in enumerate(library.parts):
             if name in constraints.parts:
                 totals[i], visibility[i] = exact[constraints.index([name])[0]], 1.0
-                for array in (series, directions, unseen, beyond, floor, floor.T):
+                for array in (combined, directions, unseen, beyond, floor, floor.T):
                     array[:, i] = 0.0
     # What is not seen of one record, times the number of records.
     number = knowledge.total or abs(totals[library.index(["1"])])
@@ -140,7 +186,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         spanned=spans(getattr(embedding, "release", None)),
         decays=solved.ridge is not None,
         directions=directions,
-        influence=series,
+        influence=Influence(raw, combined, embedding.weights),
         spread=spread,
         unseen=unseen * number,
         beyond=beyond * number,
@@ -276,9 +322,7 @@ def _bent(statistic: Statistic, library: Library, totals: SampledTotals, weights
     """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
     `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
     at = library.index(statistic.parts)
-    series = totals.influence[:, at]
-    series = series - weights @ series
-    covariance = (series * weights[:, None]).T @ series / ess
+    covariance = totals.influence.covariance[np.ix_(at, at)] / ess
     step, here = np.sqrt(np.diag(covariance)), totals.totals[at]
     hessian = np.zeros((len(at), len(at)))
     with np.errstate(divide="ignore", invalid="ignore"):

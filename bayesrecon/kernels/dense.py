@@ -1,19 +1,19 @@
 """The mean embedding of one release by products of whole score matrices, streamed over its atoms."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.engine import spread
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
-from bayesrecon.kernels.view import CHUNK, AtomBlock, View, blocks, power_of_two
+from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two
 from bayesrecon.types import Model, Records
 
 _BLOCK = 256  # atoms of a block, where few are looked at
@@ -111,8 +111,7 @@ class DenseEmbedding(View):
         return np.concatenate(blocks)
 
     def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
-        theta = np.asarray(self.release.theta)[:, :_ENDS]
-        atoms = None if everywhere else np.unique([theta.argmin(axis=0), theta.argmax(axis=0)])
+        atoms = None if everywhere else self._ends(_ENDS)
         found = []
         for part, count in _in_parts(records):
             kept = np.ones(len(next(iter(part.values()))), bool)
@@ -125,82 +124,150 @@ class DenseEmbedding(View):
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        whole, r = basis.padded, basis.size
-        atoms_ = self._atoms(self._chunk(whole.records), label, atoms, stretches)
-        found, mean, square = [], np.zeros(whole.size), np.zeros((whole.size, whole.size))
-        shift = None
-        for _, stretch in groupby(atoms_, key=itemgetter(4)):
-            gram, target = np.zeros_like(square), np.zeros_like(mean)
-            share = 0.0
-            for metric, t, a, *_ in stretch:
-                expanded = self._expanded(metric, t, whole)
-                if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
-                    shift = np.asarray(expanded[0])[0] @ whole.coefficients
-                base = prior_score(self.release.model, metric, t, self.temperature)
-                terms = _moments(expanded, whole.coefficients, shift, a, base, self.temperature)
-                for total, term in zip((gram, target, mean, square), terms, strict=True):
-                    total += np.asarray(term)
-                share += a.sum()
-            found.append(Stretch(share, gram[:r, :r], target[:r]))
-        return Moments.of_stretches(found, (square - np.outer(mean, mean))[:r, :r])
+        given, r = _Given(basis.padded, self.temperature), basis.size
+        found: list[Stretch] = []
+        mean, square, shift = np.zeros(r), np.zeros((r, r)), None
+        passed = self._pass(_moments_of, given, self._parts(self._chunk(given.whole.records), atoms, stretches), label)
+        for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
+            gram, target, share = np.zeros_like(square), np.zeros_like(mean), 0.0
+            for _, sums in stretch:
+                weight, own = sums[0], sums[1][:r]
+                terms = [term[:r, :r] if term.ndim == 2 else term[:r] for term in sums[2:]]
+                shift = own if shift is None else shift
+                gram += terms[0]
+                target += terms[1]
+                # Every part's values are summed about its own first ones.
+                off, share = own - shift, share + weight
+                square += terms[3] + np.outer(terms[2], off) + np.outer(off, terms[2]) + weight * np.outer(off, off)
+                mean += terms[2] + weight * off
+            found.append(Stretch(share, gram, target))
+        return Moments.of_stretches(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
-        whole, count, width = basis.padded, len(next(iter(probes.values()))), self.metric.shape[1]
-        others = [part for part, _ in _in_parts(probes)]
+        whole, count = basis.padded, len(next(iter(probes.values())))
+        others = tuple(part for part, _ in _in_parts(probes))
+        given = _Given(whole, self.temperature, others=others)
+        parts = self._parts(self._chunk(whole.records, probes), atoms)
         total: Any = 0.0
-        for metric, t, a, *_ in self._atoms(self._chunk(whole.records, probes), "probes", atoms):
-            anchors, scored = (
-                [scores(self.release.model, metric, t, part, self.temperature) for part in parts]
-                for parts in (whole.parts, others)
-            )
-            total = total + np.asarray(_cross(anchors, whole.coefficients, np.repeat(a, width), scored))
+        for _, found in self._pass(_cross_of, given, parts, "probes"):
+            total = total + found
         return total[:count, : basis.size]
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
         whole = basis.padded
-        weights = whole.coefficients[:, : basis.size] @ y
-
-        def score(metric: Any, theta: Any, phi: Any) -> Any:
-            return phi @ weights + prior_score(self.release.model, metric, theta, self.temperature)
-
-        found = self._covariance(whole, score, self._atoms(self._chunk(whole.records), "noise"))
+        given = _Given(whole, self.temperature, fitted=whole.coefficients[:, : basis.size] @ y)
+        found = self._covariance(given, self._parts(self._chunk(whole.records)))
         return found[: basis.size, : basis.size]
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
         whole = basis.padded
-        _, centre, precision = self._normal
-
-        def score(metric: Any, theta: Any, phi: Any) -> Any:
-            return -(theta - centre) @ precision @ metric
-
-        found = self._covariance(whole, score, self._noise_atoms(self._chunk(whole.records), simulated), tame=True)
+        given = _Given(whole, self.temperature, normal=self._normal[1:])
+        found = self._covariance(given, self._noise_parts(self._chunk(whole.records), simulated))
         return found[: basis.size, : basis.size]
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
         whole = basis.padded
-        weights, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
-        rows, fitted = [], [np.zeros((0, len(self.metric)))]
-        for metric, t, _, n, _ in self._atoms(self._chunk(whole.records), "errors"):
-            base = prior_score(self.release.model, metric, t, self.temperature)
-            r, s = _residuals(self._expanded(metric, t, whole), weights, directions, base, self.temperature)
-            rows.append(np.asarray(r)[:n])
+        fitted, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
+        given = _Given(whole, self.temperature, fitted=fitted, directions=directions)
+        series, scores = self._series(b.shape[1])
+        for _, (rows, score) in self._pass(_influence_of, given, self._parts(self._chunk(whole.records)), "errors"):
+            series.add(rows)
             if self.temperature:
-                fitted.append(np.linalg.solve(metric.T, np.asarray(s)[:n].T).T)
-        return np.concatenate(rows), np.concatenate(fitted)
+                scores.add(score)
+        return series.done(), scores.done()
 
-    def _expanded(self, metric: np.ndarray, theta: np.ndarray, whole: Basis) -> tuple[Any, ...]:
-        """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
-        parts = [_taylor(self.release.model, metric, theta, part, self.temperature) for part in whole.parts]
-        return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-
-    def _covariance(
-        self, whole: Basis, score: Callable[[Any, Any, Any], Any], atoms: Iterator[AtomBlock], tame: bool = False
-    ) -> np.ndarray:
-        """Of the residuals of a padded basis where the posterior's whitened score is `score(metric, theta, phi)`."""
-        mean, square = np.zeros(whole.size), np.zeros((whole.size, whole.size))
-        for metric, t, a, *_ in atoms:
-            expanded = self._expanded(metric, t, whole)
-            terms = _noise(expanded, whole.coefficients, a, score(metric, t, expanded[1]), self.temperature, tame)
-            mean += np.asarray(terms[0])
-            square += np.asarray(terms[1])
+    def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
+        """Of the residuals of a padded basis."""
+        size = given.whole.size
+        mean, square = np.zeros(size), np.zeros((size, size))
+        for _, terms in self._pass(_noise_of, given, parts, "noise"):
+            mean += terms[0]
+            square += terms[1]
         return square - np.outer(mean, mean)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What all parts of a pass share.
+
+    Attributes:
+        whole: a padded basis.
+        temperature: tau.
+        others: records whose inner products with the basis are taken.
+        fitted: `(M,)` weights of the data that were fitted.
+        directions: `(M, S)` along which residuals are taken.
+        normal: centre and precision of a normal law whose score stands for the fitted one.
+    """
+
+    whole: Basis
+    temperature: float
+    others: tuple[Records, ...] = ()
+    fitted: Any = None
+    directions: Any = None
+    normal: Any = None
+
+
+def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
+    """Weight of a part, the values that its sums are taken about, and its sums."""
+    whole, r = given.whole, given.whole.size
+    gram, target, mean, square = np.zeros((r, r)), np.zeros(r), np.zeros(r), np.zeros((r, r))
+    shift, weight = None, 0.0
+    for metric, theta, a, *_ in part.blocks():
+        t = spread(theta)
+        expanded = _expanded(model, metric, t, whole, given.temperature)
+        if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
+            shift = np.asarray(expanded[0])[0] @ whole.coefficients
+        base = prior_score(model, metric, t, given.temperature)
+        terms = _moments(expanded, whole.coefficients, shift, spread(a), base, given.temperature)
+        for total, term in zip((gram, target, mean, square), terms, strict=True):
+            total += np.asarray(term)
+        weight += a.sum()
+    return weight, shift, gram, target, mean, square
+
+
+def _cross_of(model: Model, given: _Given, part: Part) -> Any:
+    total: Any = 0.0
+    for metric, theta, a, *_ in part.blocks():
+        t = spread(theta)
+        anchors, scored = (
+            [scores(model, metric, t, some, given.temperature) for some in parts]
+            for parts in (given.whole.parts, given.others)
+        )
+        total = total + np.asarray(_cross(anchors, given.whole.coefficients, np.repeat(a, metric.shape[1]), scored))
+    return total
+
+
+def _noise_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    size, tame = given.whole.size, given.normal is not None
+    mean, square = np.zeros(size), np.zeros((size, size))
+    for metric, theta, a, *_ in part.blocks():
+        t = spread(theta)
+        expanded = _expanded(model, metric, t, given.whole, given.temperature)
+        if given.normal is not None:
+            centre, precision = given.normal
+            score = spread(-(theta - centre) @ precision @ metric)
+        else:
+            score = expanded[1] @ given.fitted + prior_score(model, metric, t, given.temperature)
+        terms = _noise(expanded, given.whole.coefficients, spread(a), score, given.temperature, tame)
+        mean += np.asarray(terms[0])
+        square += np.asarray(terms[1])
+    return mean, square
+
+
+def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray | None]:
+    rows, found = [], []
+    for metric, theta, _, n, _ in part.blocks():
+        t = spread(theta)
+        base = prior_score(model, metric, t, given.temperature)
+        expanded = _expanded(model, metric, t, given.whole, given.temperature)
+        r, s = _residuals(expanded, given.fitted, given.directions, base, given.temperature)
+        rows.append(np.asarray(r)[:n])
+        if given.temperature:
+            found.append(np.linalg.solve(metric.T, np.asarray(s)[:n].T).T)
+    return np.concatenate(rows), np.concatenate(found) if found else None
+
+
+def _expanded(model: Model, metric: np.ndarray, theta: Any, whole: Basis, temperature: float) -> tuple[Any, ...]:
+    """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
+    parts = [_taylor(model, metric, theta, part, temperature) for part in whole.parts]
+    return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))

@@ -18,13 +18,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesrecon.kernels.embedding import Basis, Moments, Stretch
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.kernels.view import CHUNK, View, blocks, power_of_two
+from bayesrecon.scratch import Series
+from bayesrecon.stored import mean_and_covariance
 from bayesrecon.types import GaussianPredictor, Records
 
 _AT_ONCE = 2048  # atoms whose priors are differentiated: few shapes are ever compiled
@@ -93,21 +95,21 @@ class GaussianEmbedding(View):
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
         drawn, centre, precision = self._normal
-        theta = drawn if simulated else np.asarray(self.release.theta)
+        theta = drawn if simulated else self._theta
         blocks = self._blocks("noise", theta=theta if simulated else None)
         scored = ((b, -(theta[b.at] - centre) @ precision @ b.metric) for b in blocks)
         return self._covariance(self._functions(basis), scored)
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
         functions = self._functions(basis)
         fitted, directions = functions @ y, functions @ b
-        rows, scores = [], [np.zeros((0, len(self.metric)))]
+        rows, scores = self._series(b.shape[1])
         for block in self._blocks("errors"):
             score = block.phi @ fitted + self._base(block)
-            rows.append(self._residual(block, score) @ directions)
+            rows.add(self._residual(block, score) @ directions)
             if self.temperature:
-                scores.append(np.linalg.solve(block.metric.T, score.T).T)
-        return np.concatenate(rows), np.concatenate(scores)
+                scores.add(np.linalg.solve(block.metric.T, score.T).T)
+        return rows.done(), scores.done()
 
     def _residual(self, block: _Block, score: np.ndarray) -> np.ndarray:
         """`<phi, score> + tau tr(Sigma Hess l)` of the monomials, `(C, F)`."""
@@ -127,14 +129,12 @@ class GaussianEmbedding(View):
         return self._prior[block.at] @ block.metric
 
     @cached_property
-    def _prior(self) -> np.ndarray:
-        theta, chunk = np.asarray(self.release.theta), min(_AT_ONCE, power_of_two(self.size))
-        eye = np.eye(theta.shape[1])
-        parts = [
-            np.asarray(prior_score(self.release.model, eye, t, self.temperature))[:n]
-            for t, _, n in blocks(theta, self.weights, chunk)
-        ]
-        return np.concatenate(parts)
+    def _prior(self) -> Any:
+        theta, chunk = self._theta, min(_AT_ONCE, power_of_two(self.size))
+        eye, found = np.eye(theta.shape[1]), Series(*theta.shape)
+        for t, _, n in blocks(theta, self.weights, chunk):
+            found.add(np.asarray(prior_score(self.release.model, eye, t, self.temperature))[:n])
+        return found.done()
 
     @property
     def _predictor(self) -> GaussianPredictor:
@@ -145,9 +145,10 @@ class GaussianEmbedding(View):
     @cached_property
     def _centre(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean of the draws' coefficients and a root of their covariance, one where they do not vary."""
-        beta = np.asarray(self.release.theta)[:, list(self._predictor.coefficients)]
-        centre = self.weights @ beta
-        values, vectors = np.linalg.eigh((beta - centre).T @ ((beta - centre) * self.weights[:, None]))
+        some = list(self._predictor.coefficients)
+        centre, covariance = mean_and_covariance(self._theta, self.weights)
+        centre = centre[some]
+        values, vectors = np.linalg.eigh(covariance[np.ix_(some, some)])
         if not values[0] > 0:
             return centre, np.eye(len(centre))
         return centre, vectors * np.sqrt(values)
@@ -173,7 +174,7 @@ class GaussianEmbedding(View):
         if theta is not None:
             size, weights = len(theta), np.full(len(theta), 1 / len(theta))
         else:
-            theta = np.asarray(self.release.theta)
+            theta = self._theta
         at = np.arange(size)
         if atoms is not None:
             at, weights = atoms, weights[atoms] / weights[atoms].sum()

@@ -81,7 +81,7 @@ class JointEmbedding:
         """Per-atom residuals along `b`, each release's about their mean; fitted scores are not kept."""
         rows = []
         for p in self.members:
-            series = p.influence(basis, y, b)[0]
+            series = np.asarray(p.influence(basis, y, b)[0])
             rows.append(series - p.weights @ series)
         return np.concatenate(rows), np.zeros((0, 0))
 

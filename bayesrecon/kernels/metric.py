@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.stored import as_rows, row_blocks, weighted_sum
 from bayesrecon.types import Model, Release
 
 _FOLDS = 5  # parts of the draws, each summed in a metric made without it
@@ -56,9 +57,14 @@ def fold_factors(release: Release, metric: str | None) -> np.ndarray | None:
         return None
     fold = np.arange(count) * _FOLDS // count
     try:
-        return np.stack([metric_factor(release.take(np.flatnonzero(fold != f)), metric) for f in range(_FOLDS)])
+        return np.stack([metric_factor(_without(release, fold == f), metric) for f in range(_FOLDS)])
     except BayesreconError:  # too few, or a chain that stands still
         return None
+
+
+def _without(release: Release, left_out: np.ndarray) -> Release:
+    weights = np.where(left_out, 0.0, np.asarray(release.weights))
+    return replace(release, weights=weights / weights.sum())
 
 
 def metric_factor(release: Release, metric: str | None) -> np.ndarray:
@@ -68,8 +74,8 @@ def metric_factor(release: Release, metric: str | None) -> np.ndarray:
     release's `metric`, `(d, k)`.
     """
     name = metric or ("covariance" if release.temperature else "identity")
-    theta, weights = np.asarray(release.theta), np.asarray(release.weights)
-    count, d = theta.shape
+    theta, weights = as_rows(release.theta), np.asarray(release.weights)
+    count, d = int(np.count_nonzero(weights)), theta.shape[1]
     if name == "own" and release.metric is not None:
         return np.asarray(release.metric)
     if name == "identity":
@@ -81,19 +87,23 @@ def metric_factor(release: Release, metric: str | None) -> np.ndarray:
             f"{count} draws are too few for the covariance of {d} parameters; supply more draws or metric='identity'"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        centred = theta - weights @ theta
-        spread = np.sqrt(weights @ centred**2)
+        centre = weighted_sum(theta, weights)
+        spread = np.sqrt(sum(weights[at] @ (rows - centre) ** 2 for at, rows in row_blocks(theta)))
     if not np.isfinite(spread).all():
         far = release.model.coordinates[int(np.flatnonzero(~np.isfinite(spread))[0])]
         raise BayesreconError(f"the draws of {far} are too large to have a variance; are they of this model?")
-    fixed = np.flatnonzero(~(spread > 1e-12 * (1 + np.abs(theta).max(axis=0))))
+    largest = np.max([np.abs(rows).max(axis=0) for _, rows in row_blocks(theta)], axis=0)
+    fixed = np.flatnonzero(~(spread > 1e-12 * (1 + largest)))
     if fixed.size:
         raise BayesreconError(
             f"parameter {release.model.coordinates[fixed[0]]} takes one value in all draws; "
             "it cannot have been sampled: drop it from the model or check the file"
         )
     # Equilibrated first: raw scales differ by many orders of magnitude.
-    correlation = (centred / spread * weights[:, None]).T @ (centred / spread)
+    correlation = np.zeros((d, d))
+    for at, rows in row_blocks(theta):
+        standard = (rows - centre) / spread
+        correlation += (standard * weights[at, None]).T @ standard
     values, vectors = np.linalg.eigh(correlation)
     if values[0] < 1e-14 * values[-1]:
         raise BayesreconError(

@@ -5,10 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.engine import Work, mapped
+from bayesrecon.scratch import Series
+from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.types import Model, Progress, Records, Release
 
 CHUNK = 2**22
@@ -17,8 +21,34 @@ CHUNK = 2**22
 _NORMAL = 2**14  # atoms of a normal law at which noise is simulated: their error is small beside that of the draws
 _ENTRIES = 32  # of a record, from which a block counts as larger: series are kept whole while they are differentiated
 
+_PART = 8  # blocks of a part, so that handing one over is little beside working on it
+
 AtomBlock = tuple[np.ndarray, np.ndarray, np.ndarray, int, int]
 """Metric factor, atoms, weights and their number without padding, and the stretch that the block belongs to."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Successive atoms of one fold and one stretch, the unit in which a pass is handed over.
+
+    Attributes:
+        metric: `(d, k)`.
+        theta: `(n, d)`, read where the part is worked on if they lie in a file.
+        weights: `(n,)`.
+        chunk: atoms of a block.
+        stretch: its number.
+    """
+
+    metric: np.ndarray
+    theta: Any
+    weights: np.ndarray
+    chunk: int
+    stretch: int
+
+    def blocks(self) -> Iterator[AtomBlock]:
+        """Of exactly `chunk` atoms."""
+        for block in blocks(np.asarray(self.theta), self.weights, self.chunk):
+            yield self.metric, *block, self.stretch
 
 
 @dataclass(frozen=True)
@@ -72,7 +102,8 @@ class View:
 
     @cached_property
     def _independent(self) -> float:
-        typical = np.median(effective_sample_size(np.asarray(self.release.theta), self.chain))
+        sizes = [effective_sample_size(part, self.chain) for _, part in column_blocks(self._theta)]
+        typical = np.median(np.concatenate(sizes))
         return float(min(1.0, typical / self.size))
 
     def thinned(self, count: int) -> np.ndarray:
@@ -84,20 +115,33 @@ class View:
         return np.ones(len(next(iter(records.values()))), bool)
 
     def _noise_atoms(self, chunk: int, simulated: bool) -> Iterator[AtomBlock]:
-        theta = self._normal[0] if simulated else np.asarray(self.release.theta)
-        weights = np.full(len(theta), 1 / len(theta)) if simulated else self.weights
-        return self._in_blocks(theta, weights, chunk, "noise", np.arange(len(theta)) / len(theta))
+        return self._read(self._noise_parts(chunk, simulated), "noise")
+
+    def _noise_parts(self, chunk: int, simulated: bool) -> list[Part]:
+        if not simulated:
+            return self._parts(chunk)
+        theta = self._normal[0]
+        weights = np.full(len(theta), 1 / len(theta))
+        return self._divided(theta, weights, chunk, np.arange(len(theta)) / len(theta))
 
     @cached_property
     def _normal(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Atoms of the normal law that has the mean and covariance of the release's, its centre and precision."""
-        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
-        centre = weights @ theta
-        values, vectors = np.linalg.eigh((theta - centre).T @ ((theta - centre) * weights[:, None]))
+        centre, covariance = mean_and_covariance(self._theta, self.weights)
+        values, vectors = np.linalg.eigh(covariance)
         kept = values > 1e-15 * len(values) * values[-1]
         root = vectors[:, kept] * np.sqrt(values[kept])
         drawn = np.random.default_rng(0).normal(size=(_NORMAL, kept.sum())) @ root.T
         return centre + drawn, centre, (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+
+    def _series(self, width: int) -> tuple[Series, Series]:
+        """For residuals along so many directions, and for fitted scores."""
+        return Series(self.size, width), Series(self.size if self.temperature else 0, len(self.metric))
+
+    def _ends(self, most: int) -> np.ndarray:
+        """Positions of the smallest and largest value of the first coordinates."""
+        found = [np.r_[part.argmin(axis=0), part.argmax(axis=0)] for _, part in column_blocks(self._theta, stop=most)]
+        return np.unique(np.concatenate(found))
 
     @property
     def _static(self) -> tuple[Model, float]:
@@ -113,11 +157,19 @@ class View:
     def _atoms(
         self, chunk: int, label: str | None, atoms: np.ndarray | None = None, stretches: int = 1
     ) -> Iterator[AtomBlock]:
-        theta, weights = np.asarray(self.release.theta), np.asarray(self.release.weights)
-        place = np.arange(len(theta)) / len(theta)
+        return self._read(self._parts(chunk, atoms, stretches), label)
+
+    def _parts(self, chunk: int, atoms: np.ndarray | None = None, stretches: int = 1) -> list[Part]:
+        """All atoms, or those at some positions, in fixed parts."""
+        theta, weights = self._theta, np.asarray(self.release.weights)
+        place = np.arange(len(weights)) / len(weights)
         if atoms is not None:
             theta, weights, place = theta[atoms], weights[atoms] / weights[atoms].sum(), place[atoms]
-        return self._in_blocks(theta, weights, chunk, label, place, stretches)
+        return self._divided(theta, weights, chunk, place, stretches)
+
+    @property
+    def _theta(self) -> Any:
+        return as_rows(self.release.theta)
 
     def _in_blocks(
         self,
@@ -128,20 +180,44 @@ class View:
         place: np.ndarray,
         stretches: int = 1,
     ) -> Iterator[AtomBlock]:
-        """Metric, atoms, weights and their number, block by block, and the stretch that a block belongs to; `place`
-        in [0, 1), increasing, tells fold and stretch."""
+        """Metric, atoms, weights and their number, block by block, and the stretch that a block belongs to."""
+        return self._read(self._divided(theta, weights, chunk, place, stretches), label)
+
+    def _read(self, parts: list[Part], label: str | None) -> Iterator[AtomBlock]:
+        done, whole = 0, sum(len(part.weights) for part in parts)
+        for part in parts:
+            for block in part.blocks():
+                yield block
+                done += block[3]
+                self._tell(label, done / whole)
+
+    def _pass(self, work: Work, shared: Any, parts: list[Part], label: str | None) -> Iterator[tuple[Part, Any]]:
+        """What `work(model, shared, part)` gives for every part, in their order, by the engine in use."""
+        done, whole = 0, sum(len(part.weights) for part in parts)
+        for part, found in zip(parts, mapped(work, self.release.model, shared, parts), strict=True):
+            yield part, found
+            done += len(part.weights)
+            self._tell(label, done / whole)
+
+    def _tell(self, label: str | None, share: float) -> None:
+        if self.progress is not None and label is not None:
+            self.progress(label, share)
+
+    def _divided(
+        self, theta: Any, weights: np.ndarray, chunk: int, place: np.ndarray, stretches: int = 1
+    ) -> list[Part]:
+        """Fixed parts; `place` in [0, 1), increasing, tells fold and stretch."""
         factors = self.metric[None] if self.folds is None else self.folds
         whole = np.lcm(len(factors), stretches)
         edges = np.searchsorted(place, np.arange(whole + 1) / whole)
         chunk = min(chunk, power_of_two(int(np.diff(edges).max())))
-        done = 0
-        for i, (start, end) in enumerate(pairwise(edges)):
-            metric, stretch = factors[i * len(factors) // whole], i * stretches // whole
-            for block in blocks(theta[start:end], weights[start:end], chunk):
-                yield metric, *block, stretch
-                done += block[2]
-                if self.progress is not None and label is not None:
-                    self.progress(label, done / len(theta))
+        found = []
+        for i, (start, end) in enumerate(pairwise(edges.tolist())):
+            metric, stretch = factors[i * len(factors) // whole], int(i * stretches // whole)
+            for at in range(start, end, _PART * chunk):
+                to = min(end, at + _PART * chunk)
+                found.append(Part(metric, part_of(theta, at, to), weights[at:to], chunk, stretch))
+        return found
 
 
 def power_of_two(count: int) -> int:

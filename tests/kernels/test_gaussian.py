@@ -29,14 +29,14 @@ def general(release):
     return replace(release, model=replace(release.model, gaussian=None))
 
 
-def agree(one, other):
+def agree(one, other, close=CLOSE):
     """Two recoveries of one release."""
     assert (one.rank, one.warnings) == (other.rank, other.warnings)
     for row, same in zip(one.rows, other.rows, strict=True):
         assert row.verdict == same.verdict
         for name in ("estimate", "se", "floor", "visibility"):
             expected = getattr(same, name)
-            expected = None if expected is None else pytest.approx(expected, rel=CLOSE)
+            expected = None if expected is None else pytest.approx(expected, rel=close)
             assert getattr(row, name) == expected, (row.name, name)
 
 
@@ -116,4 +116,5 @@ def test_known_scales_and_a_mean_alone():
 def test_a_real_posterior(database, options):
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
     one, other = (bayesrecon.recover(r, **options) for r in (release, general(release)))
-    agree(one, other)
+    # The unwhitened divergence is worse conditioned: rounding shows in the tenth digit.
+    agree(one, other, 1e-8 if options else CLOSE)

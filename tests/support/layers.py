@@ -29,12 +29,15 @@ VOCABULARY = {
     "digits",
     "discovery",
     "domains",
+    "engine",
     "errors",
     "files",
     "knowledge",
     "precision",
     "regularisers",
+    "scratch",
     "stated",
+    "stored",
     "types",
 }
 """The modules of the root."""

@@ -1,0 +1,217 @@
+"""Where a pass over draws is worked on: in this process, by an engine that the caller has, or on several devices.
+
+A pass is a map over fixed parts of the draws and a sum in their order, whoever does the parts: results are the same.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from os import cpu_count
+from typing import Any, Protocol
+
+from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon.precision import x64
+
+Work = Callable[[Any, Any, Any], Any]
+"""`(model, what all parts share, part) -> result`: a function of a module, so that others find it by its name."""
+
+_AHEAD = 2  # parts under way for every worker
+_KEPT = 2**20  # bytes shared by all parts, beyond which a cluster holds one copy for them
+_DEAD = {"KilledWorker"}  # what clusters raise when a part has ended one worker after another
+
+
+class _Place(Protocol):
+    def map(self, work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]: ...
+
+
+_CHOSEN: ContextVar["_Place | None"] = ContextVar("bayesrecon_engine", default=None)
+
+
+@contextmanager
+def using(engine: Any) -> Iterator[None]:
+    """Passes over draws, inside the block, by an engine.
+
+    Every pass is `sum_k f(part_k)` over fixed parts of the draws, in their order, wherever the parts are worked on, so
+    that numbers are those of one process but for what different processors round. Parts of a release that is backed by
+    a file are read where they are worked on. In closed form and by sparse passes the work stays here: it is little.
+
+    Args:
+        engine: a `concurrent.futures.Executor` (threads, processes, `mpi4py.futures`), a client of a Dask cluster, or
+            several devices of JAX (`jax.local_devices()`), over which the draws of every block are spread; None works
+            here, inside another engine's block too.
+
+    Raises:
+        BayesreconError: what is no engine, or an engine whose workers died.
+        MissingExtraError: work for other processes, and cloudpickle is not installed.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import bayesrecon
+    >>> from bayesrecon.models import load
+    >>> rng = np.random.default_rng(0)
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, load("linear_predictor"))
+    >>> with ThreadPoolExecutor(2) as pool, using(pool):
+    ...     bayesrecon.recover(release)["n"].verdict
+    'determined'
+    """
+    token = _CHOSEN.set(_place(engine))
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(token)
+
+
+def mapped(work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
+    """`work(model, shared, part)` of every part, in their order, by the engine in use."""
+    place = _CHOSEN.get()
+    if place is None or len(parts) < 2:
+        return _here(work, model, shared, parts)
+    return place.map(work, model, shared, parts)
+
+
+def spread(array: Any) -> Any:
+    """An array with its first axis over the devices in use; as it is where there is one, or they do not divide it."""
+    place = _CHOSEN.get()
+    return place.spread(array) if isinstance(place, _Devices) else array
+
+
+def _place(engine: Any) -> "_Place | None":
+    if engine is None:
+        return None
+    if isinstance(engine, Executor):
+        return _Workers(engine, getattr(engine, "_max_workers", None) or cpu_count() or 1)
+    if type(engine).__module__.partition(".")[0] == "distributed" and hasattr(engine, "submit"):
+        return _Cluster(engine, 0)
+    if isinstance(engine, Sequence) and engine and all(hasattr(one, "device_kind") for one in engine):
+        return _Devices(tuple(engine))
+    raise BayesreconError(
+        f"{type(engine).__name__} is no engine: expected a concurrent.futures.Executor, a Dask client (pip install "
+        "'bayesrecon[distributed]') or a list of JAX devices"
+    )
+
+
+def _here(work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
+    return (work(model, shared, part) for part in parts)
+
+
+@dataclass(frozen=True)
+class _Devices:
+    devices: tuple[Any, ...]
+
+    def map(self, work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
+        return _here(work, model, shared, parts)
+
+    def spread(self, array: Any) -> Any:
+        import jax
+        import numpy as np
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+        if len(array) % len(self.devices):
+            return array
+        mesh = Mesh(np.array(self.devices), ("draws",))
+        return jax.device_put(array, NamedSharding(mesh, PartitionSpec("draws")))
+
+
+@dataclass(frozen=True)
+class _Workers:
+    """An engine whose parts are handed over a few at a time.
+
+    Attributes:
+        engine: with `submit`.
+        workers: that it has, 0 where it is asked.
+    """
+
+    engine: Any
+    workers: int
+    models: dict[Any, bytes] = field(default_factory=dict)  # by identity, and one text each, so that workers keep it
+
+    def map(self, work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
+        if type(self.engine) is ThreadPoolExecutor:
+            return self._ordered(lambda part: self.engine.submit(_in_scope, work, model, shared, part), parts)
+        if model not in self.models:
+            self.models[model] = _pickled(model, f"the model {getattr(model, 'name', model)}")
+        given = self.models[model], self._held(_pickled(shared, "what a pass needs"))
+        return self._ordered(lambda part: self._submitted(work, *given, part), parts)
+
+    def _held(self, shared: bytes) -> Any:
+        return shared
+
+    def _submitted(self, *arguments: Any) -> Any:
+        return self.engine.submit(_elsewhere, *arguments)
+
+    def _ordered(self, submit: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
+        waiting: deque[Any] = deque()
+        rest, ahead = iter(parts), max(2, _AHEAD * self._size())
+        try:
+            while True:
+                while len(waiting) < ahead and (part := next(rest, None)) is not None:
+                    waiting.append(submit(part))
+                if not waiting:
+                    return
+                yield waiting.popleft().result()
+        except Exception as error:
+            if isinstance(error, BrokenExecutor) or type(error).__name__ in _DEAD:
+                raise BayesreconError(
+                    "the engine's workers died (out of memory, or killed), and it does not replace them; give each "
+                    "more memory, or take a Dask cluster, which does"
+                ) from error
+            raise
+        finally:
+            for one in waiting:
+                with suppress(Exception):
+                    one.cancel()
+
+    def _size(self) -> int:
+        return self.workers
+
+
+class _Cluster(_Workers):
+    """Of Dask: it does the parts of a lost worker again."""
+
+    def _held(self, shared: bytes) -> Any:
+        # The result of a task, unlike what is scattered, can be made again where the worker that holds it is lost.
+        return shared if len(shared) < _KEPT else self.engine.submit(_same, shared, pure=False)
+
+    def _submitted(self, *arguments: Any) -> Any:
+        return self.engine.submit(_elsewhere, *arguments, pure=False)
+
+    def _size(self) -> int:
+        return sum(self.engine.nthreads().values())
+
+
+def _pickled(value: Any, what: str) -> bytes:
+    try:
+        import cloudpickle
+    except ImportError as error:
+        raise MissingExtraError("work in other processes", "distributed") from error
+    try:
+        return cloudpickle.dumps(value)
+    except Exception as error:
+        text = " ".join(str(error).split())[:200]
+        raise BayesreconError(
+            f"{what} cannot be sent to other processes ({text}); take an engine of threads"
+        ) from error
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _in_scope(work: Work, model: Any, shared: Any, part: Any) -> Any:
+    with x64():
+        return work(model, shared, part)
+
+
+def _elsewhere(work: Work, model: bytes, shared: bytes, part: Any) -> Any:
+    return _in_scope(work, _opened(model), _opened(shared), part)
+
+
+@lru_cache(maxsize=8)  # one model for all parts, so that its programs are compiled once in every worker
+def _opened(pickled: bytes) -> Any:
+    import cloudpickle
+
+    return cloudpickle.loads(pickled)

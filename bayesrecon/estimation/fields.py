@@ -1,0 +1,104 @@
+"""Fields of the draws for which `E[<h, score> + div h] = 0`, whatever the posterior."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.estimation.standard import Standard
+
+_AT_ONCE = 2**20  # numbers of a block of rows
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """The spread of all coordinates (of another likelihood it is another one); what the score itself has of other
+    coordinates (independent ones have none of it); what it has of squares (a normal law has none). The last two are
+    taken from the other half of the draws: what is tested is not what was fitted.
+
+    Attributes:
+        t, s: atoms and scores without units, `(T, d)` and `(T, s)`.
+        linear, quadratic: `(2, d, s)` coefficients for draws of even and odd number, of the others.
+        labels: of the fields, with the false alarms that they are given, above zero and below: what other likelihoods
+            and approximations do is above, and heavy tails get least.
+    """
+
+    labels: ClassVar[dict[str, tuple[float, float]]] = {
+        "the distance from the mean": (2.5e-3, 2e-4),
+        "what the score has of other coordinates": (4e-4, 0.0),
+        "what the score has of squares": (1e-4, 0.0),
+    }
+
+    t: Standard
+    s: Standard
+    linear: np.ndarray
+    quadratic: np.ndarray
+
+    @classmethod
+    def of(cls, t: Standard, s: Standard) -> "Fields":
+        d, width = t.shape[1], s.shape[1]
+        gram, inner, count = np.zeros((2, 2 * d, 2 * d)), np.zeros((2, 2 * d, width)), np.zeros(2)
+        for at in _rows(t):
+            theta, score = t[at], s[at]
+            powers = np.concatenate([theta, theta**2 - 1], axis=1)  # of standardised draws the mean square is one
+            for half in (0, 1):
+                use = slice((half - at.start) % 2, None, 2)
+                gram[half] += powers[use].T @ powers[use]
+                inner[half] += powers[use].T @ score[use]
+                count[half] += len(powers[use])
+        linear, quadratic = np.zeros((2, d, width)), np.zeros((2, d, width))
+        j = np.arange(width)
+        for half in (0, 1):
+            other = 1 - half
+            all_of, by_score = gram[other] / count[other], inner[other] / count[other]
+            linear[half] = _coefficients(all_of[:d, :d], by_score[:d], count[other])
+            left = by_score[d:] - all_of[d:, :d] @ linear[half]
+            quadratic[half] = _coefficients(all_of[d:, d:], left, count[other])
+            linear[half, j, j] = 0.0
+        return cls(t, s, linear, quadratic)
+
+    def at(self, rows: slice) -> list[tuple[np.ndarray, np.ndarray]]:
+        """h and what its divergence is made of, `(n, s)` each, of every field."""
+        theta, j = self.t[rows], np.arange(self.s.shape[1])
+        squares = theta**2 - 1
+        across, bent, slope = (np.zeros((len(theta), len(j))) for _ in range(3))
+        for half in (0, 1):
+            use = slice((half - (rows.start or 0)) % 2, None, 2)
+            across[use] = theta[use] @ self.linear[half]
+            bent[use] = squares[use] @ self.quadratic[half]
+            slope[use] = 2 * theta[use][:, j] * self.quadratic[half, j, j]
+        return [(theta[:, j], np.ones_like(bent)), (across, np.zeros_like(bent)), (bent, slope)]
+
+    def sums(self) -> np.ndarray:
+        """`<h, score> + div h` at the draws, `(T, 3)`."""
+        found = np.empty((len(self.t), len(self.labels)))
+        for at in _rows(self.t):
+            score = self.s[at]
+            for k, (h, divergence) in enumerate(self.at(at)):
+                found[at, k] = (h * score + divergence).sum(axis=1)
+        return found
+
+    def sizes(self, sums: np.ndarray, weights: np.ndarray) -> list[float]:
+        """Their means over the draws; of the spread less what is lost since the mean is estimated."""
+        lost = self.s.shape[1] * float(np.sum(weights**2))
+        return [float(weights @ sums[:, k]) - (lost if k == 0 else 0.0) for k in range(sums.shape[1])]
+
+
+def _rows(t: Standard) -> Iterator[slice]:
+    height = max(1, _AT_ONCE // t.shape[1])
+    for start in range(0, len(t), height):
+        yield slice(start, min(start + height, len(t)))
+
+
+def _coefficients(gram: np.ndarray, inner: np.ndarray, count: float) -> np.ndarray:
+    """Of the regression of s scores on d features, `(d, s)`, with a ridge of what d noisy ones need.
+
+    Args:
+        gram, inner: mean products of features `(d, d)`, and of features with scores `(d, s)`.
+        count: draws.
+    """
+    scale = np.sqrt(np.diag(gram))
+    correlation = gram / scale / scale[:, None]
+    correlation[np.diag_indices_from(correlation)] += len(gram) / count
+    return np.linalg.solve(correlation, inner / scale[:, None]) / scale[:, None]

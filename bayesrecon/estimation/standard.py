@@ -1,0 +1,70 @@
+"""Draws free of units, and functions of them, a block of rows or of columns at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.stored import Stored
+
+
+@dataclass(frozen=True, eq=False)
+class Standard:
+    """`(raw - shift) * scale`, raw `(T, d)` in memory or in a file."""
+
+    raw: Any
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.raw.shape
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __getitem__(self, at: slice) -> np.ndarray:
+        """Some rows."""
+        return (self.raw[at] - self.shift) * self.scale
+
+    def columns(self, at: np.ndarray) -> np.ndarray:
+        """Some columns, `(T, len(at))`."""
+        if not isinstance(self.raw, Stored):
+            return (self.raw[:, at] - self.shift[at]) * self.scale[at]
+        some, which = np.unique(at, return_inverse=True)
+        read = np.concatenate([np.empty((len(self), 0)), *(self.raw.columns(k, k + 1) for k in some)], axis=1)
+        return ((read - self.shift[some]) * self.scale[some])[:, which]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Functions of the draws `(T, P)`, made when some of their rows are looked at."""
+
+    made: Callable[[slice], np.ndarray]
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, at: slice) -> np.ndarray:
+        return self.made(at)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.made(slice(0, len(self))).astype(dtype or np.float64, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """`(raw - shift) @ matrix`, in blocks of columns."""
+
+    raw: Any
+    shift: np.ndarray
+    matrix: np.ndarray
+
+    def columns(self, at: slice) -> np.ndarray:
+        found = np.empty((len(self.raw), at.stop - at.start))
+        for start in range(0, len(found), 2**14):
+            rows = slice(start, min(start + 2**14, len(found)))
+            found[rows] = (self.raw[rows] - self.shift) @ self.matrix[:, at]
+        return found

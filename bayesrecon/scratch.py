@@ -1,0 +1,115 @@
+"""Rows of numbers in HDF5 files: read in any process, written a block at a time."""
+
+import tempfile
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.stored import Stored
+
+_CHUNK = (2**12, 1)  # columns are read by themselves, rows a few thousand at a time
+_ROWS = "rows"
+_SPOOLED = 2**24  # numbers of a series from which it goes to a file
+
+
+@dataclass(frozen=True)
+class HDF5Rows(Stored):
+    """Rows `start` to `start + shape[0]` of a file by `RowWriter`, which is opened for every look."""
+
+    path: str
+    shape: tuple[int, int]
+    start: int = 0
+    owner: Any = field(default=None, repr=False, compare=False)
+
+    def __getitem__(self, at: Any) -> np.ndarray:
+        if isinstance(at, slice):
+            first, last, step = at.indices(len(self))
+            if step != 1:
+                raise IndexError("rows are taken without step")
+            return self._read(slice(self.start + first, self.start + max(first, last)), slice(None))
+        at = np.asarray(at)
+        if at.dtype == bool:
+            at = np.flatnonzero(at)
+        some, which = np.unique(at, return_inverse=True)
+        edges = np.flatnonzero(np.diff(some, prepend=-_CHUNK[0] - 1) > _CHUNK[0])
+        pieces = [self._scattered(one) for one in np.split(some, edges) if one.size]
+        return np.concatenate([np.empty((0, self.shape[1])), *pieces])[which]
+
+    def _scattered(self, at: np.ndarray) -> np.ndarray:
+        """Rows at increasing positions, none far from the one before."""
+        steps = np.array_split(at, -(-(int(at[-1] - at[0]) + 1) // (16 * _CHUNK[0])))
+        return np.concatenate([self[int(x[0]) : int(x[-1]) + 1][x - x[0]] for x in steps if x.size])
+
+    def part(self, start: int, stop: int) -> "HDF5Rows":
+        return HDF5Rows(self.path, (stop - start, self.shape[1]), self.start + start)
+
+    def columns(self, start: int, stop: int) -> np.ndarray:
+        return self._read(slice(self.start, self.start + len(self)), slice(start, stop))
+
+    def _read(self, rows: Any, columns: slice) -> np.ndarray:
+        import h5py
+
+        with h5py.File(self.path, "r", locking=False) as file:
+            return np.asarray(file[_ROWS][rows, columns])  # type: ignore[index]
+
+
+class RowWriter:
+    """Writes blocks of rows `(n, d)` one after another."""
+
+    def __init__(self, path: Path, width: int) -> None:
+        import h5py
+
+        self._file = h5py.File(path, "w", locking=False)
+        self._rows = self._file.create_dataset(_ROWS, (0, width), np.float64, maxshape=(None, width), chunks=_CHUNK)
+        self._count = 0
+
+    def write(self, rows: np.ndarray) -> None:
+        self._rows.resize(self._count + len(rows), axis=0)
+        self._rows[self._count :] = rows
+        self._count += len(rows)
+
+    def __enter__(self) -> "RowWriter":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._file.close()
+
+
+class Scratch:
+    """A file of rows that goes with the last `HDF5Rows` of it in this process."""
+
+    def __init__(self, width: int) -> None:
+        with tempfile.NamedTemporaryFile(prefix="bayesrecon-", suffix=".h5", delete=False) as file:
+            self._path, self._width, self._count = Path(file.name), width, 0
+        self._remove = weakref.finalize(self, self._path.unlink, missing_ok=True)
+        self._writer = RowWriter(self._path, width)
+
+    def write(self, rows: np.ndarray) -> None:
+        self._writer.write(rows)
+        self._count += len(rows)
+
+    def done(self) -> HDF5Rows:
+        self._writer.__exit__()
+        return HDF5Rows(str(self._path), (self._count, self._width), owner=self)
+
+
+class Series:
+    """Rows `(T, S)` as they come, block by block: in memory, or in a file where there are many."""
+
+    def __init__(self, count: int, width: int) -> None:
+        self._scratch = Scratch(width) if count * width > _SPOOLED else None
+        self._kept = np.empty((count if self._scratch is None else 0, width))
+        self._at = 0
+
+    def add(self, rows: np.ndarray) -> None:
+        if self._scratch is not None:
+            self._scratch.write(rows)
+        else:
+            self._kept[self._at : self._at + len(rows)] = rows
+        self._at += len(rows)
+
+    def done(self) -> np.ndarray | Stored:
+        return self._kept if self._scratch is None else self._scratch.done()

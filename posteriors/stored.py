@@ -1,0 +1,171 @@
+"""Releases whose draws stay in a file: bounded memory whatever the number of draws."""
+
+import itertools
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.posteriors.arviz import open_zarr, open_zarr_root, opened_hdf5, variables_of
+from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup
+from bayesrecon.posteriors.draws import Draws, assemble, check_names
+from bayesrecon.posteriors.sources import accepted_draws
+from bayesrecon.scratch import HDF5Rows, RowWriter
+from bayesrecon.types import Model, Release
+
+_NUMBERS = 2**21  # of draws that are read at once
+
+
+def from_file(
+    source: Any, model: Model, store: str | Path, *, name: str | None = None, trusted: bool = False
+) -> Release:
+    """A release whose draws stay on disk, for files of any number of draws.
+
+    The draws are read once, some at a time, checked as `from_draws` does, and written to `store` in the model's
+    unconstrained coordinates: an HDF5 file of `(T, d)` numbers. Passes read it some draws at a time, in whichever
+    process works on them, so that a cluster needs it on a file system that all see.
+
+    Args:
+        source: the path of a netCDF file or zarr folder of ArviZ, or of CmdStan CSV files (one path or one per chain).
+        model: the model of the draws.
+        store: the file to be written; it has to stay as long as the release is used.
+        name: for display.
+        trusted: a netCDF file of your own, read without limits.
+
+    Raises:
+        BayesreconError: a source that cannot be read, draws that `from_draws` refuses, or a store that exists.
+
+    >>> import numpy as np, xarray as xr
+    >>> from bayesrecon.models import load
+    >>> rng, dims = np.random.default_rng(0), ("chain", "draw", "k")
+    >>> values = {"beta": (dims, rng.normal(size=(2, 50, 2))), "sigma": (dims[:2], rng.gamma(5, size=(2, 50)))}
+    >>> xr.DataTree.from_dict({"posterior": xr.Dataset(values)}).to_netcdf("long.nc")
+    >>> from_file("long.nc", load("kidscore_momiq"), "long.h5").size
+    100
+    """
+    path = Path(store)
+    if path.exists():
+        raise BayesreconError(f"{path} exists already; name another file for the draws, or remove it")
+    if model.prepare is not None:
+        raise BayesreconError(f"model {model.name} makes its coordinates of all draws at once; read them into memory")
+    paths = [Path(p) for p in ([source] if isinstance(source, str | os.PathLike) else source)]
+    for one in paths:
+        if not one.exists():
+            raise BayesreconError(f"{one}: no such file")
+    try:
+        return _written(_pieces(paths, model, trusted), model, path, name or paths[0].stem)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path, name: str) -> Release:
+    chains: list[np.ndarray] = []
+    density: list[np.ndarray] | None = []
+    lost = total = 0
+    with RowWriter(path, model.dimension) as rows:
+        for chain, piece in pieces:
+            found, kept = accepted_draws(piece, model, name=name, ignore_unknown=True)
+            rows.write(np.asarray(found.theta))
+            chains.append(np.full(len(kept), chain))
+            total += piece.length
+            lost += piece.length - len(kept)
+            if density is not None:
+                density = None if found.log_density is None else [*density, np.asarray(found.log_density)]
+    count = total - lost
+    if count < 2:
+        raise BayesreconError(f"{name}: {count} draw is not a sample; for a trained parameter use posteriors.dirac")
+    notes = [f"{lost} of {total} draws lie on a boundary of the support and were dropped"] if lost else []
+    return Release(
+        theta=HDF5Rows(str(path.absolute()), (count, model.dimension)),
+        weights=np.full(count, 1.0 / count),
+        chain=np.concatenate(chains),
+        log_density=None if density is None else np.concatenate(density),
+        model=model,
+        name=name,
+        notes=tuple(notes),
+    )
+
+
+def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tuple[int, Draws]]:
+    """Successive draws of one chain after another, with its number from one."""
+    if paths[0].suffix.lower() == ".csv":
+        for number, path in enumerate(paths, 1):
+            for piece in _csv_pieces(path, model):
+                yield number, piece
+    elif len(paths) > 1:
+        raise BayesreconError(f"{paths[1]}: only CmdStan CSV files are several to one release")
+    elif paths[0].is_dir():
+        with reading(paths[0], "a zarr directory"):
+            groups, _ = open_zarr_root(paths[0], trusted)
+            _check_groups(paths[0], groups)
+            with open_zarr(paths[0], "posterior") as posterior:
+                yield from _array_pieces(posterior, model, paths[0])
+    else:
+        with reading(paths[0], "a netCDF-4 file"), opened_hdf5(paths[0], trusted) as file:
+            from bayesrecon.posteriors.hdf5 import dataset_of
+
+            described = file.describe(["posterior"])
+            _check_groups(paths[0], described["groups"])
+            with dataset_of(file, described["contents"]["posterior"]) as posterior:
+                yield from _array_pieces(posterior, model, paths[0])
+
+
+def _check_groups(path: Path, groups: Sequence[str]) -> None:
+    if "posterior" not in groups:
+        raise BayesreconError(f"{path}: there is no group 'posterior'")
+
+
+def _array_pieces(posterior: Any, model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
+    wanted = {p.name for p in model.parameters}
+    variables = {str(k): v for k, v in variables_of(posterior).items() if str(k) in wanted}
+    for key in wanted - set(variables):
+        raise BayesreconError(f"{path}: the draws lack parameter {key} of model {model.name}")
+    for key, variable in variables.items():
+        if not {"chain", "draw"} <= set(variable.dims):
+            raise BayesreconError(f"{path}: {key!r} has no dimensions chain and draw")
+    chains, length = (next(iter(variables.values())).sizes[k] for k in ("chain", "draw"))
+    step = max(2, _NUMBERS // max(1, sum(v.size // (chains * length) for v in variables.values())))
+    edges = np.linspace(0, length, -(-length // step) + 1).astype(int)  # pieces alike: none of one draw
+    for chain in range(chains):
+        for start, stop in pairwise(edges.tolist()):
+            at = {"chain": slice(chain, chain + 1), "draw": slice(start, stop)}
+            values = {
+                k: np.asarray(v.isel(at).transpose("chain", "draw", ...).values, float) for k, v in variables.items()
+            }
+            yield chain + 1, Draws(values, None, path.stem)
+
+
+def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:
+    wanted = {p.name for p in model.parameters}
+    with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
+        settings, header = read_header(path, file)
+        base = [re.split(r"[.\[]", column, maxsplit=1)[0] for column in header]
+        check_names(base, path)
+        check_complete(path, settings)
+        columns = [k for k, one in enumerate(base) if one in wanted]
+        if not columns:
+            raise BayesreconError(f"{path}: it has no parameter of model {model.name}")
+        kept = [*columns, *([header.index("lp__")] if "lp__" in header else [])]
+        exact = settings.get("algorithm") == "fixed_param"
+        skip = 0 if exact else saved_warmup(path, settings)
+        lines = itertools.islice((x for x in file if x.strip() and not x.startswith("#")), skip, None)
+        step = max(2, _NUMBERS // len(header))
+        ahead: list[str] = []
+        while block := [*ahead, *itertools.islice(lines, step - len(ahead))]:
+            ahead = list(itertools.islice(lines, 2))
+            if len(ahead) == 1:  # no piece of one draw
+                block, ahead = [*block, *ahead], []
+            if any(line.count(",") != len(header) - 1 for line in block):
+                raise BayesreconError(
+                    f"{path}: rows that are not {len(header)} fields long (a truncated or edited file?)"
+                )
+            rows = np.loadtxt(block, delimiter=",", comments="#", ndmin=2, usecols=kept)
+            values = {header[k]: rows[None, :, place] for place, k in enumerate(columns)}
+            density = rows[None, :, -1] if "lp__" in header and not exact else None
+            yield Draws(assemble(values), density, path.stem)

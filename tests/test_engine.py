@@ -1,0 +1,256 @@
+"""Passes over draws by engines: the numbers are those of one process."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayesrecon
+from bayesrecon.engine import mapped, spread, using
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.solve import find_basis
+from bayesrecon.kernels import view
+from bayesrecon.kernels.dense import DenseEmbedding
+from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_draws
+from bayesrecon.precision import x64
+
+
+def release_of(draws, width=2):
+    """Draws near a regression's posterior, of the user's own program."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    def program(x, y=None):
+        beta = numpyro.sample("beta", dist.Normal(0, 10).expand((width,)).to_event(1))
+        sd = numpyro.sample("sd", dist.HalfNormal(5.0))
+        with numpyro.plate("records", x.shape[0]):
+            numpyro.sample("y", dist.Normal(x @ beta, sd), obs=y)
+
+    rng = np.random.default_rng(0)
+    values = {"beta": rng.normal(1, 0.1, (2, draws // 2, width)), "sd": rng.gamma(400, 1 / 400, (2, draws // 2))}
+    return from_draws(values, replace(from_numpyro(program, {"x": (width,), "y": ()}), gaussian=None))
+
+
+@pytest.fixture(scope="module")
+def release():
+    return release_of(2000)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Blocks so small that there are many of them."""
+    monkeypatch.setattr(view, "CHUNK", 2**14)
+
+
+def passes(release):
+    """All sums of one embedding."""
+    with x64():
+        embedding = DenseEmbedding(release, metric_factor(release, None))
+        reference = Reference(release.model.fields, centre={"x": np.zeros(2), "y": 0.0}, scale={"x": 1.0, "y": 1.0})
+        rng = np.random.default_rng(0)
+        _, basis, _ = find_basis(embedding, reference, rng)
+        y = rng.normal(size=basis.size)
+        moments = embedding.moments(basis, stretches=4)
+        series, scores = embedding.influence(basis, y, np.eye(basis.size)[:, :3])
+        return [
+            moments.gram,
+            moments.target,
+            moments.value,
+            *(one.gram for one in moments.stretches),
+            embedding.cross(basis, reference.draw(rng, 50)),
+            embedding.noise(basis, y),
+            embedding.normal_noise(basis, simulated=True),
+            series,
+            scores,
+        ]
+
+
+def check(found, expected, tolerance=1e-12):
+    for one, other in zip(found, expected, strict=True):
+        assert np.abs(one - other).max() <= tolerance * np.abs(other).max()
+
+
+def test_threads_give_the_same_numbers(release, small):
+    alone = passes(release)
+    with ThreadPoolExecutor(3) as pool, using(pool):
+        check(passes(release), alone)
+
+
+def test_a_verb_gives_the_same_statistics(release, small):
+    alone = bayesrecon.recover(release, force=True)
+    with ThreadPoolExecutor(3) as pool, using(pool):
+        found = bayesrecon.recover(release, force=True)
+    assert [row.name for row in found.rows] == [row.name for row in alone.rows]
+    for one, other in zip(found.rows, alone.rows, strict=True):
+        assert one.verdict == other.verdict
+        if other.estimate is not None:
+            np.testing.assert_allclose(one.estimate, other.estimate, rtol=1e-9, atol=1e-9)
+
+
+def doubled(model, shared, part):
+    return 2 * part
+
+
+def numbered(model, shared, part):
+    time.sleep(0.02 * (part % 3))
+    return part
+
+
+def test_results_come_in_the_order_of_the_parts_a_few_at_a_time():
+    asked = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, *arguments, **more):
+            asked.append(1)
+            return super().submit(*arguments, **more)
+
+    with ThreadPoolExecutor(4) as pool, using(pool):
+        assert list(mapped(numbered, None, None, range(20))) == list(range(20))
+        some = mapped(doubled, None, None, range(1000))
+        assert [next(some), next(some)] == [0, 2]
+        some.close()
+    with Counting(2) as pool, using(pool):
+        assert sum(1 for _ in mapped(doubled, None, None, [1])) == 1
+    assert not asked
+
+
+def test_the_choice_ends_with_its_block():
+    devices_apart = np.arange(3)
+    with ThreadPoolExecutor(1) as pool, using(pool), using(None):
+        assert list(mapped(doubled, None, None, [1, 2])) == [2, 4]
+    assert spread(devices_apart) is devices_apart
+    found = []
+    with ThreadPoolExecutor(1) as pool, using(pool):
+        other = threading.Thread(target=lambda: found.extend(mapped(doubled, None, None, [1, 2])))
+        other.start()
+        other.join()
+    assert found == [2, 4]
+
+
+@pytest.mark.parametrize("engine", [3, "threads", []])
+def test_what_is_no_engine_is_refused(engine):
+    with pytest.raises(BayesreconError, match=r"no engine.*bayesrecon\[distributed\]"), using(engine):
+        pass
+
+
+def test_the_extra_is_named(release, small, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        using(pool),
+        pytest.raises(BayesreconError, match=r"pip install 'bayesrecon\[distributed\]'"),
+    ):
+        passes(release)
+
+
+DEVICES = """
+import sys; sys.path[:0] = {paths!r}
+import jax, numpy as np
+from test_engine import check, passes, release_of, view
+from bayesrecon.engine import spread, using
+view.CHUNK = 2**14
+release = release_of(2000)
+alone = passes(release)
+with using(jax.local_devices()):
+    assert len(spread(np.zeros((16, 2))).sharding.device_set) == 8
+    check(passes(release), alone, 1e-9)
+"""
+
+
+@pytest.mark.slow
+def test_draws_over_eight_devices():
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    code = DEVICES.format(paths=[os.path.dirname(__file__)])
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, env=environment)
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_numbers(release, small):
+    alone = passes(release)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, using(pool):
+        check(passes(release), alone)
+
+
+SLOW = 0.15  # seconds that a part of the killed worker's pass takes at least
+
+
+def slowly(model, shared, part):
+    """Says which process works, and gives time to end it."""
+    with open(os.path.join(shared, str(os.getpid())), "a") as file:
+        file.write(f"{part}\n")
+    time.sleep(SLOW)
+    return np.sin(part + np.arange(5.0))
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_killed_worker_is_made_good(cluster, release, small, tmp_path):
+    alone = passes(release)
+    with using(cluster):
+        check(passes(release), alone)
+
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    expected = [np.sin(part + np.arange(5.0)) for part in range(40)]
+    with using(cluster):
+        found = mapped(slowly, None, str(seen), range(40))
+        first = [next(found) for _ in range(4)]
+        victims = [int(name.name) for name in seen.iterdir()]
+        assert len(victims) == 2
+        os.kill(victims[0], signal.SIGKILL)
+        rest = list(found)
+    check([*first, *rest], expected, 0.0)
+    assert (sum(len(one.read_text().split()) for one in seen.iterdir())) > 40  # parts were done again
+
+    killed = []
+
+    def tell(label, fraction):
+        if label == "kernel" and fraction > 0.2 and not killed:
+            killed.append(next(iter(cluster.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with x64():
+        embedding = DenseEmbedding(release, metric_factor(release, None), tell)
+        reference = Reference(release.model.fields, centre={"x": np.zeros(2), "y": 0.0}, scale={"x": 1.0, "y": 1.0})
+        _, basis, _ = find_basis(embedding, reference, np.random.default_rng(0))
+        with using(cluster):
+            found = embedding.moments(basis)
+        assert killed
+        expected = embedding.moments(basis)
+    check([found.gram, found.target, found.value], [expected.gram, expected.target, expected.value])
+
+
+@pytest.mark.slow
+def test_the_page_runs(tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parent.parent / "docs/beyond_one_machine.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(code, "beyond_one_machine.md", "exec"), found)
+    assert found["table"]["n"].verdict == "determined"
