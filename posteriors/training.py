@@ -24,6 +24,7 @@ _DOUBLES = 2**26  # of predictors of several deletions at once
 _ROUNDING = 2e-12  # of a gradient's sum over records, relative to the largest record's
 _SEPARATED = 1e-3  # largest slope of a record from which no class is doubted any more
 _LBFGS, _NEWTON, _CG, _LINE = 400, 30, 100, 30  # steps of each at most; what stops short of the optimum says so
+_ALONE = 1e-8  # one less the leverage of a record below which it alone shows some direction
 _PATIENCE = 5  # of Newton's steps without a smaller gradient
 
 
@@ -116,7 +117,8 @@ class Preconditioner:
         # Curvature of every record, (N, K, K): bends of unit changes.
         curvature = np.stack([objective.bends(eta, units[:, k][:, None])[:, 0] for k in range(outputs)], axis=1)
         if self.shared:
-            self.factors = [_factor(x.T @ x + np.diag(penalty[0]))]
+            self.hessian = x.T @ x + np.diag(penalty[0])
+            self.factors = [_factor(self.hessian.copy())]
         elif self.whole:
             hessian = np.empty((outputs, width, outputs, width))
             for i in range(outputs):
@@ -221,8 +223,8 @@ def retrain_without(
 ) -> list[Trained]:
     """Exact retraining without one record, for each of several rows.
 
-    The penalty stays. Least squares: a rank-one update of the factorised Hessian. Other losses: Newton from the old
-    parameter.
+    The penalty stays. Least squares with one penalty for all outputs: rank-one updates of the factorised Hessian, which
+    cost one pass over the records for all rows together. Else Newton from the old parameter.
 
     Args:
         release: trained on `records`.
@@ -249,25 +251,50 @@ def retrain_without(
     base = Preconditioner(objective, outer)
     own = objective.slopes(objective.predictors(outer[None]))[:, 0]
     lengths = np.linalg.norm(own, axis=1) * np.linalg.norm(objective.x, axis=1)
-    block = max(1, min(len(chosen), _DOUBLES // (len(objective.x) * objective.outputs)))
-    results: list[tuple[np.ndarray, float]] = []
-    for first in range(0, len(chosen), block):
-        some = chosen[first : first + block]
+    scale = np.maximum(lengths[chosen] / lengths.max(), _ROUNDING / tolerance)
+    found, reached = np.repeat(outer[None], len(chosen), axis=0), np.full(len(chosen), np.inf)
+    if base.shared:
+        found, size = _rank_one(objective, base, outer, own, chosen)
+        reached = size / lengths.max()
+    left = np.flatnonzero(~(reached <= tolerance * scale))
+    found[left] = outer
+    block = max(1, _DOUBLES // (len(objective.x) * objective.outputs))
+    for first in range(0, len(left), block):
+        some = left[first : first + block]
         left_out = np.zeros((len(some), len(objective.x)))
-        left_out[np.arange(len(some)), some] = 1.0
-        begin = np.repeat(outer[None], len(some), axis=0)
-        if base.shared:
-            solved = base.solve(np.repeat(objective.x[some][:, None], 1, axis=1))[:, 0]  # A^-1 x, (B, q)
-            leverage = np.einsum("bq,bq->b", solved, objective.x[some])
-            begin = begin - own[some][:, :, None] * (solved / (1 - leverage)[:, None])[:, None]
-        scale = np.maximum(lengths[some] / lengths.max(), _ROUNDING / tolerance)
-        found, reached = _newton(objective, base, begin, left_out, tolerance * scale)
-        results += [(o, r / s) for o, r, s in zip(found, reached, scale, strict=True)]
+        left_out[np.arange(len(some)), chosen[some]] = 1.0
+        found[some], reached[some] = _newton(objective, base, found[some], left_out, tolerance * scale[some])
     each = (time.perf_counter() - began) / len(chosen)
     return [
-        Trained(objective.release(o, f"{release.name} without record {row}"), float(r), each)
-        for (o, r), row in zip(results, rows, strict=True)
+        Trained(at_parameter(theta, release.model, f"{release.name} without record {row}"), float(r), each)
+        for theta, r, row in zip(join(release.model, found), reached / scale, rows, strict=True)
     ]
+
+
+def _rank_one(
+    objective: Objective, base: Preconditioner, outer: np.ndarray, own: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least squares without one record each, `(B, K, q)`, and the norms of their gradients, `(B,)`.
+
+    The Hessian without x is `A - x x'`, its inverse `A^-1 + A^-1 x x' A^-1 / (1 - x' A^-1 x)` (Sherman and Morrison
+    1950): a step from the old parameter ends at the optimum but for rounding, and a second one mends that. The
+    norm is infinite where a record alone shows some direction.
+    """
+    x = objective.x[chosen]
+    turned = base.solve(x[:, None])[:, 0]  # A^-1 x, (B, q)
+    rest = 1 - np.einsum("bq,bq->b", turned, x)
+    several = rest > _ALONE
+    rest = np.where(several, rest, 1.0)[:, None]
+    whole = objective.penalty * outer - own.T @ objective.x
+    gradient = whole + own[chosen][:, :, None] * x[:, None]
+    moved = np.zeros_like(gradient)
+    left = gradient
+    for _ in range(2):
+        step = base.solve(left)
+        step = step + (np.einsum("bkq,bq->bk", step, x) / rest)[:, :, None] * turned[:, None]
+        moved = moved - step
+        left = gradient + moved @ base.hessian - np.einsum("bkq,bq->bk", moved, x)[:, :, None] * x[:, None]
+    return outer + moved, np.where(several, np.linalg.norm(left, axis=(1, 2)), np.inf)
 
 
 def _newton(

@@ -36,12 +36,12 @@ def split_gradient(model: Model, gradient: Any) -> np.ndarray:
 
 
 def join(model: Model, outer: np.ndarray) -> np.ndarray:
-    """The inverse of `split_gradient`."""
+    """The inverse of `split_gradient`, of one parameter or of several, `(..., d)`."""
     linear = predictor_of(model)
     parts = {linear.coef: outer}
     if linear.intercept is not None:
-        parts = {linear.coef: outer[:, :-1], linear.intercept: outer[:, -1]}
-    return np.concatenate([np.ravel(parts[p.name]) for p in model.parameters])
+        parts = {linear.coef: outer[..., :-1], linear.intercept: outer[..., -1]}
+    return np.concatenate([parts[p.name].reshape(*outer.shape[:-2], -1) for p in model.parameters], axis=-1)
 
 
 def design(model: Model, x: Any) -> np.ndarray:

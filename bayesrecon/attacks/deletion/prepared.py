@@ -129,6 +129,7 @@ class PreparedHRec:
             raise BayesreconError(f"total={total}: the number of private records is positive")
         self.penalty = penalty_of(model)
         self._kept: tuple[np.ndarray, TrainedOn] | None = None
+        self._steepest: tuple[np.ndarray, float] | None = None
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -253,7 +254,10 @@ class PreparedHRec:
     def _excess(self, before: np.ndarray, slope: np.ndarray) -> float | None:
         if self.y is None:
             return None
-        largest = np.linalg.norm(np.asarray(slopes(self.linear, self.design @ before.T, self.y)), axis=1).max()
+        if self._steepest is None or not np.array_equal(self._steepest[0], before):
+            each = np.asarray(slopes(self.linear, self.design @ before.T, self.y))
+            self._steepest = before, float(np.linalg.norm(each, axis=1).max())
+        largest = self._steepest[1]
         return float(np.linalg.norm(slope) / largest) if largest > 0 else None
 
     def _direction(self, gradient: np.ndarray, centre: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ and a block of draws.
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ class System:
     halves: tuple[np.ndarray, np.ndarray] | None
     split: int
     kept: list[Any]
+    _score: list[np.ndarray] = field(default_factory=list, repr=False)  # of the solution, from the pass for errors
 
     @property
     def disagreement(self) -> np.ndarray | None:
@@ -100,31 +101,44 @@ class System:
         slots = self.slots
         directions = self.solve(columns)
         found = np.empty((self.release.size, columns.shape[1]))
-        at = 0
+        at, score = 0, []
         into = [scatter(column, len(slots.directions)) for column in slots.index.T]
         for d, lap, u, n in self._again("errors", progress):
             total = self._total(into, d, u)
+            score.append(total[:n])
             r = np.array(lap)
             for x, share in zip(into, d, strict=True):
                 r += share * (x.T @ total.T).T
             found[at : at + n] = -(r @ directions)[:n]
             at += n
+        self._score[:] = [np.concatenate(score)]
         return found
 
     def scores(self, solution: np.ndarray | None = None) -> np.ndarray:
         """Score of the reconstructed posterior along the directions, `(T, k + u)`; that of another solution."""
+        if solution is None and self._score:
+            return self._score[0]
         into = [scatter(column, len(self.slots.directions)) for column in self.slots.index.T]
         return np.concatenate([self._total(into, d, u, solution)[:n] for d, _, u, n in self._again("checks", None)])
 
     def moved(self, h: np.ndarray, j: np.ndarray, into: np.ndarray) -> np.ndarray:
         """As `stein.Moved`: by which errors of the solution move identities."""
-        values, at = np.zeros((len(self.solution), len(j))), 0
-        h = h * np.asarray(self.release.weights)[:, None]
+        count, heavy = into.max(initial=-1) + 1, h * np.asarray(self.release.weights)[:, None]
+        # Of a coordinate: the rows of every slot that move with it, and the functions that go into every number.
+        parts = []
+        for c in np.unique(j):
+            own = np.flatnonzero(j == c)
+            numbers, at_number = np.unique(into[own], return_inverse=True)
+            rows = [np.flatnonzero(column == c) for column in self.slots.index.T]
+            parts.append((rows, numbers, summed(heavy[:, own], at_number)))
+        values, at = np.zeros((len(self.solution), count)), 0
         for d, _, _, n in self._again("checks", None):
-            for share, column in zip(d, self.slots.index.T, strict=True):
-                values += (share[:n].T @ h[at : at + n]) * (column[:, None] == j)
+            for rows, numbers, functions in parts:
+                for share, own in zip(d, rows, strict=True):
+                    if own.size:
+                        values[np.ix_(own, numbers)] += share[:n, own].T @ functions[at : at + n]
             at += n
-        return self.influence(summed(values, into))
+        return self.influence(values)
 
     def _again(self, label: str, progress: Progress | None) -> Any:
         return self.kept or _blocks(self.release, self.slots, self.base, self.pairs, label, progress)

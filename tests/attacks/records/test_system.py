@@ -84,6 +84,21 @@ def test_the_halves_of_the_draws_tell_the_noise(loose):
     np.testing.assert_allclose(whole.disagreement, (first.solution - second.solution) / 2, rtol=1e-6)
 
 
+def test_what_errors_of_the_solution_move(loose):
+    """Against the product of all rows with all functions; the score that the pass for errors leaves is the score."""
+    with x64():
+        rows, _, slots = parts(loose, design(4, 3))
+        system = make_system(loose, slots, rows.base(), rows.pairs())
+        rng, into = np.random.default_rng(0), np.array([0, 2, 0, 1, 2])
+        h, j = rng.normal(size=(60, 5)), np.array([0, 3, 3, 9, 1])
+        score, found = system.scores(), system.moved(h, j, into)
+        d = np.concatenate([d[:, :n] for d, _, _, n in system._again("checks", None)], axis=1)
+        each = np.einsum("qtm,tp->qmp", d, h / 60) * (slots.index.T[:, :, None] == j)
+        expected = system.influence(each.sum(axis=0) @ np.eye(3)[into])
+        np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
+        np.testing.assert_allclose(system.scores(), score, rtol=1e-12)
+
+
 def test_the_halves_where_the_kernel_has_low_rank():
     rng = np.random.default_rng(2)
     tall = rng.normal(size=(40, 5)) * 10.0 ** rng.uniform(-3, 3, (40, 1))
