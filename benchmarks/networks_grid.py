@@ -1,6 +1,6 @@
 """Networks of two layers over a grid of records and widths: what comes back, beside the rank of the kernel.
 
-python benchmarks/networks_grid.py                         # what is missing of benchmarks/networks_grid.json, then the page
+python benchmarks/networks_grid.py                         # what networks_grid.json lacks, then the page
 python benchmarks/networks_grid.py --seconds 600           # begin no cell after ten minutes
 python benchmarks/networks_grid.py --page                  # the page from whatever is there
 
@@ -28,11 +28,15 @@ from bayesrecon.posteriors import train_network
 from bayesrecon.precision import x64
 
 KEPT = Path(__file__).resolve().parent / "networks_grid.json"
-SIZES, WIDTHS, PULLS, SEEDS = (6, 10, 20, 50, 100, 500), (10, 32, 100, 320, 1000), ("start", "zero"), 5
+SIZES, WIDTHS, SEEDS = (
+    {"start": (6, 16, 50, 500), "zero": (6, 16, 50)},
+    {"start": (10, 32, 100, 1000), "zero": (10, 100)},
+    5,
+)
 STRENGTH = 0.1
 GENERIC, LEVELS = 600, (1e-3, 1e-6, 1e-9)  # records for the kernel's spectrum, and where its rank is read
-STEPS, RESTARTS = 200, 6
-BUDGET = 6.0  # CPU seconds of one cell's descents, from which steps and restarts are set beforehand
+STEPS, RESTARTS = 200, 10
+BUDGET = 10.0  # CPU seconds of one cell's descents, from which steps and restarts are set beforehand
 SPEED = 3e9  # products a second that the budget supposes
 
 
@@ -142,9 +146,15 @@ def _errors(truth, guess):
 
 
 def cells():
-    """Cheap ones first, every seed of a cell after the other cells of its cost had theirs."""
-    every = [(n, w, pull, seed) for pull in PULLS for n in SIZES for w in WIDTHS for seed in range(SEEDS)]
-    return sorted(every, key=lambda c: ((c[0] > 50) or (c[1] > 320), c[3], c[0] * c[0] * c[1]))
+    """Two seeds of the cheap ones, then the dear ones along with the other seeds."""
+    every = [(n, w, pull, seed) for pull in SIZES for n in SIZES[pull] for w in WIDTHS[pull] for seed in range(SEEDS)]
+
+    def turn(one):
+        size, width, pull, seed = one
+        dear = size > 100 or width > 500
+        return max(seed, 2 if dear else 0), pull == "zero", size * size * width
+
+    return sorted(every, key=turn)
 
 
 def main():
@@ -162,7 +172,11 @@ def main():
             held.append(cell(*one))
             KEPT.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
             row = held[-1]
-            print(one, f"{row['residual']:.0e} {row['error']:.2g} of {row['null']:.2g}, {row['seconds']:.1f} s", flush=True)
+            print(
+                one,
+                f"{row['residual']:.0e} {row['error']:.2g} of {row['null']:.2g}, {row['seconds']:.1f} s",
+                flush=True,
+            )
     from networks_page import write
 
     write()

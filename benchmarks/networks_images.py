@@ -1,6 +1,6 @@
 """Images reconstructed from networks of several kinds: 8 by 8 digits of scikit-learn.
 
-python benchmarks/networks_images.py                       # what is missing of benchmarks/networks_images.json, then the page
+python benchmarks/networks_images.py                       # what networks_images.json lacks, then the page
 python benchmarks/networks_images.py --case softmax        # one kind of network
 python benchmarks/networks_images.py --page                # the page from whatever is there
 
@@ -107,7 +107,10 @@ def penalised(seed):
             {"strength": strength, "held": held, "residual": found.residual, "unknowns": found.unknowns}
             | {"equations": found.equations, **scored(found, data, others, seed)}
         )
-        print(f"penalty {strength:g}, seed {seed}: held out {held:.2g}, SSIM {np.median(rows[-1]['ssim']):.3f}", flush=True)
+        print(
+            f"penalty {strength:g}, seed {seed}: held out {held:.2g}, SSIM {np.median(rows[-1]['ssim']):.3f}",
+            flush=True,
+        )
     return {"case": "penalty", "seed": seed, "rows": rows}
 
 
