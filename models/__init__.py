@@ -6,6 +6,8 @@ from bayesrecon.models.density import from_density as from_density
 from bayesrecon.models.door import model_of as model_of
 from bayesrecon.models.entry import Shipped as Shipped
 from bayesrecon.models.losses import from_loss as from_loss
+from bayesrecon.models.margins import from_margin as from_margin
+from bayesrecon.models.margins import smoothed_relu as smoothed_relu
 from bayesrecon.models.pymc import from_pymc as from_pymc
 from bayesrecon.models.registry import find as find
 from bayesrecon.models.registry import load as load

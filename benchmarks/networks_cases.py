@@ -1,0 +1,115 @@
+"""The networks of networks_images.py: what is trained on digits, and how each is attacked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import bayesrecon
+from bayesrecon.models import from_loss
+from bayesrecon.posteriors import train_network
+
+SHAPE, PIXELS, CLASSES = (8, 8), 64, 10
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of network.
+
+    Attributes:
+        title: for the page.
+        images: N.
+        labels: what digits 0 to 9 are to the network.
+        train: `(data, rng) -> Trained`.
+        attack: `(release, key) -> Matched`.
+    """
+
+    title: str
+    images: int
+    labels: Callable[[Any], Any]
+    train: Callable[[dict[str, Any], np.random.Generator], Any]
+    attack: Callable[[Any, int], Any]
+
+
+def tanh_output(params, x):
+    return jnp.tanh(x @ params["w"] + params["b"]) @ params["v"] + params["c"]
+
+
+def decay_of(params, strength):
+    return 0.5 * strength * sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(params))
+
+
+def start_of(shapes, rng, scale=0.3):
+    return {k: scale * rng.normal(size=s) for k, s in shapes.items()}
+
+
+def shapes_of(width, outputs):
+    return {"w": (PIXELS, width), "b": (width,), "v": (width, *outputs), "c": outputs}
+
+
+def softmax(out, y):
+    return jax.nn.logsumexp(out) - out[y]
+
+
+@cache
+def classifier(width, decay, classes=CLASSES):
+    return from_loss(
+        tanh_output,
+        softmax,
+        lambda params: decay_of(params, decay),
+        params={k: np.zeros(s) for k, s in shapes_of(width, (classes,)).items()},
+        record={"x": (PIXELS,), "y": ()},
+        domain={"x": (0.0, 1.0), "y": list(range(classes))},
+        name="softmax",
+    )
+
+
+@cache
+def regression(width, decay):
+    return from_loss(
+        tanh_output,
+        lambda out, y: 0.5 * (out - y) ** 2,
+        lambda params: decay_of(params, decay),
+        params={k: np.zeros(s) for k, s in shapes_of(width, ()).items()},
+        record={"x": (PIXELS,), "y": ()},
+        domain={"x": (0.0, 1.0), "y": (-1.0, 1.0)},
+        name="regression",
+    )
+
+
+def _softmax_case(title, width, images, classes=CLASSES):
+    """Digits themselves, or odd against even; twice as many records of every class as there can be on average."""
+
+    def train(data, rng):
+        return train_network(classifier(width, 0.1, classes), start_of(shapes_of(width, (classes,)), rng), data)
+
+    return Case(
+        title,
+        images,
+        lambda y: y % classes,
+        train,
+        lambda release, key: bayesrecon.match_gradient(release, n=20, restarts=2, steps=60, key=key),
+    )
+
+
+def _regression_case(title, width, images):
+    return Case(
+        title,
+        images,
+        lambda y: (y - 4.5) / 4.5,
+        lambda data, rng: train_network(regression(width, 0.1), start_of(shapes_of(width, ()), rng), data),
+        lambda release, key: bayesrecon.match_gradient(
+            release, n=images, multipliers="one", restarts=4, steps=80, key=key
+        ),
+    )
+
+
+CASES = {
+    "softmax": _softmax_case("ten classes by softmax, tanh 64-16-10, weight decay 0.1, N unknown", 16, 6),
+    "regression": _regression_case("regression on the digit, tanh 64-12-1, weight decay 0.1, N known", 12, 6),
+    "narrow": _softmax_case("odd or even by softmax, tanh 64-5-2, weight decay 0.1", 5, 6, 2),
+}

@@ -1,0 +1,100 @@
+"""Networks at a margin: the conditions of Karush, Kuhn and Tucker as a `Model`, and a ReLU that can be solved for."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.losses import from_loss
+from bayesrecon.types import Model
+
+
+def from_margin(
+    apply: Callable[..., Any],
+    *,
+    params: Any,
+    record: Mapping[str, tuple[int, ...]],
+    response: str = "y",
+    domain: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Model:
+    """Make a binary classifier a target whose loss and weight decay are unknown.
+
+    A homogeneous network that is trained on a logistic or exponential loss without a regulariser tends, in direction,
+    to a point that satisfies the conditions of the largest margin (Lyu and Li 2020; Haim et al. 2022, equation 4),
+
+        theta = sum_n lambda_n s_n grad f(theta, x_n),    lambda_n >= 0,    s_n = 2 y_n - 1
+
+    and one trained with weight decay satisfies the same equation, at any strength and for any loss that falls with the
+    margin. The multipliers take up the scale of theta, so that their sum is no number of records: match with
+    `GradientMatching(multipliers="free")`, which keeps them from being negative.
+
+    Args:
+        apply: `(params, *inputs) -> f`, one number of one record; homogeneous in the parameters (no bias above
+            the first layer) where it was trained without weight decay.
+        params, record, response, name: as in `from_loss`.
+        domain: `{field: domain}` of the inputs; the response's is 0 and 1.
+
+    Raises:
+        BayesreconError: a response that is stated another domain, or what `from_loss` refuses.
+
+    >>> import jax.numpy as jnp
+    >>> model = from_margin(
+    ...     lambda p, x: jnp.maximum(x @ p["w"], 0.0) @ p["v"],
+    ...     params={"w": jnp.zeros((3, 4)), "v": jnp.zeros(4)}, record={"x": (3,), "y": ()}, domain={"x": (0.0, 1.0)})
+    >>> model.dimension, model.fields["y"].domain.levels
+    (16, (0.0, 1.0))
+    """
+    given = dict(domain or {})
+    if list(given.pop(response, (0, 1))) != [0, 1]:
+        raise BayesreconError(f"a margin has two classes: the domain of {response!r} is 0 and 1")
+    if tuple(record.get(response, ())) != ():
+        raise BayesreconError(f"a margin has two classes: {response!r} is one number, 0 or 1")
+
+    def norm(p: Any) -> Any:
+        return 0.5 * sum(jnp.sum(jnp.asarray(leaf) ** 2) for leaf in jax.tree_util.tree_leaves(p))
+
+    return from_loss(
+        apply,
+        lambda out, y: -(2.0 * y - 1.0) * out,
+        norm,
+        params=params,
+        record=record,
+        response=response,
+        domain=given | {response: [0, 1]},
+        name=name,
+    )
+
+
+def smoothed_relu(sharpness: float) -> Callable[[Any], Any]:
+    """A ReLU whose slope is `1 / (1 + exp(-sharpness z))` rather than a step.
+
+    The gradient of a ReLU network jumps where a record crosses a kink, and no method that follows slopes sees across.
+    Haim et al. (2022, section 4.2) keep the values and smooth the slope; only the attack's own model uses it.
+
+    Args:
+        sharpness: in units of one over the pre-activation; infinity is the step itself.
+
+    Raises:
+        BayesreconError: a sharpness that is not positive.
+
+    >>> relu = smoothed_relu(10.0)
+    >>> float(relu(-1.0)), float(jax.grad(relu)(0.0)), float(jax.grad(relu)(0.5).round(3))
+    (0.0, 0.5, 0.993)
+    """
+    if not sharpness > 0:
+        raise BayesreconError(f"sharpness={sharpness}: expected a positive number")
+
+    @jax.custom_jvp
+    def relu(z: Any) -> Any:
+        return jnp.maximum(z, 0.0)
+
+    @relu.defjvp
+    def _(primals: Any, tangents: Any) -> tuple[Any, Any]:
+        (z,), (moved,) = primals, tangents
+        slope = jnp.heaviside(z, 0.5) if sharpness == float("inf") else jax.nn.sigmoid(sharpness * z)
+        return relu(z), slope * moved
+
+    return relu
