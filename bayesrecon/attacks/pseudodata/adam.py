@@ -19,6 +19,7 @@ import numpy as np
 import optax
 
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
+from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
 from bayesrecon.kernels.embedding import Basis, OneRelease
 from bayesrecon.kernels.score import along, prior_score, taylor
 from bayesrecon.regularisers import Regulariser
@@ -161,7 +162,7 @@ def adam_steps(
     slicing: Slicing,
     rate: float,
     steps: int,
-    atoms: tuple[Any, Any, Any],
+    atoms: tuple[Any, Any, Any] | Sweep,
     given: Any,
     fixed: Records,
     whiten: tuple[Records, Records],
@@ -170,8 +171,15 @@ def adam_steps(
     state: tuple[Variables, Any],
     regulariser: Regulariser | None = None,
 ) -> tuple[Variables, Any]:
-    """`steps` steps of Adam from `state = (variables, optimiser state)`; `first` is the number of the first one."""
-    metric, theta, _ = atoms
+    """`steps` steps of Adam from `state = (variables, optimiser state)`; `first` is the number of the first one.
+
+    Args:
+        atoms: metric, atoms and their weights, or what a kernel of finite rank needs of them: the same steps, sooner.
+    """
+    if isinstance(atoms, Sweep):
+        shape = atoms.prior.shape
+    else:
+        shape = len(atoms[1]), atoms[0].shape[1]
     optimiser = optax.adam(rate)
 
     def penalty(x: Variables) -> Any:
@@ -182,8 +190,11 @@ def adam_steps(
         epsilon = None
         if slicing.count:
             drawn = jax.random.fold_in(key, number) if slicing.fresh else key
-            epsilon = directions(drawn, slicing, theta.shape[0], metric.shape[1])
-        slopes = divergence_slopes(chart, model, temperature, atoms, slicing, epsilon, given, fixed, whiten, x)
+            epsilon = directions(drawn, slicing, *shape)
+        if isinstance(atoms, Sweep):
+            slopes = sweep_slopes(chart, model, temperature, atoms, slicing.reduced, epsilon, given, fixed, whiten, x)
+        else:
+            slopes = divergence_slopes(chart, model, temperature, atoms, slicing, epsilon, given, fixed, whiten, x)
         if regulariser is not None:
             slopes = jax.tree_util.tree_map(jnp.add, slopes, jax.grad(penalty)(x))
         updates, inner = optimiser.update(slopes, inner, x)

@@ -10,6 +10,7 @@ from bayesrecon.attacks.pseudodata.certificate import Certificate, bounded, cand
 from bayesrecon.attacks.pseudodata.descent import merge, newton, nonnegative, quasi_newton
 from bayesrecon.attacks.pseudodata.features import Features
 from bayesrecon.attacks.pseudodata.support import Support, Variables
+from bayesrecon.attacks.pseudodata.sweep import sweep_of
 from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
@@ -148,7 +149,8 @@ class Run:
         if objective == "exact":
             slicing = replace(slicing, count=0)
         release, chart = self.embedding.release, self.support.chart
-        atoms = (self.embedding.metric, np.asarray(release.theta), self.embedding.weights)
+        plain = (self.embedding.metric, np.asarray(release.theta), self.embedding.weights)
+        atoms = sweep_of(self.features) or plain
         given, fixed, whiten = np.asarray(self.support.start.weights), self.support.fixed, self._whiten
         x = {k: jnp.asarray(v, float) for k, v in self.support.pack().items()}
         state = (x, adam_start(rate, x))

@@ -8,7 +8,9 @@ import pytest
 import bayesrecon
 from bayesrecon import PseudoData, Slicing, WeightedRecords
 from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sliced_divergence
+from bayesrecon.attacks.pseudodata.features import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Support
+from bayesrecon.attacks.pseudodata.sweep import sweep_of, sweep_slopes
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.precision import x64
 
@@ -68,6 +70,41 @@ def test_slopes_are_the_gradient_of_the_objective(few, count, reduced):
         )(x)
     for name in expected:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count, reduced", [(2, True), (5, False), (0, True)])
+def test_in_finite_rank_the_basis_takes_the_same_steps(small, count, reduced):
+    """Slopes from the second derivatives of the basis, against the sweep through every record at every atom."""
+    data, release = small
+    with x64():
+        problem = solve_release(release.take(np.arange(60)))
+        features = Features(problem.embedding, problem.solved, problem.solved.target)
+        sweep = sweep_of(features)
+        assert sweep is not None
+        atoms = (problem.embedding.metric, np.asarray(problem.release.theta), problem.embedding.weights)
+        model, records = release.model, {k: v[:6] for k, v in data.items()}
+        chart = Chart(tuple((k, model.fields[k].domain) for k in records), "free")
+        start = PseudoData(np.linspace(0.5, 2, 6), records)
+        support = Support(chart, start, dict.fromkeys(records, 0.0), dict.fromkeys(records, 1.0))
+        x, whiten = {k: jnp.asarray(v) for k, v in support.pack().items()}, (support.centre, support.scale)
+        slicing = Slicing(count, reduced=reduced)
+        epsilon = directions(jax.random.PRNGKey(1), slicing, 60, atoms[0].shape[1]) if count else None
+        rest = epsilon, start.weights, {}, whiten, x
+        expected = divergence_slopes(chart, model, 1.0, atoms, slicing, *rest)
+        found = sweep_slopes(chart, model, 1.0, sweep, reduced, *rest)
+    for name in expected:
+        scale = np.abs(expected[name]).max()
+        assert scale > 0
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-7, atol=1e-8 * scale)
+
+
+@pytest.mark.slow
+def test_a_spectrum_that_decays_has_no_basis_to_sweep(logistic_case):
+    _, release, _ = logistic_case
+    with x64():
+        problem = solve_release(release.take(np.arange(200)))
+        assert sweep_of(Features(problem.embedding, problem.solved, problem.solved.target)) is None
 
 
 @pytest.mark.slow
