@@ -4,6 +4,7 @@ Shapes follow the notation table in docs/glossary.md: T atoms, d unconstrained c
 """
 
 import functools
+import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -187,6 +188,14 @@ class Model:
     power: float = 1.0
     of: "Model | None" = None
 
+    def __repr__(self) -> str:
+        """A line: what there is to estimate, and what a record holds."""
+        tempered = "" if self.power == 1 else f", power {self.power:g}"
+        return f"Model({self.name!r}: {_listed(self.coordinates)}; record of {_listed(tuple(self.fields))}{tempered})"
+
+    def _repr_html_(self) -> str:
+        return _as_html(repr(self))
+
     @functools.cached_property
     def dimension(self) -> int:
         """d, the number of unconstrained coordinates."""
@@ -322,6 +331,15 @@ class Limits(Protocol):
     def __call__(self, fields: Mapping[str, Field], total: float | None) -> Mapping[str, Limit]: ...
 
 
+def _listed(names: tuple[str, ...], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _as_html(text: str) -> str:
+    return f"<code>{html.escape(text)}</code>"
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -355,6 +373,19 @@ class Release:
     metric: Any = None
     noise: Noise | None = None
     limits: Limits | None = field(default=None, metadata={"static": True})
+
+    def __repr__(self) -> str:
+        """A line: how many draws of which model."""
+        try:
+            count, width = self.theta.shape
+        except (AttributeError, ValueError):  # leaves of a tree need not be arrays
+            return f"Release({self.name!r})"
+        kind = f"{count} draws of" if self.temperature else "a trained parameter with"
+        beside = ", with log densities" if self.log_density is not None else ""
+        return f"Release({self.name!r}: {kind} {width} coordinates, model {self.model.name!r}{beside})"
+
+    def _repr_html_(self) -> str:
+        return _as_html(repr(self))
 
     @property
     def size(self) -> int:

@@ -18,6 +18,25 @@ from bayesrecon.kernels.compiled import keep_by_default
 
 _PIPE = 141  # as a shell reports a program that a closed pipe ended
 _COMMANDS = "bayesrecon.cli.commands"
+_BEFORE, _ATTACK, _PLAY, _MAKE = (
+    "Before you publish",
+    "Recover what a release gives away",
+    "Measure how much attacks win",
+    "Begin, and look around",
+)
+_SHOWN = {  # by command: its panel and an example
+    "audit": (_BEFORE, "audit fit.nc --model own.py:model --html report.html"),
+    "diagnose": (_BEFORE, "diagnose fit.nc --model own.py:model --plan"),
+    "outputs": (_BEFORE, "outputs --help"),
+    "recover": (_ATTACK, "recover fit.nc --model own.py:model"),
+    "reconstruct": (_ATTACK, "reconstruct fit.nc --model own.py:model -n 100"),
+    "deletion": (_ATTACK, "deletion --help"),
+    "game": (_PLAY, "game --help"),
+    "demo": (_MAKE, "demo"),
+    "fit": (_MAKE, "fit linear_regression patients.csv --response outcome -o fit.nc"),
+    "models": (_MAKE, "models"),
+    "posteriors": (_MAKE, "posteriors"),
+}
 
 
 class _Commands(TyperGroup):
@@ -33,7 +52,9 @@ class _Commands(TyperGroup):
         if cmd_name not in self.list_commands(ctx):
             return None
         if self.listing:
-            return TyperCommand(cmd_name, help=_summary(cmd_name))
+            group, example = _SHOWN.get(cmd_name, (None, ""))
+            shown = f"{_summary(cmd_name)} Example: bayesrecon {example}" if example else _summary(cmd_name)
+            return TyperCommand(cmd_name, help=shown, short_help=shown, rich_help_panel=group)
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT)
         app.command(cmd_name)(importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND)
         return typer.main.get_command(app)

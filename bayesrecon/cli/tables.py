@@ -47,8 +47,8 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None) -
 
 def _caption(result: Recovery) -> str:
     kind = (
-        f"kernel of finite rank: {result.rank} features of the data are determined"
+        f"exactly {result.rank} independent sums over the records are determined"
         if result.gap
-        else f"kernel without finite rank: {result.rank} directions, regularised at the noise level"
+        else f"about {result.rank} independent sums over the records stand out of the noise"
     )
     return f"{kind} · metric {result.metric}, {result.coordinates} coordinates · {result.seconds:.1f} s"
