@@ -24,7 +24,12 @@ from bayesrecon.posteriors import from_guide
 PAGE = Path(__file__).resolve().parent / "ADVI.md"
 ITERATES = 20
 DEFAULT = "PyMC's default"  # windowed Adagrad with a step of 0.001
-RUNS = (("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000),)
+RUNS = (
+    ("ADVI", "linear", 200, 1, "Adam, 0.01", 20_000),
+    ("ADVI", "linear", 200, 1, DEFAULT, 10_000),
+    ("ADVI", "linear", 300, 2, "Adam, 0.01", 20_000),
+    ("ADVI", "poisson", 200, 1, "Adam, 0.01", 20_000),
+)
 
 INTRODUCTION = """# What PyMC's ADVI gives away
 

@@ -30,6 +30,7 @@ KNOWS: Parameters = {
     "unit": (options.Unit, None),
     "total": (options.Total, None),
     "bounds": (options.Bounds, None),
+    "domain": (options.Domain, None),
 }
 ESTIMATOR: Parameters = {
     "metric": (options.Metric, None),

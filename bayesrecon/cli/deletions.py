@@ -55,6 +55,7 @@ def several(
     truth: Mapping[str, Any] | None,
     total: float | None,
     bounds: Any,
+    domain: Any,
     seed: int,
 ) -> Deletions:
     """Reconstruct the record of every pair; the truth is only compared with, in the pairs' order."""
@@ -64,7 +65,7 @@ def several(
 
     first = pairs[0].before
     attack = Tilt() if first.temperature else HRec(public=public)
-    found = tuple(reconstruct(p, attack=attack, total=total, bounds=bounds, key=seed) for p in pairs)
+    found = tuple(reconstruct(p, attack=attack, key=seed, total=total, bounds=bounds, domain=domain) for p in pairs)
     warnings = tuple(dict.fromkeys(w for f in found for w in f.warnings))
     if truth is None:
         return Deletions(found, {}, warnings)

@@ -41,6 +41,24 @@ def parse_intervals(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
     return found
 
 
+def parse_domains(texts: Sequence[str]) -> dict[str, Any]:
+    """`FIELD=NAME`, `FIELD=LOW:HIGH` or `FIELD=A,B,C` as `{field: domain}`, as the verbs take it."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        field, _, stated = text.partition("=")
+        parts = stated.split(":" if ":" in stated else ",")
+        try:
+            values = [float(part) for part in parts]
+        except ValueError:
+            values = []
+        if not field or not stated or (not values and len(parts) > 1):
+            raise BayesreconError(
+                f"{text!r}: expected FIELD=NAME, FIELD=LOW:HIGH or FIELD=A,B,C, e.g. age=positive, age=18:90, sex=0,1"
+            )
+        found[field] = (tuple(values) if ":" in stated else values) if values else stated
+    return found
+
+
 def image_shape(text: str | None) -> tuple[int, int] | None:
     """`HEIGHTxWIDTH` of images."""
     if text is None:
@@ -220,6 +238,7 @@ def knows_given(given: Any, model: Model) -> dict[str, Any]:
         "unit": unit[0] if unit and len(unit) == 1 else unit,
         "total": given.total,
         "bounds": parse_intervals(given.values.get("bounds") or ()) or None,
+        "domain": parse_domains(given.domain or ()) or None,
     }
     return {name: value for name, value in found.items() if value is not None}
 

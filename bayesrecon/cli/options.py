@@ -49,6 +49,14 @@ Trusted = Annotated[
 Bounds = Annotated[
     list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
 ]
+Domain = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--domain",
+        help="FIELD=NAME (real, positive, unit, binary, count, integer), LOW:HIGH or the legal values A,B,C; once per "
+        "field, instead of the model's.",
+    ),
+]
 Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
 
 

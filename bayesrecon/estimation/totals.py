@@ -29,6 +29,7 @@ SPANNED = 1 - 1e-10
 """The same where equations span a function exactly or do not, up to rounding, as those of linear predictors do.
 Records in a narrow range far from zero make one that they do not span look nearly so, wherever the data lie."""
 
+_SPANNED_TO = 1e-7  # relative, of what rounding leaves of a function that equations span
 _APART = 10.0  # times that a floor of decaying spectra may exceed the standard error that stands above it in theory
 _BLOCK, _NUMBERS = 128, 2**22  # statistics whose series are analysed at once at most, and numbers in them
 
@@ -141,30 +142,41 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     floor = projection.beta.T @ _solve_value(solved, projection.beta) / embedding.effective_size
     variance = solved.variance(projection.beta[:, :count])
     rest = values - projection.fitted
-    far, far_rest, fitted = values, rest, projection.fitted
+    far, far_rest = values, rest
     if solved.distant is not None:
         records, cross = solved.distant
-        far, fitted = evaluate(records), cross @ projection.beta
-        far_rest = far - fitted
-    visibility = library.visibility(far[:, :count], fitted[:, :count], solved.basis.size, variance)
+        far = evaluate(records)
+        far_rest = far - cross @ projection.beta
+    spanned, share = spans(getattr(embedding, "release", None)), np.eye(values.shape[1])
+    if spanned and exact.size:
+        # Equations span f - gamma k where they span neither, and the total of k is known.
+        share = _shares(far_rest, count)
+        totals, offset = totals @ share, exact @ (np.eye(len(share))[count:] - share[count:])
+        totals[:count] += offset[:count]
+        directions, floor = directions @ share, share.T @ floor @ share
+        rest, far_rest = rest @ share, far_rest @ share
+    visibility = library.visibility(far[:, :count], (far - far_rest)[:, :count], solved.basis.size, variance)
     visibility[_constant_by_chance(library, knowledge, solved.probes, values[:, :count])] = 0.0
     # Of what is not seen no error is ever stated: its series, by far the most where fields are many, are left out.
     told = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
     raw, scores = solved.influence(projection.beta[:, told])
     every = np.eye(values.shape[1])[told]
-    combined, spread = every[:, :count], np.zeros(values.shape[1])
+    spread = np.zeros(values.shape[1])
     spread[told] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
     spread = spread[:count]
     if solved.errors is not None:
         own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
         spread = np.array([own.sd(one) for one in np.eye(count)])
+    every = every @ share
+    combined = every[:, :count]
     unseen, beyond = rest[:, :count], far_rest[:, :count]
     if exact.size:
         # Least divergence under the equality constraints. The noise covariance as the metric would be more
         # efficient if it were known, but estimated from heavy-tailed residuals it is worse and overconfident.
-        lost = (rest[:, count:] ** 2).sum(axis=0)
-        usable = count + np.flatnonzero(lost <= (1 - DETERMINED) * (values[:, count:] ** 2).sum(axis=0))
-        gain = _gain(projection.beta.T @ solved.gram @ projection.beta, count, usable)
+        left, whole, least = (far_rest, far, SPANNED) if spanned else (rest, values, DETERMINED)
+        lost, size = ((x[:, count:] ** 2).sum(axis=0) for x in (left, whole))
+        usable = count + np.flatnonzero(lost <= (1 - least) * size)
+        gain = _gain(directions.T @ solved.gram @ directions, count, usable)
         totals = totals[:count] - gain @ (totals[usable] - exact[usable - count])
         combined = combined - every[:, usable] @ gain.T
         directions = directions[:, :count] - directions[:, usable] @ gain.T
@@ -183,7 +195,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
         totals=totals,
         visibility=visibility,
         trained=not embedding.temperature,
-        spanned=spans(getattr(embedding, "release", None)),
+        spanned=spanned,
         decays=solved.ridge is not None,
         directions=directions,
         influence=Influence(raw, combined, embedding.weights),
@@ -213,6 +225,21 @@ def _constant_by_chance(library: Library, knowledge: Knowledge, probes: Records,
     parts = list(library.parts.values())
     with np.errstate(all="ignore"):
         return [i for i in flat if not np.all(parts[i].values(wide) == values[0, i])]
+
+
+def _shares(rest: np.ndarray, count: int) -> np.ndarray:
+    """`(P + K, P + K)`: what takes from each of P parts its regression on K known functions, where neither is spanned.
+
+    Args:
+        rest: `(Q, P + K)` what the projection leaves of them.
+    """
+    share = np.eye(rest.shape[1])
+    size = np.linalg.norm(rest[:, count:], axis=0)
+    usable = size > _SPANNED_TO * max(size.max(), 1.0)
+    known = rest[:, count:][:, usable] / size[usable]
+    gamma = np.linalg.lstsq(known, rest[:, :count], rcond=_SPANNED_TO)[0] / size[usable][:, None]
+    share[count + np.flatnonzero(usable), :count] = -gamma
+    return share
 
 
 def _features(solved: Fit) -> np.ndarray:

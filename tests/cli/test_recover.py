@@ -8,6 +8,7 @@ import pytest
 from command import KIDIQ, NAMED, NUMBERS, SIZE, X, Y, document, exact_draws, one_line, statistics, without_time
 
 import bayesrecon
+from bayesrecon.cli.inputs import parse_domains
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, load
 from bayesrecon.posteriors import from_posteriordb
@@ -78,6 +79,15 @@ def test_what_is_known_is_used(run, database):
     total = statistics(document(run("recover", KIDIQ, "--total", 434, "--draws", 1000, "--json")))
     assert total["n"]["estimate"] == pytest.approx(434)
     assert total["n"]["lower"] == total["n"]["upper"] == total["n"]["estimate"]
+
+
+def test_domains_are_those_of_the_verb(run, database):
+    typed = ("--domain", "mom_iq=50:150", "--domain", "kid_score=positive")
+    found = statistics(document(run("recover", KIDIQ, *typed, "--draws", 1000, "--json")))
+    stated = {"mom_iq": (50.0, 150.0), "kid_score": "positive"}
+    expected = bayesrecon.recover(from_posteriordb(KIDIQ, draws=1000), domain=stated)
+    assert found["var(mom_iq)"]["estimate"] == pytest.approx(expected["var(mom_iq)"].estimate, rel=1e-9)
+    assert parse_domains(["a=0,1", "b=2", "c=-inf:3"]) == {"a": [0, 1], "b": [2], "c": (-np.inf, 3)}
 
 
 def test_everything_known(run, database):

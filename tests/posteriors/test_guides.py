@@ -147,6 +147,42 @@ def test_a_mean_field_of_data_far_from_zero_tells_no_mean(database):
     assert found["n"].verdict == "determined"
 
 
+@pytest.fixture(scope="module")
+def mean_field(start):
+    mean, covariance = variational.optimum(MODEL, DATA, *start, full=False)
+    return {"auto_loc": mean, "auto_scale": np.sqrt(np.diag(covariance))}
+
+
+@pytest.mark.slow
+def test_a_mean_field_is_that_of_data_with_another_mean(mean_field, start):
+    """Its 2d equations hold n twice, the sum of squares, the residuals' sum, product with x and squares: five totals of
+    six. A reflection of x that leaves the residuals alone leaves all five alone."""
+    x, y = np.asarray(DATA["x"], float)[:, 0], np.asarray(DATA["y"], float)
+    _, intercept, slope = mean_field["auto_loc"]
+    left = y - intercept - slope * x
+    across = np.ones(len(x)) - left * left.sum() / (left @ left)
+    other = x - 2 * across * (across @ x) / (across @ across)
+    assert abs(other.mean() - x.mean()) > abs(x.mean())
+    records = {"x": other[:, None], "y": intercept + slope * other + left}
+    mean, covariance = variational.optimum(MODEL, records, *start, full=False)
+    np.testing.assert_allclose(mean, mean_field["auto_loc"], rtol=1e-9)
+    np.testing.assert_allclose(np.sqrt(np.diag(covariance)), mean_field["auto_scale"], rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("field", ["x", "y"])
+def test_a_mean_field_tells_the_rest_where_one_field_is_known(mean_field, field):
+    release = from_guide(MODEL, guide_of("AutoDiagonalNormal"), mean_field, residual=0.0)
+    alone = bayesrecon.recover(release)
+    assert alone["mean(y)"].verdict == "undetermined"
+    found = bayesrecon.recover(release, known={field: DATA[field]})
+    assert not found.failures
+    assert len(found) == 3
+    for row in found:
+        assert row.verdict == "determined", row
+        assert row.estimate == pytest.approx(TRUTH[row.name], rel=1e-7)
+
+
 @pytest.mark.slow
 def test_low_rank_has_its_own_equations(start):
     shape = jnp.ones((3, 1)), jnp.ones(3)

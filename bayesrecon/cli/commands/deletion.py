@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 30
 
 
-@command(MODEL, only(KNOWS, "total", "bounds"), ENDING, written=(".json", ".csv", ".npz"))
+@command(MODEL, only(KNOWS, "total", "bounds", "domain"), ENDING, written=(".json", ".csv", ".npz"))
 def deletion(
     given: Given,
     before: Annotated[str, typer.Argument(help="Draws, a trained parameter or a table of estimates, with the record.")],
@@ -54,7 +54,10 @@ def deletion(
         raise BayesreconError("--candidates takes one AFTER and no --truth")
     if given.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
-    within = inputs.parse_intervals(given.bounds or ())
+    within = {
+        "bounds": inputs.parse_intervals(given.bounds or ()) or None,
+        "domain": inputs.parse_domains(given.domain or ()) or None,
+    }
     how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
     if given.settings is None and is_table(before):
         how["settings"] = json.dumps({"response": response})
@@ -77,13 +80,13 @@ def deletion(
     from bayesrecon.attacks.deletion.deleted import reconstruct_deleted
 
     if len(after) == 1 and truth is None and shape is None:
-        result = reconstruct_deleted(pair, public=known, total=given.total, bounds=within or None, key=given.seed)
+        result = reconstruct_deleted(pair, public=known, total=given.total, **within, key=given.seed)
         given.deliver(result, "plot_deleted", _show_record)
         return
     from bayesrecon.cli.deletions import draw_images, several
 
     true = None if truth is None else _records(truth, first.model, response)
-    every = several(pairs, public=known, truth=true, total=given.total, bounds=within or None, seed=given.seed)
+    every = several(pairs, public=known, truth=true, total=given.total, **within, seed=given.seed)
     if given.plot is not None and shape is not None:
         draw_images(every, shape, given.plot, public=known, truth=true)
     if cdf is not None:

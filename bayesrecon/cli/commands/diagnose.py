@@ -46,7 +46,8 @@ def diagnose(
             planned = run_plan(opened, **how, **knows)
             return given.deliver(planned, "plot_plan", lambda r: [plan_table(r)])
         if within:
-            found = bound(opened, domain=within, estimator=estimator, force=given.force, **how, **knows)
+            knows["domain"] = knows.get("domain", {}) | within
+            found = bound(opened, estimator=estimator, force=given.force, **how, **knows)
             return given.deliver(found, "plot_bounds", lambda r: [bounds_table(r)])
         result = run(opened, order=order, estimator=estimator, force=given.force, **how, **knows)
     given.deliver(result, "plot_diagnosis", lambda r: [r.headline, feature_table(r), eigenfunction_table(r)])
