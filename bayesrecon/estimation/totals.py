@@ -2,20 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
+from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.solve import Fit, spans
 from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.recovery import Row
-from bayesrecon.stored import Stored, column_blocks, mean_and_covariance, row_blocks
+from bayesrecon.stored import column_blocks
 from bayesrecon.types import Records
 
 DETERMINED, PARTLY = 0.999, 0.5
@@ -76,7 +75,7 @@ class SampledTotals(Totals):
     """
 
     directions: np.ndarray
-    influence: "Influence"
+    influence: Influence
     spread: np.ndarray
     unseen: np.ndarray
     beyond: np.ndarray
@@ -84,44 +83,6 @@ class SampledTotals(Totals):
     scores: np.ndarray
     chain: np.ndarray
     errors: EquationErrors | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Influence:
-    """Series `(T, P)` that are linear in others, which may lie in a file.
-
-    Attributes:
-        raw: `(T, R)`.
-        combined: `(R, P)`.
-        weights: `(T,)` of the atoms.
-    """
-
-    raw: Any
-    combined: np.ndarray
-    weights: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.raw)
-
-    def __matmul__(self, slopes: np.ndarray) -> np.ndarray:
-        """Combinations `(T, S)` of the series by their coefficients `(P, S)`."""
-        taken = self.combined @ slopes
-        found = np.zeros((len(self.raw), slopes.shape[1]))
-        used = np.flatnonzero(taken.any(axis=1))
-        if not isinstance(self.raw, Stored):
-            return self.raw @ taken
-        if 2 * used.size > len(taken):
-            for at, rows in row_blocks(self.raw):
-                found[at] = rows @ taken
-        else:
-            for k in used:
-                found += self.raw.columns(k, k + 1) * taken[k]
-        return found
-
-    @cached_property
-    def covariance(self) -> np.ndarray:
-        """Of the series over the atoms, `(P, P)`."""
-        return self.combined.T @ mean_and_covariance(self.raw, self.weights)[1] @ self.combined
 
 
 def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledTotals:
@@ -160,14 +121,13 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     # Of what is not seen no error is ever stated: its series, by far the most where fields are many, are left out.
     told = np.flatnonzero(np.concatenate([visibility >= PARTLY, np.ones(values.shape[1] - count, bool)]))
     raw, scores = solved.influence(projection.beta[:, told])
-    every = np.eye(values.shape[1])[told]
     spread = np.zeros(values.shape[1])
     spread[told] = np.concatenate([np.zeros(0), *(part.std(axis=0) for _, part in column_blocks(raw))])
     spread = spread[:count]
     if solved.errors is not None:
         own = solved.errors.of(_features(solved) @ projection.beta[:, :count])
         spread = np.array([own.sd(one) for one in np.eye(count)])
-    every = every @ share
+    every = np.eye(values.shape[1])[told] @ share
     combined = every[:, :count]
     unseen, beyond = rest[:, :count], far_rest[:, :count]
     if exact.size:

@@ -1,0 +1,47 @@
+"""Series of many statistics that are linear in few."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.stored import Stored, mean_and_covariance, row_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """Series `(T, P)` that are linear in others, which may lie in a file.
+
+    Attributes:
+        raw: `(T, R)`.
+        combined: `(R, P)`.
+        weights: `(T,)` of the atoms.
+    """
+
+    raw: Any
+    combined: np.ndarray
+    weights: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __matmul__(self, slopes: np.ndarray) -> np.ndarray:
+        """Combinations `(T, S)` of the series by their coefficients `(P, S)`."""
+        taken = self.combined @ slopes
+        found = np.zeros((len(self.raw), slopes.shape[1]))
+        used = np.flatnonzero(taken.any(axis=1))
+        if not isinstance(self.raw, Stored):
+            return self.raw @ taken
+        if 2 * used.size > len(taken):
+            for at, rows in row_blocks(self.raw):
+                found[at] = rows @ taken
+        else:
+            for k in used:
+                found += self.raw.columns(k, k + 1) * taken[k]
+        return found
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Of the series over the atoms, `(P, P)`."""
+        return self.combined.T @ mean_and_covariance(self.raw, self.weights)[1] @ self.combined
