@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import bayesrecon
-from bayesrecon.models import from_loss
-from bayesrecon.posteriors import train_network
+from bayesrecon.models import from_loss, from_margin, smoothed_relu
+from bayesrecon.posteriors import dirac, train_network
 
 SHAPE, PIXELS, CLASSES = (8, 8), 64, 10
 
@@ -108,8 +108,43 @@ def _regression_case(title, width, images):
     )
 
 
+def three_layers(relu):
+    """Homogeneous but for the first layer's bias, as in Haim et al. (2022), D-1000-1000-1 scaled down."""
+    return lambda params, x: relu(relu(x @ params["w"] + params["b"]) @ params["u"]) @ params["v"]
+
+
+def _relu_case(title, width, images, sharpness):
+    """Trained with the ReLU itself; the attack knows neither loss nor decay, only the conditions of the margin."""
+    shapes = {"w": (PIXELS, width), "b": (width,), "u": (width, width), "v": (width,)}
+    scales = {"w": 0.01, "b": 0.1, "u": 1.4 * width**-0.5, "v": 1.4 * width**-0.5}
+    like = {k: np.zeros(s) for k, s in shapes.items()}
+    record, pixels = {"x": (PIXELS,), "y": ()}, {"x": (0.0, 1.0)}
+    target = from_loss(
+        three_layers(lambda z: jnp.maximum(z, 0.0)),
+        lambda out, y: jax.nn.softplus(out) - y * out,
+        lambda params: decay_of(params, 0.01),
+        params=like,
+        record=record,
+        domain=pixels | {"y": [0, 1]},
+        name="relu",
+    )
+    believed = from_margin(three_layers(smoothed_relu(sharpness)), params=like, record=record, domain=pixels)
+
+    def train(data, rng):
+        return train_network(target, {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}, data, steps=3000)
+
+    def attack(release, key):
+        params = {k: np.asarray(v) for k, v in target.constrain(release.theta[0]).items()}
+        return bayesrecon.match_gradient(dirac(believed, params), n=2 * images, restarts=3, steps=40, key=key)
+
+    return Case(title, images, lambda y: y % 2, train, attack)
+
+
 CASES = {
     "softmax": _softmax_case("ten classes by softmax, tanh 64-16-10, weight decay 0.1, N unknown", 16, 6),
     "regression": _regression_case("regression on the digit, tanh 64-12-1, weight decay 0.1, N known", 12, 6),
+    "relu": _relu_case(
+        "odd or even, ReLU 64-16-16-1, margin conditions with multipliers of one sign, N unknown", 16, 4, 30.0
+    ),
     "narrow": _softmax_case("odd or even by softmax, tanh 64-5-2, weight decay 0.1", 5, 6, 2),
 }
