@@ -46,13 +46,11 @@ def audit(
     *,
     data: Any = None,
     known: Mapping[str, Any] | None = None,
-    remedies: bool = True,
-    effort: Effort = "quick",
+    remedies: bool | Effort = True,
     thresholds: Thresholds | None = None,
     name: str | None = None,
     key: int = 0,
     progress: Progress | None = None,
-    report: Callable[[Finding], None] | None = None,
     **which: Any,
 ) -> Audit:
     """What publishing a file, a fit or a table of estimates would give away.
@@ -72,13 +70,13 @@ def audit(
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
-        remedies: also tell what thinning and rounding would leave, after everything was attacked.
-        effort: "quick" measures remedies until 45 seconds after the beginning, the severest findings' first; the others
-            are predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
+        remedies: whether to tell what thinning and rounding would leave, after everything was attacked. "quick", or True,
+            measures remedies until 45 seconds after the beginning, the severest findings' first; the others are
+            predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
         thresholds: what counts as severe.
         key: seeds everything random.
-        progress: called with a label and the fraction done.
-        report: called with each finding as it is found, before remedies are tried.
+        progress: called with a label and the fraction done. Where it has a method `found`, that is called with each
+            finding as it is found, before remedies are tried.
         which: of draws `unit`, the known field with one record for each of its values; of a table of estimates
             `correlations`, `response`, `jacobian` and `draws`, as in `posteriors.from_table`.
 
@@ -99,12 +97,13 @@ def audit(
     ('incomplete', 'draws', 'no model was given')
     """
     began = time.perf_counter()
+    effort = remedies if isinstance(remedies, str) else "quick"
     limits, budget = thresholds or Thresholds(), budget_of(effort, began)
     unit = which.pop("unit", None)
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
-        given: dict[str, Any] = {"known": known, "remedies": remedies, "effort": effort, "thresholds": limits}
+        given: dict[str, Any] = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         private = read_private(data, fitted.used)
         if private is not None:
@@ -121,7 +120,7 @@ def audit(
         "data": private.stamp if private else None,
         "known": sorted(known or ()),
         "unit": unit,
-        "remedies": remedies,
+        "remedies": bool(remedies),
         "effort": effort,
         "key": key,
     }
@@ -149,7 +148,7 @@ def audit(
         more, untried, note = unopened(contents, key)
         if contents.draws is None and not copies and not more:
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
-        _tell(report, (*copies, *more))
+        _tell(progress, (*copies, *more))
         return result(Stage((*copies, *more), (note,), tuple(untried)))
     last, shown = Stage(tuple(copies), (), ()), 0
     try:
@@ -164,7 +163,7 @@ def audit(
             progress=progress,
         ):
             last = replace(stage, findings=(*copies, *stage.findings))
-            _tell(report, last.findings[shown:])
+            _tell(progress, last.findings[shown:])
             shown = len(last.findings)
     except KeyboardInterrupt:
         raise Interrupted(result(with_held(contents, model, last))) from None
@@ -190,9 +189,10 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     return release, {}
 
 
-def _tell(report: Callable[[Finding], None] | None, found: Iterable[Finding]) -> None:
-    for finding in found if report is not None else ():
-        report(finding)  # type: ignore[misc]
+def _tell(progress: Progress | None, found: Iterable[Finding]) -> None:
+    tell = getattr(progress, "found", None)
+    for finding in found if tell is not None else ():
+        tell(finding)
 
 
 def channels() -> tuple[Channel, ...]:

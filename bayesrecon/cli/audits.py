@@ -1,6 +1,6 @@
 """How an audit ends on the command line: the report, its tables and the exit code."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bayesrecon.results.audit import Audit, Finding
+    from bayesrecon.types import Progress
 
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8
@@ -19,11 +20,20 @@ _TRIED = ("measured", "predicted", "not tried")
 _INCOMPLETE, _INTERRUPTED = 3, 130  # exit codes
 
 
-def announce(finding: "Finding") -> None:
-    """Say on stderr what was just found."""
-    from bayesrecon.cli import console
+@dataclass(frozen=True)
+class Announced:
+    """Progress that also says on stderr what was just found."""
 
-    console.say(f"found ({finding.severity}): {finding.title}")
+    progress: "Progress | None"
+
+    def __call__(self, label: str, fraction: float) -> None:
+        if self.progress is not None:
+            self.progress(label, fraction)
+
+    def found(self, finding: "Finding") -> None:
+        from bayesrecon.cli import console
+
+        console.say(f"found ({finding.severity}): {finding.title}")
 
 
 def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt, sources: list[str]) -> "list[Audit]":

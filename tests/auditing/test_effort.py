@@ -49,7 +49,14 @@ def test_remedies_stand_beside_the_findings_own():
 def test_without_time_theory_answers(monkeypatch):
     monkeypatch.setattr(effort, "QUICK_SECONDS", 0.0)
     told_of = []
-    found = bayesrecon.audit(DRAWS, MODEL, report=told_of.append)
+
+    class Listener:
+        found = told_of.append
+
+        def __call__(self, label, fraction):
+            pass
+
+    found = bayesrecon.audit(DRAWS, MODEL, progress=Listener())
     (finding,) = found
     assert [f.title for f in told_of] == [finding.title]
     tried = [r for r in finding.remedies if r.status != "stated"]

@@ -77,7 +77,7 @@ def tried(finding):
 
 @pytest.mark.slow
 def test_remedies_are_tried(everything):
-    found = by_kind(bayesrecon.audit(everything, MODEL, effort="full"))
+    found = by_kind(bayesrecon.audit(everything, MODEL, remedies="full"))
     for kind in ("log-likelihood", "log-density"):
         assert len(tried(found[kind])) >= 4
         for r in tried(found[kind]):
@@ -115,7 +115,7 @@ def test_remedies_of_an_ordinary_file(tmp_path):
     mcmc.run(jax.random.key(0), **data, extra_fields=("potential_energy",))
     arviz.from_numpyro(mcmc, log_likelihood=True).to_netcdf(str(tmp_path / "fit.nc"))
     found = by_kind(
-        bayesrecon.audit(tmp_path / "fit.nc", from_numpyro(program, {"x": (), "y": ()}), data=data, effort="full")
+        bayesrecon.audit(tmp_path / "fit.nc", from_numpyro(program, {"x": (), "y": ()}), data=data, remedies="full")
     )
     remedies = [r for kind in ("log-likelihood", "log-density", "draws") for r in tried(found[kind])]
     assert len(remedies) >= 20

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli.audits import announce, finish, so_far
+from bayesrecon.cli.audits import Announced, finish, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
 from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.cli.saving import check_suffix
@@ -93,14 +93,14 @@ def audit(
         raise BayesreconError("--known are fields of a model: name it with --model")
     interrupted = False
     with given.working() as how:
-        options: dict[str, Any] = {"data": data, "known": table, "unit": given.unit, "remedies": remedies, **how}
-        options["effort"] = effort
+        measured = remedies and effort
+        options: dict[str, Any] = {"data": data, "known": table, "unit": given.unit, "remedies": measured, **how}
         results: list[Audit] = []
         for i, source in enumerate(sources):
             result = None
             try:
                 contents = read_contents(source, progress=how["progress"], trusted=given.trusted)
-                result = run(contents, chosen, report=announce, **options)
+                result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
                 if fix is not None:
                     kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
                     console.wrote(write_clean(kept, fix))
@@ -123,7 +123,7 @@ def _table(given: Given, files: list[str], remedies: bool, effort: str) -> "Audi
     (related,) = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
-        return run(files[0], **read, correlations=related, remedies=remedies, effort=effort, **how)
+        return run(files[0], **read, correlations=related, remedies=remedies and effort, **how)
 
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
