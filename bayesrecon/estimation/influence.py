@@ -37,7 +37,7 @@ class Influence:
             for at, rows in row_blocks(self.raw):
                 found[at] = rows @ taken
         else:
-            for k in used:
+            for k in used.tolist():
                 found += self.raw.columns(k, k + 1) * taken[k]
         return found
 

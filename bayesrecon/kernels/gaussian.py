@@ -170,11 +170,9 @@ class GaussianEmbedding(View):
         self, label: str | None, atoms: np.ndarray | None = None, stretches: int = 1, theta: np.ndarray | None = None
     ) -> Iterator[_Block]:
         """Coefficients at the release's atoms, or at others of equal weight, a block at a time."""
-        size, weights = self.size, self.weights
+        size, weights, places = self.size, self.weights, self._theta
         if theta is not None:
-            size, weights = len(theta), np.full(len(theta), 1 / len(theta))
-        else:
-            theta = self._theta
+            size, weights, places = len(theta), np.full(len(theta), 1 / len(theta)), theta
         at = np.arange(size)
         if atoms is not None:
             at, weights = atoms, weights[atoms] / weights[atoms].sum()
@@ -182,7 +180,7 @@ class GaussianEmbedding(View):
         chunk = 2 ** int(np.clip(np.log2(CHUNK / (k * (2 + p + p * (p + 1) // 2))), 0, 11))
         for metric, part, a, n, stretch in self._in_blocks(at, weights, chunk, label, at / size, stretches):
             with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
-                found = self._coefficients(theta[part[:n]], metric)
+                found = self._coefficients(places[part[:n]], metric)
             yield _Block(metric, part[:n], a[:n], stretch, *found)
 
     def _coefficients(self, theta: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
