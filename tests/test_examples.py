@@ -113,14 +113,3 @@ def test_deletion_game(example, tmp_path):
         assert rates["Yeom, labels"][1] < 70
     assert printed.endswith("wrote deletion_game.png\n")
     assert (tmp_path / "deletion_game.png").stat().st_size > 10_000
-
-
-@pytest.mark.slow
-def test_kidscore_figures(example, database, tmp_path):
-    lines = example("kidscore_figures.py", "--steps", 20, "--sizes", 20).splitlines()
-    assert [line.split(",")[0] for line in lines] == ["fast", "published", "wrote kidscore_figures.png"]
-    for name, true, near in (("n", 434, 40), ("mean(mom_iq)", 100, 3), ("mean(kid_score)", 86.8, 4)):
-        assert float(re.search(re.escape(name) + r" ([\d.]+)", lines[0])[1]) == pytest.approx(true, abs=near)
-    assert float(re.search(r"relative gap (\S+),", lines[0])[1]) < 1e-6
-    assert float(re.search(r", n ([\d.]+)", lines[1])[1]) == pytest.approx(20, abs=5)  # hardly left its start
-    assert (tmp_path / "kidscore_figures.png").stat().st_size > 10_000
