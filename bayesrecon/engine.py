@@ -49,6 +49,7 @@ def using(engine: Any) -> Iterator[None]:
         MissingExtraError: work for other processes, and cloudpickle is not installed.
 
     >>> from concurrent.futures import ThreadPoolExecutor
+    >>> import numpy as np
     >>> import bayesrecon
     >>> from bayesrecon.models import load
     >>> rng = np.random.default_rng(0)

@@ -16,6 +16,7 @@ RUN_BY = {
     "README.md": "tests/test_examples.py",
     "CONTRIBUTING.md": "tests/test_contributing.py",
     "docs/add_an_attack.md": "tests/attacks/test_conformance.py",
+    "docs/beyond_one_machine.md": "tests/test_examples.py",
     "docs/deletion_games.md": "tests/games/test_page.py",
     "docs/may_i_publish.md": "tests/test_examples.py",
     "docs/outputs.md": "tests/auditing/test_outputs_page.py",

@@ -53,7 +53,7 @@ def test_json_and_files(database, reconstruct, tmp_path):
     files = {suffix: tmp_path / f"records{suffix}" for suffix in (".nc", ".csv", ".png")}
     outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", files[".nc"], "--plot", files[".png"])
     found = document(outcome)
-    assert outcome[2] == ""
+    assert outcome[2] == "".join(f"wrote {files[suffix]}\n" for suffix in (".nc", ".png"))
     assert found.keys() >= {"version", "release", "n", "relative_gap", "gap_in_noise", "certificate", "statistics"}
     assert (found["release"], found["n"], found["method"], found["draws"]) == (KIDIQ, 12, "newton", 200)
     assert (found["objective"], found["metric"], found["coordinates"]) == ("exact", "covariance", "unconstrained")
@@ -123,7 +123,7 @@ def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch,
     out, picture = tmp_path / "records.csv", tmp_path / "records.png"
     outcome = reconstruct(KIDIQ, *SMALL, "--json", "--out", out, "--plot", picture)
     assert document(outcome)["stopped"] == "interrupted"
-    assert outcome[2] == "warning: interrupted: these are the best records so far\n"
+    assert outcome[2] == f"warning: interrupted: these are the best records so far\nwrote {out}\nwrote {picture}\n"
     assert len(pd.read_csv(out)) == 12
     assert picture.read_bytes().startswith(PNG)
 
