@@ -40,7 +40,8 @@ def write():
         parts += [GRID, *_grid(grid), _verdict(grid)]
         _picture(grid, HERE / "networks-grid.png")
         parts.append(
-            "![Distance over its null, beside the rank over the unknowns; ratios below 1e-4 are drawn there](networks-grid.png)"
+            "![Distance over its null, beside the rank over the unknowns; ratios below 1e-4 are drawn there]"
+            "(networks-grid.png)"
         )
     shown = [r for r in images if r["case"] != "penalty"]
     if shown:

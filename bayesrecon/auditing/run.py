@@ -1,7 +1,7 @@
 """The verb `audit`: read everything, look for copies, run the attacks, score where private data are given."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -70,8 +70,8 @@ def audit(
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
-        remedies: whether to tell what thinning and rounding would leave, after everything was attacked. "quick", or True,
-            measures remedies until 45 seconds after the beginning, the severest findings' first; the others are
+        remedies: whether to tell what thinning and rounding would leave, after everything was attacked. "quick", or
+            True, measures remedies until 45 seconds after the beginning, the severest findings' first; the others are
             predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
         thresholds: what counts as severe.
         key: seeds everything random.

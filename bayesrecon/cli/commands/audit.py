@@ -72,7 +72,7 @@ def audit(
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
-        finish(given, _table(given, files, remedies, effort), html, fail_on)
+        finish(given, _table(given, files, remedies and effort), html, fail_on)
         return
     if given.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
@@ -115,7 +115,7 @@ def audit(
 COMMAND = audit
 
 
-def _table(given: Given, files: list[str], remedies: bool, effort: str) -> "Audit":
+def _table(given: Given, files: list[str], remedies: Any) -> "Audit":
     """The audit of a printed table."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import table_of
@@ -123,7 +123,7 @@ def _table(given: Given, files: list[str], remedies: bool, effort: str) -> "Audi
     (related,) = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
-        return run(files[0], **read, correlations=related, remedies=remedies and effort, **how)
+        return run(files[0], **read, correlations=related, remedies=remedies, **how)
 
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
