@@ -49,8 +49,7 @@ def using(engine: Any) -> Iterator[None]:
         MissingExtraError: work for other processes, and cloudpickle is not installed.
 
     >>> from concurrent.futures import ThreadPoolExecutor
-    >>> import numpy as np
-    >>> import bayesrecon
+    >>> import bayesrecon, numpy as np
     >>> from bayesrecon.models import load
     >>> rng = np.random.default_rng(0)
     >>> values = {"coef": rng.normal(2, 0.1, (2, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 400, 1))}

@@ -190,9 +190,9 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
 
 
 def _tell(progress: Progress | None, found: Iterable[Finding]) -> None:
-    tell = getattr(progress, "found", None)
-    for finding in found if tell is not None else ():
-        tell(finding)
+    if (tell := getattr(progress, "found", None)) is not None:
+        for finding in found:
+            tell(finding)
 
 
 def channels() -> tuple[Channel, ...]:

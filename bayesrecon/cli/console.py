@@ -40,8 +40,8 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
     On terminals a bar with the time left, elsewhere a line every 30 seconds.
     """
     if not err.is_terminal:
-        with _lines() as update:
-            yield update
+        with _lines() as line:
+            yield line
         return
     columns = (TextColumn("{task.description:>12}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True) as bar:
