@@ -1,16 +1,16 @@
 """Whether what is stated is true, over many data sets, as the page benchmarks/CALIBRATION.md.
 
-python benchmarks/calibration.py [intervals] [bounds] [planner] [--repetitions 1000]
+python benchmarks/calibration.py [intervals] [bounds] [planner] [--repetitions 1000] [--data group_effects ...]
 
 To be run when an estimator changes: the slow tests hold a small version of each study. Data sets are simulated and
 their posteriors sampled exactly (tests/support), so that nothing but the estimator is judged. Rows are kept in
-benchmarks/calibration.json and replaced by study.
+benchmarks/calibration.json as they are made, and replaced by study.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -75,21 +75,25 @@ def share(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str,
     return dict(zip(HEADINGS, (*cells, f"{range_.lower:.1%} to {range_.upper:.1%}"), strict=True))
 
 
-def intervals(repetitions: int) -> Iterator[dict[str, str]]:
+DATA = {f.__name__: f for f in (normal_mean, linear_regression, group_effects, normal_with_lkj)}
+
+
+def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[dict[str, str]]:
     """Coverage of every statistic that is called determined."""
-    for simulate in (normal_mean, linear_regression, group_effects, normal_with_lkj):
+    for simulate in map(DATA.__getitem__, data):
         rng, alarms = np.random.default_rng(20), []
         inside: dict[str, list[bool]] = {}
         for key in range(repetitions):
-            data, release = simulate(rng)
+            records, release = simulate(rng)
             found = bayesrecon.recover(release, key=key)
-            truth = true_statistics(release.model, data)
+            truth = true_statistics(release.model, records)
             alarms.append(bool(found.warnings))
             for row in found:
                 if row.verdict == "determined":
                     inside.setdefault(row.name, []).append(bool(row.lower <= truth[row.name] <= row.upper))
         study = f"intervals, {simulate.__name__.replace('_', ' ')}"
         yield from (share(study, name, "95 %", hits) for name, hits in inside.items())
+        yield share(study, "all", "95 %", [hit for hits in inside.values() for hit in hits])
         yield share(study, "false alarms", "", alarms)
 
 
@@ -131,12 +135,17 @@ def planner(repetitions: int) -> Iterator[dict[str, str]]:
     yield dict(zip(HEADINGS, cells, strict=True))
 
 
-STUDIES = {"intervals": intervals, "bounds": bounds, "planner": planner}
+STUDIES: dict[str, Callable[..., Iterator[dict[str, str]]]] = {
+    "intervals": intervals,
+    "bounds": bounds,
+    "planner": planner,
+}
 
 
-def keep(study: str, rows: list[dict[str, str]]) -> None:
+def keep(name: str, rows: list[dict[str, str]]) -> None:
     held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
-    held[study] = rows
+    made = {row["study"] for row in rows}
+    held[name] = [row for row in held.get(name, []) if row["study"] not in made] + rows
     ROWS.write_text(json.dumps(held, indent=1) + "\n")
     lines = [INTRODUCTION, "| " + " | ".join(HEADINGS) + " |", "| --- | --- |" + " ---: |" * (len(HEADINGS) - 2)]
     lines += ["| " + " | ".join(row.values()) + " |" for name in STUDIES for row in held.get(name, [])]
@@ -147,12 +156,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("studies", nargs="*", default=list(STUDIES), help=", ".join(STUDIES))
     parser.add_argument("--repetitions", type=int, default=1000, help="data sets a study; a tenth for bounds")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), help="of `intervals`")
     given = parser.parse_args()
     for name in given.studies:
-        rows = list(STUDIES[name](given.repetitions))
-        for row in rows:
+        more = {"data": given.data} if name == "intervals" else {}
+        rows: list[dict[str, str]] = []
+        for row in STUDIES[name](given.repetitions, **more):
             print(*row.values(), sep=" | ", flush=True)
-        keep(name, rows)
+            rows.append(row)
+            keep(name, rows)
 
 
 if __name__ == "__main__":
