@@ -36,8 +36,9 @@ _MARGIN, _FARTHEST = 1.2, 3.0
 
 @in_float64
 def bound(
-    release: Release,
+    release: Any,
     *,
+    model: Any = None,
     level: float = 0.99,
     variances: bool = True,
     estimator: Estimator | None = None,
@@ -49,7 +50,8 @@ def bound(
     """Intervals for n and the means and variances of the unknown fields.
 
     Args:
-        release: posterior draws.
+        release: posterior draws of `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
+        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         variances: bound variances as well (most of the time goes there).
         level: probability that all intervals hold together, over the draws.
         estimator, force, key, progress: as in `recover`.
@@ -69,6 +71,10 @@ def bound(
     True
     """
     check_keywords(knows, "bound", ("known", "total", "bounds", "domain"))
+    if not isinstance(release, Release) or model is not None:
+        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
+
+        release = release_of(release, model)
     domain, known = knows.get("domain") or {}, knows.get("known") or {}
     if not release.temperature:
         raise BayesreconError("bounds need posterior draws: at a trained parameter nothing but its own score is fixed")

@@ -44,6 +44,9 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
         bayesrecon.bound(release, domain={})
     with pytest.raises(bayesrecon.BayesreconError, match="level"):
         bayesrecon.bound(release, domain={"dist": (0, 250)}, level=99)
+    draws = {"beta": np.random.default_rng(0).normal(size=(2, 50, 2))}
+    with pytest.raises(bayesrecon.BayesreconError, match="domain of field 'dist'"):
+        bayesrecon.bound(draws, model=release.model)
     trained = dirac(release.model, {"beta": [0.5, -0.01]})
     with pytest.raises(bayesrecon.BayesreconError, match="posterior draws"):
         bayesrecon.bound(trained, domain={"dist": (0, 250)})
