@@ -106,7 +106,5 @@ class Diagnosis(Result):
     @property
     def headline(self) -> str:
         kind = "finite" if self.gap else "decaying spectrum"
-        return (
-            f"{self.release}: rank {self.rank} ({kind}), {self.resolved} resolved by {self.draws} draws, "
-            f"index {self.index:.2f}"
-        )
+        by = f"{self.resolved} resolved by {self.draws} draws" if self.draws > 1 else "at one trained parameter"
+        return f"{self.release}: rank {self.rank} ({kind}), {by}, index {self.index:.2f}"
