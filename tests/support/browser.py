@@ -47,8 +47,18 @@ def look(page: str, width: int, folder: Path) -> Seen:
     seen = re.search(r'<pre id="seen">(.+?)</pre>', done.stdout, re.DOTALL)
     assert seen, done.stderr
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    asked = set(re.findall(r'"url":"((?:https?|wss?|ftp)://[^"]+)"', log.read_text(errors="replace")))
-    return Seen(json.loads(html.unescape(seen[1])), console, sorted(asked))
+    return Seen(json.loads(html.unescape(seen[1])), console, sorted(_asked_by_pages(log)))
+
+
+def _asked_by_pages(log: Path) -> set[str]:
+    """Addresses that a page asked for: what the browser wants for itself has no origin."""
+    events = [event.get("params", {}) for event in json.loads(log.read_text(errors="replace"))["events"]]
+    return {
+        event["url"]
+        for event in events
+        if event.get("initiator", "not an origin") != "not an origin"
+        and re.match(r"(https?|wss?|ftp):", event.get("url", ""))
+    }
 
 
 def screenshot(page: Path, width: int, target: Path) -> None:
