@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from multiprocessing import TimeoutError, get_context
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from bayesrecon.posteriors import from_draws  # noqa: E402
 
 ROWS, PAGE = HERE / "calibration.json", HERE / "CALIBRATION.md"
 DRAWS, LKJ = 1000, "normal with LKJ"
+TOGETHER, MINUTES, TRIES = 100, 15, 3
 
 INTRODUCTION = """# Whether what is stated is true
 
@@ -78,21 +80,41 @@ def share(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str,
 DATA = {f.__name__: f for f in (normal_mean, linear_regression, group_effects, normal_with_lkj)}
 
 
+def held(data: str, keys: Sequence[int]) -> list[tuple[dict[str, bool], bool]]:
+    """For each data set whether the interval of what is determined holds the truth, and whether there was a warning."""
+    found = []
+    for key in keys:
+        records, release = DATA[data](np.random.default_rng([20, key]))
+        result, truth = bayesrecon.recover(release, key=key), true_statistics(release.model, records)
+        rows = [row for row in result if row.verdict == "determined"]
+        inside = {row.name: bool(row.lower <= truth[row.name] <= row.upper) for row in rows}
+        found.append((inside, bool(result.warnings)))
+    return found
+
+
+def apart(data: str, keys: Sequence[int]) -> list[tuple[dict[str, bool], bool]]:
+    """`held` in a process of its own: after some hundred fits in one process XLA has been seen to wait for ever."""
+    for _ in range(TRIES):
+        with get_context("spawn").Pool(1) as pool:
+            try:
+                return pool.apply_async(held, (data, keys)).get(MINUTES * 60)
+            except TimeoutError:
+                print(f"{data}: {len(keys)} fits did not end in {MINUTES} minutes, once more", file=sys.stderr)
+    raise SystemExit(f"{data}: fits {keys[0]} to {keys[-1]} did not end in {TRIES} goes of {MINUTES} minutes")
+
+
 def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[dict[str, str]]:
     """Coverage of every statistic that is called determined."""
-    for simulate in map(DATA.__getitem__, data):
-        rng, alarms = np.random.default_rng(20), []
+    for name in data:
         inside: dict[str, list[bool]] = {}
-        for key in range(repetitions):
-            records, release = simulate(rng)
-            found = bayesrecon.recover(release, key=key)
-            truth = true_statistics(release.model, records)
-            alarms.append(bool(found.warnings))
-            for row in found:
-                if row.verdict == "determined":
-                    inside.setdefault(row.name, []).append(bool(row.lower <= truth[row.name] <= row.upper))
-        study = f"intervals, {simulate.__name__.replace('_', ' ')}"
-        yield from (share(study, name, "95 %", hits) for name, hits in inside.items())
+        alarms = []
+        for first in range(0, repetitions, TOGETHER):
+            for hits, alarm in apart(name, range(first, min(first + TOGETHER, repetitions))):
+                alarms.append(alarm)
+                for statistic, hit in hits.items():
+                    inside.setdefault(statistic, []).append(hit)
+        study = f"intervals, {name.replace('_', ' ')}"
+        yield from (share(study, statistic, "95 %", hits) for statistic, hits in inside.items())
         yield share(study, "all", "95 %", [hit for hits in inside.values() for hit in hits])
         yield share(study, "false alarms", "", alarms)
 
