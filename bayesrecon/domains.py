@@ -33,6 +33,15 @@ class Domain:
         return self.kind in ("integer", "levels")
 
     @property
+    def codes(self) -> bool:
+        """Whether values name categories, so that their mean says little: finitely many, and not just 0 and 1.
+
+        >>> Domain("levels", levels=(0.0, 1.0, 2.0)).codes, BINARY.codes
+        (True, False)
+        """
+        return self.kind == "levels" and len(self.levels) > 1 and set(self.levels) != {0.0, 1.0}
+
+    @property
     def dtype(self) -> type:
         whole = self.kind == "integer" or (self.kind == "levels" and all(v == int(v) for v in self.levels))
         return np.int64 if whole else np.float64

@@ -46,7 +46,9 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
         severity = "high" if len(sharp) >= thresholds.share * len(units) else "medium"
         title = f"the draws give the records of single units ({unit})"
         summary = f"{len(sharp)} of {len(units)} units' values are known better than a guess; {summary}"
-    elif any(r.name == "n" and r.se is not None and r.se < thresholds.exact_count for r in rows):
+    elif any(
+        r.name == "n" or r.name.startswith("n[") for r in rows if r.se is not None and r.se < thresholds.exact_count
+    ):
         severity = "medium"
         title = "the draws give statistics of the data exactly"
     return Finding(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ERRORS = ("predicted", "measured")  # remedies with errors to draw
 _SHOWN = 8  # records in the page: it must not be a second copy of the data
 _MEANINGS = {
-    "exact_count": "totals are exact: the number of records has a standard error below",
+    "exact_count": "totals are exact: the number of records, or of those of a category, has a standard error below",
     "record": "a record is recovered: its fields' standard errors, as shares of their spread, are below",
     "vague": "something is learnt about a record: the same, below",
     "share": "a finding about records is high: share of such records from",
