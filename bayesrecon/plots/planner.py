@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, panel
+from bayesrecon.plots.frame import GREY, panel, styles
 from bayesrecon.plots.text import label
 from bayesrecon.results.plan import EXACT
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.plan import Outlook, Plan
 
-_STYLES = ((BLUE, "o"), (RED, "s"), (ORANGE, "D"), (GREY, "^"))
-_MOST = len(_STYLES)
-_LINE, _LEAST = 0.24, 3.0  # inches a way to publish, and of the panel
+_MOST = 7  # statistics, each with a colour and a marker of its own
+_LINE, _LEAST = 0.3, 3.0  # inches a way to publish, and of the panel
+_WITHIN = 0.64  # of the distance between ways that the marks of one take up
 _EXACTLY = 1e-9  # relative half width from which rounding of the arithmetic is all there is
 _BEYOND = 3.0  # factor from the least or largest number to what has none
 
@@ -55,10 +55,10 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         low, high = (finite.min(), finite.max()) if finite.size else (0.1, 1.0)
         left, right = low / _BEYOND, high * _BEYOND
         seen = np.where(np.isnan(values), right, np.maximum(values, left))
-        step = 0.16
-        for i, (outlook, (colour, marker)) in enumerate(zip(shown, _STYLES, strict=False)):
+        step = _WITHIN / max(len(shown) - 1, 3)
+        for i, (outlook, style) in enumerate(zip(shown, styles(len(shown)), strict=True)):
             y = np.arange(len(ways)) + step * (i - (len(shown) - 1) / 2)
-            ax.plot(seen[i], y, marker, ms=5, color=colour, label=label(outlook.name), clip_on=False)
+            ax.plot(seen[i], y, style.marker, ms=5, color=style.colour, label=label(outlook.name), clip_on=False)
         for at in np.flatnonzero(np.diff([_kind(name) for name, _ in ways])):
             ax.axhline(at + 0.5, color=GREY, linewidth=0.6)
         ax.set_xscale("log")
