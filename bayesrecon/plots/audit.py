@@ -41,8 +41,7 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
         names = [f"{r.action}: {r.statistic}" for _, r in rows]
         # Two findings can have the same remedy for the same statistic.
         told = [
-            f"{name} ({f.kind})" if names.count(name) > 1 else name
-            for name, (f, _) in zip(names, rows, strict=True)
+            f"{name} ({f.kind})" if names.count(name) > 1 else name for name, (f, _) in zip(names, rows, strict=True)
         ]
         _draw(ax, [r for _, r in rows], told)
         ax.set_title("What remedies would leave", loc="left")

@@ -48,7 +48,7 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
     """
     shown = plan.outlooks[:_MOST]
     ways = list(_ways(shown[0])) if shown else []
-    with panel(ax, path, heights=(max(_LEAST, _LINE * len(ways)),)) as ax:
+    with panel(ax, path, heights=(plan_height(plan),)) as ax:
         values = np.array([[_relative(o, value) for _, value in _ways(o)] for o in shown], float)
         values[values < _EXACTLY] = 0.0
         finite = values[np.isfinite(values) & (values > 0)]
@@ -75,6 +75,11 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         more = f" (first {_MOST} of {len(plan.outlooks)})" if len(plan.outlooks) > _MOST else ""
         ax.set_title(f"What each release would leave{more}", loc="left", pad=20)
     return ax
+
+
+def plan_height(plan: "Plan") -> float:
+    """Of the panel, in inches."""
+    return max(_LEAST, _LINE * sum(1 for o in plan.outlooks[:1] for _ in _ways(o)))
 
 
 def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
