@@ -25,7 +25,7 @@ from bayesrecon.estimation.statistics import Component, components
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.bounds import Bounds, Interval
-from bayesrecon.stated import parse
+from bayesrecon.stated import domains_of
 from bayesrecon.types import Progress, Records, Release
 
 _CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
@@ -82,10 +82,13 @@ def bound(
         raise BayesreconError("bounds need posterior draws: at a trained parameter nothing but its own score is fixed")
     if not 0.5 < level < 1:
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
-    stated = {name: parse(spec, name) for name, spec in domain.items()}
+    stated = domains_of(domain, release.model.fields)
     for name, spec in release.model.fields.items():
         if name not in stated and name not in known and spec.domain.kind not in ("levels",):
-            raise BayesreconError(f"bounds need the domain of field {name!r}: pass domain={{{name!r}: (low, high)}}")
+            raise BayesreconError(
+                f"bounds need the domain of field {name!r}, which is not known (the model's: {spec.domain.words}): "
+                f"domain={{{name!r}: (low, high)}}, on the command line --bounds {name}=LOW:HIGH"
+            )
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     program = _Program(problem, level)
     found = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
