@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.effort import Budget
-from bayesrecon.auditing.evidence import independent
+from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
@@ -18,7 +18,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
+from bayesrecon.results.audit import Finding, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.types import Progress, Release
 
@@ -58,7 +58,7 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
         ("posterior",),
         summary,
         "the model and its prior" + (f", and each unit's {unit}" if units else ""),
-        tuple(Item(r.name, r.estimate, r.se) for r in rows),
+        items(rows),
         (Remedy(DROP_DRAWS),),
     )
 
