@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 _ENDS = 1 / 16  # share of the values of a closed interval on its ends: few enough to leave the rest what they are
+_LISTED = 6  # levels that a sentence names
 
 Kind = Literal["real", "interval", "integer", "levels"]
 
@@ -31,6 +32,31 @@ class Domain:
     @property
     def discrete(self) -> bool:
         return self.kind in ("integer", "levels")
+
+    @property
+    def words(self) -> str:
+        """What is allowed, for a reader.
+
+        >>> Domain().words, COUNT.words, Domain("interval", 0.0, 1.0).words, Domain("levels", levels=(1.0, 2.5)).words
+        ('any number', 'whole numbers from 0 on', 'numbers from 0 to 1', 'one of 1, 2.5')
+        """
+        if self.kind == "levels":
+            listed = ", ".join(f"{v:g}" for v in self.levels[:_LISTED])
+            return f"one of {listed}" + (f", ... {self.levels[-1]:g}" if len(self.levels) > _LISTED else "")
+        kind = "whole numbers" if self.kind == "integer" else "numbers"
+        if math.isinf(self.low) and math.isinf(self.high):
+            return "any whole number" if self.kind == "integer" else "any number"
+        low = f" from {self.low:g}" if math.isfinite(self.low) else ""
+        return kind + low + (f" to {self.high:g}" if math.isfinite(self.high) else " on")
+
+    @property
+    def codes(self) -> bool:
+        """Whether values name categories, so that their mean says little: finitely many, and not just 0 and 1.
+
+        >>> Domain("levels", levels=(0.0, 1.0, 2.0)).codes, BINARY.codes
+        (True, False)
+        """
+        return self.kind == "levels" and len(self.levels) > 1 and set(self.levels) != {0.0, 1.0}
 
     @property
     def dtype(self) -> type:

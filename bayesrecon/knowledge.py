@@ -116,7 +116,7 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
     rows = next(iter(counts.values()), None)
     if total is not None:
         if not (np.isfinite(total) and total > 0):
-            raise BayesreconError(f"total={total}: the number of records must be a positive number")
+            raise BayesreconError(f"total={total:g}: the number of records is a number above 0")
         if rows is not None and total != rows:
             raise BayesreconError(f"total={total} contradicts the {rows} rows of the known fields")
     return Knowledge(fields, table, unit, float(rows) if rows is not None else total, model.identities)
@@ -154,7 +154,7 @@ def _narrow(old: Domain, pair: Any, name: str) -> Domain:
         return replace(old, levels=levels)
     low, high = max(old.low, new.low), min(old.high, new.high)
     if not low < high:
-        raise BayesreconError(f"bounds of field {name!r} leave nothing of its domain [{old.low:g}, {old.high:g}]")
+        raise BayesreconError(f"bounds of field {name!r} leave nothing of its domain, {old.words}")
     return whole_numbers(low, high, name) if old.kind == "integer" else Domain("interval", low, high)
 
 
@@ -171,5 +171,5 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
         raise BayesreconError(f"known field {name!r} holds missing or infinite values")
     outside = array[~spec.domain.contains(array)]
     if outside.size:
-        raise BayesreconError(f"known field {name!r} holds {outside.flat[0]:g}, which is outside the field's domain")
+        raise BayesreconError(f"known field {name!r} holds {outside.flat[0]:g}; its domain is {spec.domain.words}")
     return array.astype(spec.domain.dtype)

@@ -60,13 +60,14 @@ def parse(spec: "Domain | str | Sequence[float]", field: str) -> Domain:
         if spec not in _NAMED:
             raise BayesreconError(
                 f"domain of field {field!r}: {spec!r} is not one of {', '.join(_NAMED)}, (low, high) or [values]"
+                f"{near(spec, _NAMED)}"
             )
         return _NAMED[spec]
     try:
         values = tuple(float(v) for v in spec)
     except (TypeError, ValueError):
         raise BayesreconError(
-            f"domain of field {field!r}: expected a name, (low, high) or [values], got {spec!r}"
+            f"domain of field {field!r}: expected a name ({', '.join(_NAMED)}), (low, high) or [values], got {spec!r}"
         ) from None
     if isinstance(spec, tuple):
         if len(values) != 2 or not values[0] < values[1]:

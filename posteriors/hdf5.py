@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
-from xarray.core import indexing
+
+from bayesrecon.errors import BayesreconError
 
 
 class Source(Protocol):
@@ -32,24 +33,48 @@ def dataset_of(source: Source, description: Mapping[str, Any]) -> xr.Dataset:
         a Dataset with fill values, scales and offsets decoded. A variable without named dimensions gets
         `dim_0`, `dim_1`, ...; what is neither a number nor text is left out.
     """
-    variables = {}
-    for key, one in description["variables"].items():
-        array = indexing.LazilyIndexedArray(_Array(source, one))
-        variables[key] = xr.Variable(tuple(one["dimensions"]), array, one["attributes"])
+    variables = {
+        key: xr.Variable(tuple(one["dimensions"]), _Array(source, one), one["attributes"])
+        for key, one in description["variables"].items()
+    }
     dataset = xr.Dataset(variables, attrs=description["attributes"])
+    # Which makes what indexes them lazy, too: parts of parts are read at once.
     return xr.decode_cf(dataset, decode_times=False, decode_timedelta=False)
 
 
 class _Array(BackendArray):
-    """An HDF5 dataset that xarray reads when it is indexed."""
+    """An HDF5 dataset that xarray reads when it is indexed: by integers, slices and a vector, or, once its dimensions
+    were exchanged, by open grids."""
 
     def __init__(self, source: Source, description: Mapping[str, Any]) -> None:
         self._source, self._name = source, description["name"]
         self.shape = tuple(description["shape"])
         self.dtype = np.dtype(description["dtype"] or object)
 
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self._read)
+    def __getitem__(self, key: Any) -> Any:
+        wanted: tuple[Any, ...] = key.tuple
+        arrays = [k for k in wanted if isinstance(k, np.ndarray)]
+        if (
+            len(arrays) > 1 and max(k.ndim for k in arrays) == 1
+        ):  # side by side, or point by point: it is not said which
+            raise BayesreconError(f"{self._name}: index one dimension by a list at a time, or load() it first")
+        parts = [_part(k, size) for k, size in zip(wanted, self.shape, strict=True)]
+        values = self._source.read(self._name, tuple(read for read, _ in parts))
+        return values[tuple(rest for read, rest in parts if isinstance(read, slice))]
 
-    def _read(self, key: tuple[Any, ...]) -> Any:
-        return self._source.read(self._name, key)
+
+def _part(key: Any, size: int) -> tuple[Any, Any]:
+    """What is read along one dimension, an integer or a slice that goes up, and what of that is wanted."""
+    if isinstance(key, np.ndarray):
+        if not key.size:
+            return slice(0, 0), key
+        low, high = int(key.min()), int(key.max())
+        step = int(np.gcd.reduce(np.diff(np.unique(key)))) or 1  # draws that are left out are not read
+        return slice(low, high + 1, step), (key - low) // step
+    if not isinstance(key, slice):
+        return int(key), None
+    chosen = range(*key.indices(size))
+    if not chosen:
+        return slice(0, 0), slice(None)
+    up = chosen if chosen.step > 0 else chosen[::-1]
+    return slice(up.start, up.stop, up.step), slice(None) if up is chosen else slice(None, None, -1)

@@ -85,7 +85,7 @@ def check_records(model: Model, records: Mapping[str, Any]) -> Records:
             raise BayesreconError(f"field {name!r} holds missing or infinite values")
         outside = values[~field.domain.contains(values)]
         if outside.size:
-            raise BayesreconError(f"field {name!r} holds {outside.flat[0]:g}, which is outside its domain")
+            raise BayesreconError(f"field {name!r} holds {outside.flat[0]:g}; its domain is {field.domain.words}")
         checked[name] = values.astype(field.domain.dtype)
     lengths = {name: len(v) for name, v in checked.items()}
     if not all(lengths.values()):
@@ -102,7 +102,7 @@ def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept
     if not 0 < target_accept < 1:
         raise BayesreconError(f"target_accept={target_accept}: expected a rate between 0 and 1, e.g. 0.9")
     if isinstance(key, (int, np.integer)) and key < 0:
-        raise BayesreconError(f"key {key}: a seed is not negative")
+        raise BayesreconError(f"key {key}: a seed is a whole number from 0 on")
 
 
 def nuts(

@@ -123,7 +123,7 @@ def test_parse():
     "spec, match",
     [
         ("reel", r"domain of field 'f': 'reel' is not one of real, positive, .*\(low, high\) or \[values\]"),
-        (3, r"domain of field 'f': expected a name, \(low, high\) or \[values\], got 3"),
+        (3, r"domain of field 'f': expected a name \(real, .*\), \(low, high\) or \[values\], got 3"),
         (None, "expected a name"),
         (["a", "b"], "expected a name"),
         ((1, None), "expected a name"),

@@ -9,11 +9,12 @@ import numpy as np
 
 from bayesrecon.attacks.attack import attacks
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.categories import library_of, shown
 from bayesrecon.estimation.limits import limited
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
-from bayesrecon.estimation.statistics import Library, components, library_of
+from bayesrecon.estimation.statistics import Library, components
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.kernels.joint import JointEmbedding
 from bayesrecon.kernels.outputs import Outputs, refuse_given
@@ -189,6 +190,8 @@ def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
         domain = knowledge.fields[c.field].domain
         low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
         ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
+        if domain.codes:
+            ends |= {f"n[{c.name}={shown(level)}]": (0.0, np.inf) for level in domain.levels}
     return ends
 
 

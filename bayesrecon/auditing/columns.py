@@ -1,5 +1,6 @@
 """Arrays with a value per draw and record: what they show without a model, and what all attacks on them share."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from bayesrecon.attacks.sidechannels.columns import summarise_columns
 from bayesrecon.attacks.sidechannels.preimage import PreImages
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.categories import shown
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.results.audit import Finding, Item, Remedy
 
@@ -65,6 +67,20 @@ def relative_errors(opened: Opened, found: PreImages) -> np.ndarray:
         relative = np.asarray(se, float) / opened.spread(field)
         worst = np.maximum(worst, relative.reshape(len(worst), -1).max(axis=1))
     return worst
+
+
+def counts_by_category(name: str, levels: Sequence[float], values: np.ndarray, unclear: np.ndarray) -> list[Item]:
+    """How many records have each value of a field of codes, of records that were solved for one by one.
+
+    Args:
+        values, unclear: `(N,)` recovered codes, and whether another record explains the column as well; where one of
+            any is, no error of a count is stated.
+    """
+    items = []
+    for level in levels:
+        has = values == level
+        items.append(Item(f"n[{name}={shown(level)}]", float(has.sum()), None if unclear.any() else 0.0))
+    return items
 
 
 def of_all(variable: Variable, found: PreImages) -> str:

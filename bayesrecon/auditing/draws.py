@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.effort import Budget
-from bayesrecon.auditing.evidence import independent
+from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
@@ -18,7 +18,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.results.audit import Finding, Item, Remedy, Severity, Thresholds
+from bayesrecon.results.audit import Finding, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.types import Progress, Release
 
@@ -46,7 +46,9 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
         severity = "high" if len(sharp) >= thresholds.share * len(units) else "medium"
         title = f"the draws give the records of single units ({unit})"
         summary = f"{len(sharp)} of {len(units)} units' values are known better than a guess; {summary}"
-    elif any(r.name == "n" and r.se is not None and r.se < thresholds.exact_count for r in rows):
+    elif any(
+        r.name == "n" or r.name.startswith("n[") for r in rows if r.se is not None and r.se < thresholds.exact_count
+    ):
         severity = "medium"
         title = "the draws give statistics of the data exactly"
     return Finding(
@@ -56,7 +58,7 @@ def draws_finding(recovery: Recovery, unit: str | None, thresholds: Thresholds) 
         ("posterior",),
         summary,
         "the model and its prior" + (f", and each unit's {unit}" if units else ""),
-        tuple(Item(r.name, r.estimate, r.se) for r in rows),
+        items(rows),
         (Remedy(DROP_DRAWS),),
     )
 

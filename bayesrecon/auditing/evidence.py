@@ -9,7 +9,7 @@ from bayesrecon.results.audit import Item
 
 def items(rows: Any) -> tuple[Item, ...]:
     """Of what was recovered at all."""
-    return tuple(Item(r.name, r.estimate, r.se) for r in rows if r.estimate is not None)
+    return tuple(Item(r.name, r.estimate, r.se, lower=r.lower, upper=r.upper) for r in rows if r.estimate is not None)
 
 
 def typical_error(errors: Any) -> float:

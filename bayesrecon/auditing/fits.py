@@ -8,12 +8,13 @@ import numpy as np
 
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.effort import Budget, budget_of, told
+from bayesrecon.auditing.evidence import items
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.normal import unpack
 from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.summaries import cell, from_table
-from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Thresholds
+from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import Progress, Release
 
@@ -106,7 +107,7 @@ def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[R
         (found.release,),
         f"{between}{len(rows)} of {len(found)} statistics determined",
         "the model and its prior",
-        tuple(Item(r.name, r.estimate, r.se) for r in rows),
+        items(rows),
         remedies,
     )
 

@@ -35,5 +35,5 @@ def units_not_tried(opened: Opened) -> list[NotRun]:
         return []
     options = " or ".join(f"--unit {name}" for name in fields)
     reason = f"parameters belong to single values of {', '.join(fields)}, and no unit was stated"
-    remedy = f"state it: {options}, with --known FILE where the rows' design is public"
+    remedy = f"say what a unit is: {options}, with --known FILE where the rows' design is public"
     return [NotRun("records of single units", reason, remedy, ("posterior",))]

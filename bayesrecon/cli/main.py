@@ -27,11 +27,11 @@ _BEFORE, _ATTACK, _PLAY, _MAKE = (
 _SHOWN = {  # by command: its panel and an example
     "audit": (_BEFORE, "audit fit.nc --model own.py:model --html report.html"),
     "diagnose": (_BEFORE, "diagnose fit.nc --model own.py:model --plan"),
-    "outputs": (_BEFORE, "outputs --help"),
+    "outputs": (_BEFORE, "outputs model.py:predict --public images.npz --outputs answer.npy --image 28x28"),
     "recover": (_ATTACK, "recover fit.nc --model own.py:model"),
     "reconstruct": (_ATTACK, "reconstruct fit.nc --model own.py:model -n 100"),
-    "deletion": (_ATTACK, "deletion --help"),
-    "game": (_PLAY, "game --help"),
+    "deletion": (_ATTACK, "deletion before.npz after.npz --public public.csv"),
+    "game": (_PLAY, "game --data customers.csv --target churned --learner logistic"),
     "demo": (_MAKE, "demo"),
     "fit": (_MAKE, "fit linear_regression patients.csv --response outcome -o fit.nc"),
     "models": (_MAKE, "models"),
@@ -56,7 +56,10 @@ class _Commands(TyperGroup):
             shown = f"{_summary(cmd_name)} Example: bayesrecon {example}" if example else _summary(cmd_name)
             return TyperCommand(cmd_name, help=shown, short_help=shown, rich_help_panel=group)
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT)
-        app.command(cmd_name)(importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND)
+        _, example = _SHOWN.get(cmd_name, (None, ""))
+        app.command(cmd_name, epilog=f"Example: bayesrecon {example}" if example else None)(
+            importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND
+        )
         return typer.main.get_command(app)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

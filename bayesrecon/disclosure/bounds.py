@@ -17,6 +17,7 @@ import numpy as np
 import scipy.optimize
 from scipy.special import ndtri
 
+from bayesrecon.disclosure.categories import counted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
@@ -24,10 +25,11 @@ from bayesrecon.estimation.statistics import Component, components
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.bounds import Bounds, Interval
-from bayesrecon.stated import parse
+from bayesrecon.stated import domains_of
 from bayesrecon.types import Progress, Records, Release
 
 _CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
+_MOST_COUNTED = 50  # categories of a field up to which each is counted: two linear programs each
 _CENTRES = 9  # of second moments, of which the variance is the least and whose step is allowed for
 # Least slack, in its own units, that is used where the candidates miss the release, so that more than one measure fits;
 # and, in units of the stated level's, the slack from which they are said to miss it.
@@ -47,7 +49,7 @@ def bound(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Bounds:
-    """Intervals for n and the means and variances of the unknown fields.
+    """Intervals for n and the means and variances of the unknown fields; of codes for the number of each.
 
     Args:
         release: posterior draws of `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
@@ -80,15 +82,24 @@ def bound(
         raise BayesreconError("bounds need posterior draws: at a trained parameter nothing but its own score is fixed")
     if not 0.5 < level < 1:
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
-    stated = {name: parse(spec, name) for name, spec in domain.items()}
+    stated = domains_of(domain, release.model.fields)
     for name, spec in release.model.fields.items():
         if name not in stated and name not in known and spec.domain.kind not in ("levels",):
-            raise BayesreconError(f"bounds need the domain of field {name!r}: pass domain={{{name!r}: (low, high)}}")
+            raise BayesreconError(
+                f"bounds need the domain of field {name!r}, which is not known (the model's: {spec.domain.words}): "
+                f"domain={{{name!r}: (low, high)}}, on the command line --bounds {name}=LOW:HIGH"
+            )
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     program = _Program(problem, level)
     found = components(problem.knowledge.fields, list(problem.knowledge.known), {}, {})
     intervals = [Interval("n", *program.total(np.ones(program.size)))]
+    told, others = counted(problem.solved, problem.knowledge.fields, found)
     for c in found:
+        parts = (told | others).get(c.name, [])
+        if len(parts) <= _MOST_COUNTED:
+            intervals += [Interval(f"n{part.name}", *program.total(part.values(program.records))) for part in parts]
+        if c.name in told:
+            continue
         mean = program.ratio(c.values(program.records))
         intervals.append(Interval(f"mean({c.name})", *mean))
         if variances:

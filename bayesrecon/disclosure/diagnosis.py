@@ -2,15 +2,17 @@
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
 
+from bayesrecon.disclosure.categories import counted
 from bayesrecon.disclosure.outputs import diagnose_outputs
+from bayesrecon.estimation.categories import add_units
 from bayesrecon.estimation.problem import Estimator, solve_release
 from bayesrecon.estimation.solve import Fit
-from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, add_units, components
+from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, components
 from bayesrecon.estimation.totals import part_totals, rows_of, verdict_of
 from bayesrecon.kernels.outputs import Outputs, refuse_given
 from bayesrecon.knowledge import Knows, check_keywords
@@ -38,7 +40,8 @@ def diagnose(
 
     Visibility of a function f is `1 - |f - P f|^2 / |f - P_low f|^2` in L2 of generic records around the data,
     with P the projection on the kernel's numerically non-zero features and P_low the one on monomials of
-    lower order (constants for the user's functions, nothing for the constant itself). The spectrum is that of
+    lower order (constants for the user's functions, nothing for the constant itself). A field of codes stands in them
+    by its categories (`[clinic=2]`) where the number of records of each is determined. The spectrum is that of
     the kernel operator on those records (Mercer), with the noise of the target beside each eigenvalue.
 
     Args:
@@ -73,8 +76,10 @@ def diagnose(
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
-    library, orders = monomials(fields, order)
+    told, others = counted(solved, knowledge.fields, fields)
+    library, orders, highest = monomials([c for c in fields if c.name not in told], order, told)
     polynomial = Library(dict(library.parts), [])
+    library.parts.update({part.name: part for parts in others.values() for part in parts})
     if knowledge.unit is not None:
         add_units(library, str(knowledge.unit), knowledge.levels, fields)
     if statistics:
@@ -116,7 +121,7 @@ def diagnose(
         noise=noise / eigenvalues[0],
         features=tuple(features),
         eigenfunctions=_describe(eigenvalues, noise, functions, polynomial, solved),
-        warnings=(*problem.asked, *_left_out(max(orders.values()), order)),
+        warnings=(*problem.asked, *_left_out(highest, order)),
         failures=problem.failures(totals.scores),
         seconds=time.perf_counter() - start,
     )
@@ -131,18 +136,27 @@ def _left_out(highest: int, order: int) -> tuple[str, ...]:
     return (f"monomials of {degrees} were not looked at: there are more than {_MOST_FEATURES} of them",)
 
 
-def monomials(found: Sequence[Component], order: int) -> tuple[Library, dict[str, int]]:
-    """Monomials of the standardised fields up to a degree, each with all lower ones, and their degrees."""
+def monomials(
+    found: Sequence[Component], order: int, categories: Mapping[str, Sequence[Part]]
+) -> tuple[Library, dict[str, int], int]:
+    """Monomials of the standardised fields up to a degree, each with all lower ones, their degrees, and the highest
+    that was looked at.
+
+    Args:
+        categories: whether a field has one of its values, in the place of its powers.
+    """
     library = Library()
     orders: dict[str, int] = {}
+    highest = 0
     for degree in range(order + 1):
-        terms = list(itertools.combinations_with_replacement(found, degree))
-        if len(library.parts) + len(terms) > _MOST_FEATURES:
+        room = _MOST_FEATURES - len(library.parts)
+        terms = list(itertools.islice(_terms(found, categories, degree), room + 1))
+        if len(terms) > room:
             break
-        lower = tuple(library.parts)
+        highest, lower = degree, tuple(library.parts)
         for term in terms:
 
-            def values(records: dict[str, Any], term: tuple[Component, ...] = term) -> np.ndarray:
+            def values(records: dict[str, Any], term: tuple[Component | Part, ...] = term) -> np.ndarray:
                 result = np.ones(len(next(iter(records.values()))))
                 for c in term:
                     result = result * c.values(records)
@@ -151,10 +165,21 @@ def monomials(found: Sequence[Component], order: int) -> tuple[Library, dict[str
             name = _monomial_name(term)
             library.parts[name] = Part(name, values, lower)
             orders[name] = degree
-    return library, orders
+    return library, orders, highest
 
 
-def _monomial_name(term: Sequence[Component]) -> str:
+def _terms(
+    found: Sequence[Component], categories: Mapping[str, Sequence[Part]], degree: int
+) -> Iterator[tuple[Component | Part, ...]]:
+    """Factors of the monomials of one degree: of each field at most one category."""
+    for many in range(min(degree, len(categories)) + 1):
+        for fields in itertools.combinations(categories, many):
+            for chosen in itertools.product(*(categories[name] for name in fields)):
+                for rest in itertools.combinations_with_replacement(found, degree - many):
+                    yield (*chosen, *rest)
+
+
+def _monomial_name(term: Sequence[Component | Part]) -> str:
     powers = [(name, len(list(group))) for name, group in itertools.groupby(c.name for c in term)]
     return "*".join(name if p == 1 else f"{name}^{p}" for name, p in powers) or "1"
 

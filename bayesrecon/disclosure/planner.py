@@ -19,9 +19,9 @@ import numpy as np
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.rounding import rounding_of
-from bayesrecon.estimation.statistics import library_of
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.models.normal import fitted_normal, pack, variational, whitening

@@ -7,7 +7,7 @@ standardised by their recovered moments, so that no part is large because a fiel
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -15,11 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.knowledge import Knowledge
 from bayesrecon.types import Field, Records, entry
 
 _PAIRED = 40  # components up to which every pair has its covariance
-_FEW_LEVELS = 4  # values of a field up to which groups are split by it
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,7 @@ class Statistic:
         value: `{part: total} -> float`.
         gradient: `{part: total} -> {part: derivative}`.
         substitute_for: the statistic in whose place this one is shown, when that is not determined.
+        unless: statistics in whose place this one is shown, unless all of them are determined.
     """
 
     name: str
@@ -66,6 +65,7 @@ class Statistic:
     value: Callable[[Mapping[str, float]], float]
     gradient: Callable[[Mapping[str, float]], dict[str, float]]
     substitute_for: str | None = None
+    unless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,11 @@ def _one(records: Records) -> np.ndarray:
     return np.ones(len(next(iter(records.values()))))
 
 
-def _count(name: str, part: str) -> Statistic:
+def count_of(name: str, part: str) -> Statistic:
     return Statistic(name, (part,), lambda t: t[part], lambda t: {part: 1.0})
 
 
-def _sum(name: str, top: str, bottom: str, centre: float, scale: float) -> Statistic:
+def sum_of(name: str, top: str, bottom: str, centre: float, scale: float) -> Statistic:
     return Statistic(
         name,
         (bottom, top),
@@ -152,7 +152,7 @@ def _sum(name: str, top: str, bottom: str, centre: float, scale: float) -> Stati
     )
 
 
-def _ratio(name: str, top: str, bottom: str, centre: float, scale: float) -> Statistic:
+def ratio_of(name: str, top: str, bottom: str, centre: float, scale: float) -> Statistic:
     return Statistic(
         name,
         (bottom, top),
@@ -198,10 +198,10 @@ def moments(found: Sequence[Component], *, order: int = 2) -> Library:
     """n, means and (order 2) population variances of the components, and covariances where they are not too many."""
     library = Library()
     library.parts["1"] = Part("1", _one)
-    library.statistics.append(_count("n", "1"))
+    library.statistics.append(count_of("n", "1"))
     for c in found:
         library.parts[c.name] = Part(c.name, c.values, ("1",))
-        library.statistics.append(_ratio(f"mean({c.name})", c.name, "1", c.centre, c.scale))
+        library.statistics.append(ratio_of(f"mean({c.name})", c.name, "1", c.centre, c.scale))
     if order < 2:
         return library
     lower = ("1", *(c.name for c in found))
@@ -244,97 +244,5 @@ def add_functions(library: Library, functions: Mapping[str, Callable[[Records], 
             raise BayesreconError(f"statistic {name!r} must return one number per record, got shape {shape}")
         part = f"f:{name}"
         library.parts[part] = function_part(part, f, ("1",))
-        library.statistics.append(_count(f"total({name})", part))
-        library.statistics.append(_ratio(f"mean({name})", part, "1", 0.0, 1.0))
-
-
-def add_units(
-    library: Library,
-    unit: str,
-    levels: Sequence[float],
-    found: Sequence[Component],
-    *,
-    group: bool = False,
-    within: Mapping[str, Sequence[float]] | None = None,
-) -> None:
-    """Per value of the unit field: its number of records and the unknown fields' values; of a group their sums and
-    means.
-
-    Args:
-        within: fields with few values; where a group's count is not seen, those inside it may be.
-    """
-    for level in levels:
-        label = f"{unit}={level:g}"
-        indicator = f"[{label}]"
-
-        def inside(records: Records, level: float = level) -> np.ndarray:
-            return (np.asarray(records[unit]) == level).astype(float)
-
-        library.parts[indicator] = Part(indicator, inside)
-        library.statistics.append(_count(f"n[{label}]", indicator))
-        for c in found:
-
-            def values(records: Records, c: Component = c, inside: Any = inside) -> np.ndarray:
-                return inside(records) * c.values(records)
-
-            part = f"{c.name}[{label}]"
-            library.parts[part] = Part(part, values, (indicator,))
-            if group:
-                library.statistics.append(_sum(f"sum({c.name})[{label}]", part, indicator, c.centre, c.scale))
-            name = f"mean({c.name})[{label}]" if group else part
-            library.statistics.append(_ratio(name, part, indicator, c.centre, c.scale))
-        for name, values_ in (within or {}).items():
-            for value in values_:
-                _add_subgroup(library, inside, label, name, value, found)
-
-
-def _add_subgroup(
-    library: Library,
-    group: Callable[[Records], np.ndarray],
-    label: str,
-    name: str,
-    value: float,
-    found: Sequence[Component],
-) -> None:
-    """Count and sums of the records of a group that have one value of a field, in place of the whole group's."""
-
-    def inside(records: Records) -> np.ndarray:
-        return group(records) * (np.asarray(records[name]) == value)
-
-    both = f"{label},{name}={value:g}"
-    indicator = f"[{both}]"
-    library.parts[indicator] = Part(indicator, inside)
-    library.statistics.append(replace(_count(f"n[{both}]", indicator), substitute_for=f"n[{label}]"))
-    for c in found:
-        if c.field == name:
-            continue
-
-        def values(records: Records, c: Component = c) -> np.ndarray:
-            return inside(records) * c.values(records)
-
-        part = f"{c.name}[{both}]"
-        library.parts[part] = Part(part, values, (indicator,))
-        total = _sum(f"sum({c.name})[{both}]", part, indicator, c.centre, c.scale)
-        library.statistics.append(replace(total, substitute_for=f"sum({c.name})[{label}]"))
-
-
-def library_of(
-    knowledge: Knowledge,
-    centre: Mapping[str, np.ndarray],
-    scale: Mapping[str, np.ndarray],
-    functions: Mapping[str, Callable[..., Any]] | None,
-    example: Records,
-) -> Library:
-    """The default statistics over the fields that are not known, per-unit ones, and the user's."""
-    unit = knowledge.unit
-    group = unit is not None and unit not in knowledge.known
-    found = components(knowledge.fields, knowledge.aside, centre, scale)
-    # With one record a unit, the units' own values say more than their moments.
-    library = moments(found, order=1 if unit is not None and not group else 2)
-    if unit is not None:
-        few = {c.field: knowledge.fields[c.field].domain.levels for c in found if not knowledge.fields[c.field].shape}
-        within = {k: v for k, v in few.items() if group and 0 < len(v) <= _FEW_LEVELS}
-        add_units(library, str(unit), knowledge.levels, found, group=group, within=within)
-    if functions:
-        add_functions(library, functions, example)
-    return library
+        library.statistics.append(count_of(f"total({name})", part))
+        library.statistics.append(ratio_of(f"mean({name})", part, "1", 0.0, 1.0))

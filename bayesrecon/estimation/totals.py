@@ -7,10 +7,11 @@ import numpy as np
 
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
+from bayesrecon.estimation.categories import add_units
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.solve import Fit, spans
-from bayesrecon.estimation.statistics import Library, Statistic, add_units, components, function_part, moments
+from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.recovery import Row
@@ -342,6 +343,11 @@ def _seen(library: Library, totals: Totals) -> tuple[dict[str, Row], dict[str, n
         rows[statistic.name] = row
         if slope is not None:
             slopes[statistic.name] = slope
+    for statistic in library.statistics:
+        own = statistic.name in slopes
+        if statistic.unless and not (own and any(rows[k].verdict != "determined" for k in statistic.unless)):
+            rows.pop(statistic.name, None)
+            slopes.pop(statistic.name, None)
     return rows, slopes
 
 

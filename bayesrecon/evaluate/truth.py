@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.statistics import library_of
+from bayesrecon.estimation.categories import library_of
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.precision import in_float64
 from bayesrecon.results.recovery import Recovery

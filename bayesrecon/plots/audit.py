@@ -39,7 +39,11 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
     rows = [(f, r) for f in audit.findings for r in f.remedies if _told(r)]
     with panel(ax, path, (max(1.2, _ROW * len(rows)),)) as ax:
         names = [f"{r.action}: {r.statistic}" for _, r in rows]
-        _draw(ax, [r for _, r in rows], names)
+        # Two findings can have the same remedy for the same statistic.
+        told = [
+            f"{name} ({f.kind})" if names.count(name) > 1 else name for name, (f, _) in zip(names, rows, strict=True)
+        ]
+        _draw(ax, [r for _, r in rows], told)
         ax.set_title("What remedies would leave", loc="left")
     return ax
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, new_figure, panel
+from bayesrecon.plots.frame import BLUE, GREY, new_figure, panel, styles
 from bayesrecon.plots.saving import check_path, save_figure
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bayesrecon.results.deletion import DeletedRecord, DeletionInference
 
 _MOST = 60
-_STYLES = ((BLUE, "-"), (RED, "--"), (ORANGE, "-."), (GREY, ":"))
 
 
 def plot_deleted(
@@ -106,11 +105,11 @@ def plot_similarity(
         raise BayesreconError("there are no similarities to draw")
     with panel(ax, path) as ax:
         low = 1.0
-        for i, (name, values) in enumerate(scores.items()):
+        for (name, values), style in zip(scores.items(), styles(len(scores)), strict=True):
             x = np.sort(np.asarray(values, float)[np.isfinite(values)])
             if not x.size:
                 raise BayesreconError(f"{name}: there are no similarities to draw")
-            colour, dashes = _STYLES[i % len(_STYLES)]
+            colour, dashes = style.colour, style.dashes
             share = np.arange(1, x.size + 1) / x.size
             half = np.sqrt(np.log(2 / (1 - level)) / (2 * x.size))
             ax.fill_between(

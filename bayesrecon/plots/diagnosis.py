@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesrecon.plots.forest import MOST_ROWS, table_height
 from bayesrecon.plots.frame import BLUE, GREY, ORANGE, PANEL, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.planner import plan_height, plot_plan
 from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.text import label, minus
 
@@ -137,14 +138,14 @@ def plot_visibility(diagnosis: "Diagnosis", ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np.ndarray:
-    """One figure of the diagnosis: visibility of the features, and the spectrum with its noise.
+    """One figure of the diagnosis: visibility of the features, the spectrum with its noise, and the plan where one is.
 
     Args:
         path: where to save the figure, a .png, .pdf or .svg file that appears only once it is complete. The
             figure then stays outside pyplot, so that nothing is left to close or to be shown.
 
     Returns:
-        The Axes in an array: visibility, spectrum.
+        The Axes in an array: visibility, spectrum, plan.
 
     Raises:
         BayesreconError: for a path with another suffix or in a folder that does not exist.
@@ -159,23 +160,28 @@ def plot_diagnosis(diagnosis: "Diagnosis", path: str | Path | None = None) -> np
     """
     check_path(path)
     lines = min(len(diagnosis.features), MOST_ROWS + 1)
-    if lines <= _SIDE_BY_SIDE:
+    planned = diagnosis.plan
+    more = [] if planned is None else ["plan"]
+    tallest = max(table_height(lines), 0.0 if planned is None else plan_height(planned))
+    if lines <= _SIDE_BY_SIDE and planned is None:
         mosaic: list[Any] = [["visibility", "spectrum"]]
-        heights = [max(PANEL, table_height(lines))]
+        heights = [max(PANEL, tallest)]
     else:
-        mosaic = [["visibility", "spectrum"], ["visibility", "."]]
-        heights = [PANEL, max(table_height(lines) - PANEL, 0.3)]
+        mosaic = [["visibility", "spectrum", *more], ["visibility", ".", *more]]
+        heights = [PANEL, max(tallest - PANEL, 0.3)]
     figure = new_figure(pyplot=path is None)
     axes = figure.subplot_mosaic(mosaic, height_ratios=heights)
     plot_visibility(diagnosis, ax=axes["visibility"])
     plot_diagnosis_spectrum(diagnosis, ax=axes["spectrum"])
+    if planned is not None:
+        plot_plan(planned, ax=axes["plan"])
     kind = "finite rank" if diagnosis.gap else "decaying spectrum, rank"
     heading = f"{label(diagnosis.release)}: {kind} {diagnosis.rank}, index {diagnosis.index:.3g}"
     figure.suptitle(heading, weight="bold").set_usetex(False)
-    fit(figure, [PANEL, PANEL], heights)
+    fit(figure, [PANEL] * len(mosaic[0]), heights)
     if path is not None:
         save_figure(figure, path)
-    return np.array([axes["visibility"], axes["spectrum"]], dtype=object)
+    return np.array([axes[name] for name in ("visibility", "spectrum", *more)], dtype=object)
 
 
 def _verdict(diagnosis: "Diagnosis") -> str:

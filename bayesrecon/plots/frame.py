@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,35 @@ if TYPE_CHECKING:
 
 # From the Okabe-Ito palette; they also differ in lightness, and marks differ in shape wherever colours do.
 BLUE, RED, ORANGE, GREY = "#0072B2", "#D55E00", "#E69F00", "#8C8C8C"
+_GREEN, _PURPLE, _SKY = "#009E73", "#CC79A7", "#56B4E9"
+_COLOURS = (BLUE, ORANGE, _GREEN, RED, _PURPLE, _SKY, GREY)
+_MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (7, 2, 1.5, 2)), (0, (1.5, 1.5)), (0, (4, 1, 1, 1, 1, 1)))
 PANEL = 3.6  # inches
 TITLE_PAD = 22  # points from the axes to a title, above the columns' heads
 _PAD = 0.12  # inches around a panel
 _LEGEND_PAD = 38 / 8.33  # font sizes from the axes to a legend, below the axis label
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one of several series is drawn: no two that stand beside each other share colour, dashes or marker."""
+
+    colour: str
+    marker: str
+    dashes: Any
+
+
+def styles(count: int) -> list[Style]:
+    """Styles of `count` series, told apart without colours, too.
+
+    >>> one, *_, last = styles(7)
+    >>> one.colour, one.marker, last.colour, last.marker
+    ('#0072B2', 'o', '#8C8C8C', 'X')
+    """
+    return [
+        Style(_COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)], _DASHES[i % len(_DASHES)]) for i in range(count)
+    ]
 
 
 def new_figure(pyplot: bool = True) -> "Figure":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, panel
+from bayesrecon.plots.frame import GREY, panel, styles
 from bayesrecon.plots.text import label
 from bayesrecon.results.plan import EXACT
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.plan import Outlook, Plan
 
-_STYLES = ((BLUE, "o"), (RED, "s"), (ORANGE, "D"), (GREY, "^"))
-_MOST = len(_STYLES)
-_LINE, _LEAST = 0.24, 3.0  # inches a way to publish, and of the panel
+_MOST = 7  # statistics, each with a colour and a marker of its own
+_LINE, _LEAST = 0.3, 3.0  # inches a way to publish, and of the panel
+_WITHIN = 0.64  # of the distance between ways that the marks of one take up
 _EXACTLY = 1e-9  # relative half width from which rounding of the arithmetic is all there is
 _BEYOND = 3.0  # factor from the least or largest number to what has none
 
@@ -48,17 +48,17 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
     """
     shown = plan.outlooks[:_MOST]
     ways = list(_ways(shown[0])) if shown else []
-    with panel(ax, path, heights=(max(_LEAST, _LINE * len(ways)),)) as ax:
+    with panel(ax, path, heights=(plan_height(plan),)) as ax:
         values = np.array([[_relative(o, value) for _, value in _ways(o)] for o in shown], float)
         values[values < _EXACTLY] = 0.0
         finite = values[np.isfinite(values) & (values > 0)]
         low, high = (finite.min(), finite.max()) if finite.size else (0.1, 1.0)
         left, right = low / _BEYOND, high * _BEYOND
         seen = np.where(np.isnan(values), right, np.maximum(values, left))
-        step = 0.16
-        for i, (outlook, (colour, marker)) in enumerate(zip(shown, _STYLES, strict=False)):
+        step = _WITHIN / max(len(shown) - 1, 3)
+        for i, (outlook, style) in enumerate(zip(shown, styles(len(shown)), strict=True)):
             y = np.arange(len(ways)) + step * (i - (len(shown) - 1) / 2)
-            ax.plot(seen[i], y, marker, ms=5, color=colour, label=label(outlook.name), clip_on=False)
+            ax.plot(seen[i], y, style.marker, ms=5, color=style.colour, label=label(outlook.name), clip_on=False)
         for at in np.flatnonzero(np.diff([_kind(name) for name, _ in ways])):
             ax.axhline(at + 0.5, color=GREY, linewidth=0.6)
         ax.set_xscale("log")
@@ -75,6 +75,11 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         more = f" (first {_MOST} of {len(plan.outlooks)})" if len(plan.outlooks) > _MOST else ""
         ax.set_title(f"What each release would leave{more}", loc="left", pad=20)
     return ax
+
+
+def plan_height(plan: "Plan") -> float:
+    """Of the panel, in inches."""
+    return max(_LEAST, _LINE * sum(1 for o in plan.outlooks[:1] for _ in _ways(o)))
 
 
 def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.plots.frame import BLUE, GREY, ORANGE, PANEL, RED, finish, fit, new_figure, set_ticks
+from bayesrecon.plots.frame import BLUE, GREY, ORANGE, PANEL, RED, Style, finish, fit, new_figure, set_ticks, styles
 from bayesrecon.plots.saving import check_path, save_figure
 from bayesrecon.plots.text import label, minus, power
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from bayesrecon.results.reconstruction import Reconstruction
 
-_COLOURS = (BLUE, ORANGE, "#009E73", RED, "#CC79A7", "#56B4E9", GREY)  # Okabe-Ito
 _WIDTH, _HEIGHT = 2.5, 1.7  # inches of a panel of a trace
 _A_ROW = 3  # fields beside each other
 _MOST = 7  # fields whose traces are drawn
@@ -72,11 +71,10 @@ def plot_traces(
         panels = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(panels) < len(names):
         raise BayesreconError(f"axes: {len(panels)} given for {len(names)} statistics ({', '.join(names)})")
-    colours = _colours(len(results))
     for ax, name in zip(panels, names, strict=False):
-        for (key, result), colour in zip(results.items(), colours, strict=True):
+        for (key, result), style in zip(results.items(), styles(len(results)), strict=True):
             if name in result.columns:
-                _draw_trace(ax, _column(result, x), _column(result, name), colour, label(key))
+                _draw_trace(ax, _column(result, x), _column(result, name), style, label(key))
         if truth is not None and np.isfinite(value := float(truth.get(name, np.nan))):
             ax.axhline(value, color=ax.title.get_color(), lw=1, ls="--", zorder=1, label="true")
         _frame_trace(ax, _short(name))
@@ -123,7 +121,7 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
     iterations, kept, values = _column(result, "iteration"), _kept(result), result.statistics()
     for ax, name in zip(traces, names, strict=True):
         trace = _column(result, name)
-        _draw_trace(ax, iterations, trace, BLUE)
+        _draw_trace(ax, iterations, trace, *styles(1))
         if kept is not None:
             ax.plot(iterations[kept], trace[kept], "o", ms=6, color=BLUE, zorder=3)
         _frame_trace(ax, _short(name))
@@ -174,14 +172,6 @@ def _short(name: str) -> str:
     return label(name if len(name) <= _TITLE else f"{name[: _TITLE - 1]}…")
 
 
-def _colours(count: int) -> list[Any]:
-    if count <= len(_COLOURS):
-        return list(_COLOURS[:count])
-    import matplotlib
-
-    return list(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, count)))
-
-
 def _grid(figure: Any, names: list[str], full: bool = False) -> "tuple[list[Axes], tuple[list[float], list[float]]]":
     """A column of panels for each field, mean over variance, beside n; where `full`, also the gap and the records.
 
@@ -206,9 +196,9 @@ def _grid(figure: Any, names: list[str], full: bool = False) -> "tuple[list[Axes
     return panels, (widths, heights)
 
 
-def _draw_trace(ax: "Axes", x: np.ndarray, y: np.ndarray, colour: Any, name: str | None = None) -> None:
-    marker = {"marker": "o", "ms": 2.5} if np.isfinite(y).sum() <= _FEW else {}
-    ax.plot(x, y, color=colour, lw=1.4, zorder=2, label=name, **marker)
+def _draw_trace(ax: "Axes", x: np.ndarray, y: np.ndarray, style: Style, name: str | None = None) -> None:
+    marker: dict[str, Any] = {"marker": style.marker, "ms": 2.5} if np.isfinite(y).sum() <= _FEW else {}
+    ax.plot(x, y, color=style.colour, ls=style.dashes, lw=1.4, zorder=2, label=name, **marker)
 
 
 def _frame_trace(ax: "Axes", title: str) -> None:
@@ -269,7 +259,7 @@ def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept
     shown = list(gaps[np.isfinite(gaps)])
     ax.set_yscale("log")
     signed = result.certificate == "signed measures"
-    _draw_trace(ax, iterations, gaps, BLUE, None if signed or not shown else "to signed measures")
+    _draw_trace(ax, iterations, gaps, *styles(1), None if signed or not shown else "to signed measures")
     if kept is not None:
         ax.plot(iterations[kept], gaps[kept], "o", ms=6, color=BLUE, zorder=3)
     if result.gap > 0 and not signed:

@@ -8,6 +8,7 @@ import numpy as np
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.plots.frame import BLUE, GREY, ORANGE, RED, finish, fit, new_figure
 from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from bayesrecon.results.records import Column, RecordTable
 
 _MOST_BARS = 60  # records up to which every one has its own error bar
+_MOST_NAMED = 30  # units up to which every one has its place on an axis of units
+_LETTERS = 40  # of all names up to which they stand side by side without being turned
 _SHOWN_UNITS = 15
 _BINS = [i / 20 for i in range(21)]
 
@@ -24,7 +27,8 @@ def plot_records(
 ) -> "np.ndarray[Any, Any]":
     """Two panels a field: the estimates, and the stated probabilities (or the most exposed units).
 
-    With `truth` the first panel has the true values on its horizontal axis and the second is the calibration of the
+    Up to thirty units have their names on the first panel's horizontal axis. With `truth` true values stand beside
+    the estimates, or on that axis where there are more units; the second panel is then the calibration of the
     probabilities: how often a value stated with probability p is right.
 
     Returns:
@@ -39,7 +43,7 @@ def plot_records(
     >>> column = Column(estimate, 0.1 * one, 0.1 * one, estimate - 0.2, estimate + 0.2, one, seen)
     >>> table = RecordTable({"coin": np.array([1, 2])}, ("coin",), {"k": column}, "coins", "rate", 800, 800.0, 2, 1, 0)
     >>> plot_records(table, truth={"k": [7, 2]})[0, 0].get_xlabel()
-    'true k'
+    'coin'
     """
     check_path(path)
     figure = new_figure(pyplot=path is None)
@@ -48,7 +52,7 @@ def plot_records(
     for (left, right), name in zip(axes, names, strict=True):
         column = table[name]
         true = None if truth is None or name not in truth else np.asarray(truth[name], float)
-        _estimates(left, column, name, true)
+        _estimates(left, table, name, true)
         if column.probability is None:
             _exposure(right, table)
         elif true is None:
@@ -64,9 +68,15 @@ def plot_records(
     return axes
 
 
-def _estimates(ax: "Axes", column: "Column", name: str, true: np.ndarray | None) -> None:
+def _estimates(ax: "Axes", table: "RecordTable", name: str, true: np.ndarray | None) -> None:
+    column = table[name]
     seen = np.isfinite(column.estimate)
-    if true is None:
+    if len(table) <= _MOST_NAMED:
+        order, x = np.arange(seen.sum()), np.flatnonzero(seen).astype(float)
+        _name_units(ax, table)
+        if true is not None:
+            ax.plot(np.arange(len(true)), true, "D", ms=6, mfc="none", mec=RED, mew=1.4, zorder=4, label="true")
+    elif true is None:
         order = np.argsort(column.estimate[seen])
         x = np.arange(seen.sum(), dtype=float)
         ax.set_xlabel("records, by estimate")
@@ -85,6 +95,16 @@ def _estimates(ax: "Axes", column: "Column", name: str, true: np.ndarray | None)
         naive = np.asarray(column.naive, float)[seen][order]
         ax.plot(x, naive, "x", ms=5 if few else 2, color=ORANGE, zorder=2, label="the model's own guess")
     ax.set_ylabel(f"recovered {name}", parse_math=False)
+
+
+def _name_units(ax: "Axes", table: "RecordTable") -> None:
+    """A tick for each unit, with its name."""
+    rows = zip(*(np.asarray(table.known[field]).tolist() for field in table.unit), strict=True)
+    names = [label(", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in row)) for row in rows]
+    turned = 90 if sum(map(len, names)) > _LETTERS else 0
+    ax.set_xticks(np.arange(len(names)), labels=names, rotation=turned)
+    ax.set_xlim(-0.6, len(names) - 0.4)
+    ax.set_xlabel(", ".join(table.unit), parse_math=False)
 
 
 def _probabilities(ax: "Axes", column: "Column") -> None:

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesrecon._version import __version__
+from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import MissingExtraError, visible
 from bayesrecon.plots.plain import in_plain_words
+from bayesrecon.plots.text import numbers
 from bayesrecon.results.audit import LEVELS
 
 if TYPE_CHECKING:
-    from bayesrecon.results.audit import Audit, Finding
+    from bayesrecon.results.audit import Audit, Finding, Item
 
 _ERRORS = ("predicted", "measured")  # remedies with errors to draw
 _SHOWN = 8  # records in the page: it must not be a second copy of the data
 _MEANINGS = {
-    "exact_count": "totals are exact: the number of records has a standard error below",
+    "exact_count": "totals are exact: the number of records, or of those of a category, has a standard error below",
     "record": "a record is recovered: its fields' standard errors, as shares of their spread, are below",
     "vague": "something is learnt about a record: the same, below",
     "share": "a finding about records is high: share of such records from",
@@ -51,7 +53,7 @@ def audit_page(audit: "Audit") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "records": _records}
+    environment.filters |= {"number": _number, "records": _records, "told": _told, "intervals": _intervals}
     template = environment.from_string((files("bayesrecon.plots") / "report.html").read_text(encoding="utf-8"))
     plots = {id(f): [_markup(svg) for svg in _plots(f)] for f in (*audit, *(audit.fixed or ()))}
     return template.render(
@@ -111,6 +113,24 @@ def _number(value: Any, digits: int = 5) -> str:
     if value is None:
         return "–"
     return f"{value:.{digits}g}" if np.isfinite(value) else "∞"
+
+
+def _told(item: "Item") -> tuple[str, str, str, str]:
+    """Value, error, interval and truth, to the digits that the error supports; what there is none of is a dash."""
+    value, se, lower, upper, true = (
+        np.nan if x is None or not np.isfinite(x) else float(x)
+        for x in (item.estimate, item.se, item.lower, item.upper, item.truth)
+    )
+    scale = se if se > 0 else (upper - lower) / (2 * Z95)
+    if not scale > 0:  # nothing says how many digits are right
+        shown = [_number(None if np.isnan(x) else x, 9) for x in (value, true)]
+        return shown[0], "exact" if se == 0 else "–", "–", shown[1]
+    told = numbers(value, se, scale, lower, upper, true)
+    return tuple(text.removeprefix("± ") or "–" for text in told)  # type: ignore[return-value]
+
+
+def _intervals(finding: "Finding") -> bool:
+    return any(item.lower is not None and item.upper is not None for item in finding.evidence)
 
 
 def _records(finding: "Finding") -> list[list[str]]:

@@ -58,12 +58,14 @@ class RecordScore:
 
 @dataclass(frozen=True)
 class Item:
-    """One recovered value: its standard error, and the truth where private data were given."""
+    """One recovered value: its standard error, the truth where private data were given, and its 95 % interval."""
 
     name: str
     estimate: float | None
     se: float | None = None
     truth: float | None = None
+    lower: float | None = None
+    upper: float | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesrecon.results.base import Result
+from bayesrecon.results.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Diagnosis(Result):
         noise: `(r,)` noise of the target in the same units.
         features: monomials up to the asked order, units, and the user's functions.
         eigenfunctions: the leading ones, described by the fields.
+        plan: what fewer or rounder draws would leave, where that was asked for too (`diagnose --plan`).
     """
 
     release: str
@@ -72,6 +74,7 @@ class Diagnosis(Result):
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
+    plan: Plan | None = None
 
     def _lowered(self, force: bool) -> Self:
         blank = {} if force else {"se": None, "floor": None}
@@ -87,7 +90,8 @@ class Diagnosis(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only; undetermined numbers are None."""
-        return self._document(**{k: v for k, v in asdict(self).items() if k not in ("warnings", "failures")})
+        body = {k: v for k, v in asdict(replace(self, plan=None)).items() if k not in ("warnings", "failures")}
+        return self._document(**{**body, "plan": None if self.plan is None else self.plan.to_dict()})
 
     def to_dataframe(self) -> Any:
         """One row per feature."""

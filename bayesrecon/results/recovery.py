@@ -95,11 +95,11 @@ class Recovery(Result):
         from scipy.special import ndtr
 
         lines: dict[float, dict[str, Any]] = {}
-        name = ""
-        for row in self.rows:
-            found = _OF_A_UNIT.match(row.name)
-            if found:
-                statistic, name, level = found.groups()
+        matched = [(row, found) for row in self.rows if (found := _OF_A_UNIT.match(row.name))]
+        name = matched[-1][1].group(2) if matched else ""  # units come after the categories of fields
+        for row, found in matched:
+            if found.group(2) == name:
+                statistic, _, level = found.groups()
                 level, _, part = level.partition(",")
                 count = statistic == "n"
                 statistic += f"[{part}]" if part else ""
@@ -113,6 +113,25 @@ class Recovery(Result):
         if not lines:
             raise BayesreconError('there are no units in this result; recover with unit="field"')
         return pd.DataFrame.from_dict(lines, orient="index", dtype=float).rename_axis(name)
+
+    def categories(self, field: str) -> Any:
+        """One line per value of a field of codes: how many records have it (`count`), with its error, interval and
+        verdict.
+
+        Raises `BayesreconError` for a field whose categories were not counted: those of a group are in `units`.
+        """
+        import pandas as pd
+
+        lines = {}
+        for row in self.rows:
+            found = _OF_A_UNIT.match(row.name)
+            if found and found.groups()[:2] == ("n", field):
+                lines[float(found.group(3))] = asdict(row)
+        if not lines:
+            counted = dict.fromkeys(m.group(2) for m in map(_OF_A_UNIT.match, (r.name for r in self.rows)) if m)
+            raise BayesreconError(f"the categories of {field!r} were not counted{near(field, counted)}")
+        frame = pd.DataFrame.from_dict(lines, orient="index").drop(columns="name").rename(columns={"estimate": "count"})
+        return frame.astype({c: float for c in frame if c != "verdict"}).rename_axis(field)
 
     def to_dataset(self) -> Any:
         """An `xarray.Dataset`: statistics, spectrum and pseudo-data, with the settings as attributes."""

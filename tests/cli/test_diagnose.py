@@ -45,6 +45,7 @@ def test_diagnose_in_words(run, database):
         (("diagnose", KIDIQ, "--plot", "a.bmp"), "--plot a.bmp: the name must end in"),
         (("diagnose", KIDIQ, "--order", -1), "--order -1: expected 0 or more"),
         (("diagnose", KIDIQ, "--metric", "euclid"), "metric"),
+        (("diagnose", KIDIQ, "--plan", "--bounds", "mom_iq=0:200"), "--plan and --bounds"),
         (("recover", KIDIQ, KIDIQ), "is given twice"),
     ],
 )
@@ -73,12 +74,24 @@ def test_several_files(tmp_path, database):
 
 @pytest.mark.slow
 def test_plan_on_the_command_line(database, run, tmp_path):
-    path = tmp_path / "plan.png"
-    code, out, _ = run("diagnose", "kidiq-kidscore_momiq", "--plan", "--json", "--plot", path)
-    assert code == 0
-    names = [outlook["name"] for outlook in json.loads(out)["outlooks"]]
+    path, saved = tmp_path / "plan.png", tmp_path / "plan.npz"
+    found = document(run("diagnose", "kidiq-kidscore_momiq", "--plan", "--json", "--plot", path, "--out", saved))
+    assert found["rank"] == 6
+    assert [feature["name"] for feature in found["features"]][:2] == ["1", "mom_iq"]
+    names = [outlook["name"] for outlook in found["plan"]["outlooks"]]
     assert names[:2] == ["n", "mean(mom_iq)"]
     assert path.read_bytes().startswith(b"\x89PNG")
+    again = bayesrecon.load_result(saved)
+    assert again.plan["n"].estimate == found["plan"]["outlooks"][0]["estimate"]
+    panels = again.drawn("plot_diagnosis")
+    assert [ax.get_xlabel() for ax in panels][::2] == [
+        "share of the feature that the release determines",
+        "half width of the interval, relative to the estimate",
+    ]
+    code, out, _ = run("diagnose", "kidiq-kidscore_momiq", "--draws", 1000, "--plan")
+    assert code == 0
+    assert "rank 6 (finite)" in out
+    assert "what fewer draws, rounder ones, and summaries would leave" in out
 
 
 @pytest.mark.slow

@@ -175,7 +175,7 @@ BAD_INPUT = {
     "fit of no rows": (a_file("table.csv", "x,y\n", *FIT), "table.csv|record|row"),
     "fit outside the domain": (
         a_file("table.csv", TABLE, "fit", "logistic_regression", *FIT[2:]),
-        "'y' holds 2, which is outside its domain",
+        "'y' holds 2; its domain is",
     ),
     "fit without draws": (a_file("table.csv", TABLE, *FIT, "--draws", "0"), "draws and thinning must be at least 1"),
     "fit with an impossible rate": (a_file("table.csv", TABLE, *FIT, "--target-accept", "2", *FEW), "accept"),

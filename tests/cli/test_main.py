@@ -1,6 +1,7 @@
 """The program as a whole: help, version, and a process of its own."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ from command import KIDIQ, Outcome, document, one_line
 from typer.main import get_command
 
 import bayesrecon
-from bayesrecon.cli.main import app
+from bayesrecon.cli.main import _SHOWN, app
 
 
 def test_version_and_help(run):
@@ -18,7 +19,20 @@ def test_version_and_help(run):
     for command in group.list_commands(None):
         outcome = run(command, "--help")
         assert (outcome.code, outcome.err) == (0, "")
-        assert outcome.out
+        assert "Example: bayesrecon " + command in " ".join(outcome.out.split())
+
+
+def test_examples_of_the_help_parse():
+    """Every command has one that does something, with options that the command has."""
+    group = get_command(app)
+    assert sorted(_SHOWN) == group.list_commands(None)
+    for command, (_, example) in _SHOWN.items():
+        name, *arguments = shlex.split(example)
+        assert name == command
+        assert not {"-h", "--help"} & set(arguments)
+        assert arguments or command in ("demo", "models", "posteriors")
+        context = group.get_command(None, command).make_context(command, arguments)  # which a wrong option ends
+        assert context.params
 
 
 def module(*arguments, **environment):

@@ -18,7 +18,10 @@ def page():
     measured = Remedy("round to 5 digits", "x", 1e-3, 2e-2, 2.1e-2)
     remedies = (Remedy("drop log_likelihood/y"), measured, Remedy("round to 3 digits", "x", 1e-3, 2.0))
     records, errors = {"x": rng.normal(size=40), "y": rng.normal(size=40)}, {"x": np.ones(40), "y": np.ones(40)}
-    rows = tuple(Item(f"mean(a_rather_long_name_of_a_covariate_{i})", 1234.5678, 0.0123) for i in range(6))
+    rows = tuple(
+        Item(f"mean(a_rather_long_name_of_a_covariate_{i})", 1234.5678, 0.0123, lower=1234.5437, upper=1234.5919)
+        for i in range(6)
+    )
     what = ("records come back", ("log_likelihood/y",), "40 of 40 records", "the model", rows)
     found = Finding(
         "log-likelihood", "high", *what, (*remedies, Remedy("keep 100 draws", untried=True)), records, errors
@@ -36,7 +39,7 @@ def page():
     ).to_html()
 
 
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_as_it_is_seen(page, width, tmp_path):
     seen = browser.look(page, width, tmp_path)
     assert (seen.console, seen.requests) == ([], [])
@@ -45,7 +48,7 @@ def test_the_page_as_it_is_seen(page, width, tmp_path):
     assert seen.page["wide"] == []
     questions = ["What can a stranger learn about a person?", "What to remove", "What stays", "Not run", "Findings"]
     assert [h for h in seen.page["headings"] if h in questions] == questions
-    assert any("1234.5678" in row and "0.012" in row for row in seen.page["errors"])
+    assert any("1234.568" in row and "0.012" in row and "1234.544 to 1234.592" in row for row in seen.page["errors"])
     assert any("predicted only" in row for row in seen.page["errors"])
     assert seen.page["smallest"] >= 12
     assert len(seen.page["plots"]) == 2

@@ -93,8 +93,38 @@ def test_netcdf_groups_are_what_xarray_reads(engine, tmp_path):
                 found = dataset_of(file, file.describe_group(group))
                 xr.testing.assert_identical(found.load(), expected.load())
         steps = {"draw": slice(None, None, 7), "chain": [1]}
-        found = dataset_of(file, file.describe_group("posterior"))["single"][steps]
-        xr.testing.assert_identical(found.load(), whole["single"][steps])
+        for key in (steps, {"draw": slice(20, None, -3)}, {"draw": [9, 2, 2]}, {"draw": -1}, {"draw": slice(5, 5)}):
+            found = dataset_of(file, file.describe_group("posterior"))["single"]
+            xr.testing.assert_identical(found[key].load(), whole["single"][key])
+        twice = found[{"draw": slice(4, None)}][{"draw": slice(None, None, 5)}]  # which nothing is read for
+        assert not twice.variable._in_memory
+        xr.testing.assert_identical(twice.load(), whole["single"][{"draw": slice(4, None, 5)}])
+        turned = ("school", "draw", "chain")
+        some = found.transpose(*turned)[{"draw": slice(1, None, 4)}].load()
+        xr.testing.assert_identical(some, whole["single"].transpose(*turned)[{"draw": slice(1, None, 4)}])
+        with pytest.raises(BayesreconError, match="load"):
+            found[{"draw": [1, 2], "chain": [0, 1]}].load()
+
+
+def test_draws_that_are_left_out_are_not_read():
+    """Whatever order their dimensions are in: files are larger than memory."""
+
+    class Source:
+        values, numbers = np.arange(4 * 1000 * 3.0).reshape(4, 1000, 3), 0
+
+        def read(self, name, key):
+            found = self.values[key]
+            self.numbers += found.size
+            return found
+
+    about = {"name": "mu", "shape": (4, 1000, 3), "dtype": "f8", "dimensions": ("chain", "draw", "k"), "attributes": {}}
+    for first, step in (("chain", 7), ("draw", 100), ("k", 1)):
+        source = Source()
+        mu = dataset_of(source, {"variables": {"mu": about}, "attributes": {}})["mu"]
+        some = mu.transpose(first, ...).isel(draw=slice(3, None, step), k=[2])
+        assert not source.numbers
+        np.testing.assert_array_equal(some.transpose("chain", "draw", "k"), Source.values[:, 3::step, [2]])
+        assert source.numbers == 4 * len(range(3, 1000, step))
 
 
 def test_hdf5_without_netcdf_dimensions(tmp_path):

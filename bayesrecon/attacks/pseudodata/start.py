@@ -72,7 +72,7 @@ def _given(start: PseudoData, fields: dict[str, Field]) -> PseudoData:
         if records[name].shape != (len(weights), *spec.shape):
             raise BayesreconError(f"start: field {name!r} has shape {records[name].shape}, not one value per weight")
         if not spec.domain.contains(np.asarray(records[name], float)).all():
-            raise BayesreconError(f"start: field {name!r} holds values outside its domain")
+            raise BayesreconError(f"start: field {name!r} holds values outside its domain, {spec.domain.words}")
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
         raise BayesreconError("start: weights must be non-negative numbers that do not all vanish")
     return PseudoData(weights, records)

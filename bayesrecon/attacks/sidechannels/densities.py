@@ -26,10 +26,11 @@ from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.locate import follow_moments, locate
 from bayesrecon.estimation.problem import generator
 from bayesrecon.estimation.solve import Span, find_basis
-from bayesrecon.estimation.statistics import Library, library_of
+from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import Totals, slopes_of
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.dense import log_likelihoods
@@ -294,7 +295,7 @@ def _rows(solved: _Fitted, library: Library, parts: np.ndarray) -> tuple[tuple[R
         half = Z95 * se + gone
         bounds = {"lower": float(row.estimate - half), "upper": float(row.estimate + half)}
         rows[row.name] = replace(row, se=float(se), **bounds)
-    listed = [s.name for s in library.statistics if s.name in rows or s.substitute_for is None]
+    listed = [s.name for s in library.statistics if s.name in rows or not (s.substitute_for or s.unless)]
     return tuple(rows.get(name) or Row(name) for name in listed), beta
 
 

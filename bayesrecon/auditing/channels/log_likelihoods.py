@@ -15,7 +15,7 @@ from bayesrecon.attacks.sidechannels.preimage import (
 )
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.columns import MOST_RECORDS, for_rows, of_all, relative_errors
+from bayesrecon.auditing.columns import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
 from bayesrecon.auditing.effort import Budget, Open
 from bayesrecon.auditing.evidence import typical_error
 from bayesrecon.auditing.opened import Opened
@@ -101,7 +101,7 @@ def _records_finding(
         (variable.where,),
         summary,
         "the model",
-        _record_items(found),
+        _record_items(opened, found),
         (Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),),
         found.records,
         found.se,
@@ -192,12 +192,15 @@ def _rows(values: Any, chosen: np.ndarray) -> np.ndarray:
     return np.asarray(values, float)[chosen].reshape(len(chosen), -1)
 
 
-def _record_items(found: PreImages) -> tuple[Item, ...]:
+def _record_items(opened: Opened, found: PreImages) -> tuple[Item, ...]:
     items = [Item("n", float(len(found)), 0.0)]
     for name, values in found.records.items():
         values, se = np.asarray(values, float), np.asarray(found.se[name], float)
         if values.ndim == 1 and np.isfinite(se).any():
-            good = np.isfinite(se)
+            good, domain = np.isfinite(se), opened.model.fields[name].domain
+            if domain.codes:
+                items += counts_by_category(name, domain.levels, values[good], found.ambiguous[good])
+                continue
             items.append(
                 Item(f"mean({name})", float(values[good].mean()), float(np.sqrt(np.mean(se[good] ** 2) / good.sum())))
             )

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesrecon.attacks.sidechannels.preimage import PreImages, invert_columns
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.columns import MOST_RECORDS, for_rows, of_all, relative_errors
+from bayesrecon.auditing.columns import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
 from bayesrecon.auditing.opened import Opened
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
@@ -77,6 +77,10 @@ def _predictive_finding(opened: Opened, variable: Variable, field: str, found: P
         if not usable.any() or np.asarray(values).ndim > 1:
             continue
         flat, se = flat[usable], se[usable]
+        domain = opened.model.fields[name].domain
+        if domain.codes:
+            items += counts_by_category(name, domain.levels, flat, found.ambiguous[usable])
+            continue
         size = len(flat)
         noise = float(np.mean(se**2))
         variance = max(0.0, float(flat.var()) - noise)

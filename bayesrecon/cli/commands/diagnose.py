@@ -22,7 +22,7 @@ def diagnose(
     given: Given,
     order: Annotated[int, typer.Option(help="Highest degree of the features, monomials of the fields.")] = 3,
     plan: Annotated[
-        bool, typer.Option("--plan", help="What fewer or rounder draws, tables or fits would still give away, instead.")
+        bool, typer.Option("--plan", help="Also what fewer or rounder draws, tables or fits would still give away.")
     ] = False,
     bounds: Annotated[
         list[str] | None,
@@ -30,30 +30,40 @@ def diagnose(
     ] = None,
 ) -> None:
     """Tell what a release determines about its data, and what stays hidden."""
+    from dataclasses import replace
+
     from bayesrecon.cli import inputs
     from bayesrecon.disclosure.bounds import bound
     from bayesrecon.disclosure.diagnosis import diagnose as run
     from bayesrecon.disclosure.planner import plan as run_plan
     from bayesrecon.estimation.problem import Estimator
 
+    if plan and bounds:
+        raise BayesreconError("--plan and --bounds answer different questions: give one of them at a time")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
     within, estimator = inputs.parse_intervals(bounds or ()), Estimator(given.metric, given.coordinates)
     opened = inputs.open_given(given)
     knows = inputs.knows_given(given, opened.model)
     with given.working() as how:
-        if plan:
-            planned = run_plan(opened, **how, **knows)
-            return given.deliver(planned, "plot_plan", lambda r: [plan_table(r)])
         if within:
             knows["domain"] = knows.get("domain", {}) | within
             found = bound(opened, estimator=estimator, force=given.force, **how, **knows)
             return given.deliver(found, "plot_bounds", lambda r: [bounds_table(r)])
+        planned = run_plan(opened, **how, **knows) if plan else None
         result = run(opened, order=order, estimator=estimator, force=given.force, **how, **knows)
-    given.deliver(result, "plot_diagnosis", lambda r: [r.headline, feature_table(r), eigenfunction_table(r)])
+    notes: tuple[str, ...] = ()
+    if planned is not None:
+        result, notes = replace(result, plan=planned), planned.warnings
+    given.deliver(result, "plot_diagnosis", _tables, [note for note in notes if note not in result.warnings])
 
 
 COMMAND = diagnose
+
+
+def _tables(result: "Diagnosis") -> "list[str | Table]":
+    planned = [] if result.plan is None else [plan_table(result.plan)]
+    return [result.headline, feature_table(result), eigenfunction_table(result), *planned]
 
 
 def plan_table(result: "Plan") -> "Table":

@@ -1,0 +1,31 @@
+"""Which fields of codes are told by the numbers of their categories."""
+
+from collections.abc import Mapping, Sequence
+
+from bayesrecon.estimation.categories import categories
+from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.statistics import Component, Library, Part, moments
+from bayesrecon.estimation.totals import verdict_of
+from bayesrecon.types import Field
+
+
+def counted(
+    solved: Fit, fields: Mapping[str, Field], found: Sequence[Component]
+) -> tuple[dict[str, list[Part]], dict[str, list[Part]]]:
+    """Categories of the components whose values are codes, by the component's name: of those whose records are counted
+    by category in the limit of infinitely many draws, and of the others, which may be told by the mean of their codes.
+    """
+    seen: dict[str, list[Part]] = {}
+    others: dict[str, list[Part]] = {}
+    for c in found:
+        parts = categories(c, fields[c.field].domain)
+        if not parts:
+            continue
+        library = Library({**moments(()).parts, **{part.name: part for part in parts}})
+        values = library.evaluate(solved.probes)
+        fitted = solved.project(values, limit=True).fitted
+        visibility = library.visibility(values, fitted, solved.basis.size)[1:]
+        trained = not solved.embedding.temperature
+        determined = all(verdict_of(float(v), trained=trained) == "determined" for v in visibility)
+        (seen if determined else others)[c.name] = parts
+    return seen, others

@@ -1,0 +1,192 @@
+"""Statistics by category: how many records have each value of a field, and what a unit or a group of records has."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.domains import Domain
+from bayesrecon.estimation.statistics import (
+    Component,
+    Library,
+    Part,
+    Statistic,
+    add_functions,
+    components,
+    count_of,
+    moments,
+    ratio_of,
+    sum_of,
+)
+from bayesrecon.knowledge import Knowledge
+from bayesrecon.types import Field, Records
+
+_FEW_LEVELS = 4  # values of a field up to which groups are split by it
+_MOST = 500  # values of a field up to which each is counted
+
+
+def categories(c: Component, domain: Domain) -> list[Part]:
+    """Whether a component has one of its values, for each of them; none where they are no codes, or too many."""
+    return [_category(c, level) for level in domain.levels] if domain.codes and len(domain.levels) <= _MOST else []
+
+
+def _category(c: Component, level: float) -> Part:
+    def values(records: Records) -> np.ndarray:
+        return (np.asarray(records[c.field])[(slice(None), *c.index)] == level).astype(float)
+
+    return Part(f"[{c.name}={shown(level)}]", values, ("1",))
+
+
+def shown(level: float) -> str:
+    """A level as it stands in the name of a statistic; other levels have other names.
+
+    >>> shown(2.0), shown(0.5), shown(1000001.0)
+    ('2', '0.5', '1000001')
+    """
+    short = f"{level:g}"
+    return short if float(short) == level else str(int(level) if level == int(level) else float(level))
+
+
+def add_categories(library: Library, fields: Mapping[str, Field], found: Sequence[Component]) -> None:
+    """The number of records of every category of fields whose values are codes.
+
+    Means, variances and covariances of codes say little to a reader: they are shown where they are seen and the
+    counts are not, as those of a covariate with few values can be.
+    """
+    for c in found:
+        parts = categories(c, fields[c.field].domain)
+        counts = [count_of(f"n{part.name}", part.name) for part in parts]
+        names = tuple(count.name for count in counts)
+        library.statistics[:] = [
+            replace(s, unless=(*s.unless, *names)) if _is_of(s, c.name) else s for s in library.statistics
+        ]
+        library.parts.update({part.name: part for part in parts})
+        library.statistics.extend(counts)
+
+
+def _is_of(statistic: Statistic, component: str) -> bool:
+    return any(component in part.split("*") for part in statistic.parts)
+
+
+def add_units(
+    library: Library,
+    unit: str,
+    levels: Sequence[float],
+    found: Sequence[Component],
+    *,
+    group: bool = False,
+    within: Mapping[str, Sequence[float]] | None = None,
+    codes: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """Per value of the unit field: its number of records and the unknown fields' values; of a group their sums and
+    means.
+
+    Args:
+        within: fields with few values; where a group's count is not seen, those inside it may be.
+        codes: components whose values are codes: a group's records are counted by them.
+    """
+    for level in levels:
+        label = f"{unit}={shown(level)}"
+        indicator = f"[{label}]"
+
+        def inside(records: Records, level: float = level) -> np.ndarray:
+            return (np.asarray(records[unit]) == level).astype(float)
+
+        library.parts[indicator] = Part(indicator, inside)
+        library.statistics.append(count_of(f"n[{label}]", indicator))
+        for c in found:
+
+            def values(records: Records, c: Component = c, inside: Any = inside) -> np.ndarray:
+                return inside(records) * c.values(records)
+
+            part = f"{c.name}[{label}]"
+            library.parts[part] = Part(part, values, (indicator,))
+            counts = _count_within(library, inside, label, c, (codes or {}).get(c.name, ())) if group else ()
+            if group:
+                total = sum_of(f"sum({c.name})[{label}]", part, indicator, c.centre, c.scale)
+                library.statistics.append(replace(total, unless=counts))
+            name = f"mean({c.name})[{label}]" if group else part
+            library.statistics.append(replace(ratio_of(name, part, indicator, c.centre, c.scale), unless=counts))
+        for name, values_ in (within or {}).items():
+            for value in values_:
+                _add_subgroup(library, inside, label, name, value, found)
+
+
+def _count_within(
+    library: Library,
+    group: Callable[[Records], np.ndarray],
+    label: str,
+    c: Component,
+    levels: Sequence[float],
+) -> tuple[str, ...]:
+    """The numbers of a group's records by the categories of a component; their names."""
+    names = []
+    for level in levels:
+        part = _category(c, level)
+
+        def values(records: Records, part: Part = part) -> np.ndarray:
+            return group(records) * part.values(records)
+
+        both = f"[{label},{part.name[1:-1]}]"
+        library.parts[both] = Part(both, values, (f"[{label}]",))
+        library.statistics.append(count_of(f"n{both}", both))
+        names.append(f"n{both}")
+    return tuple(names)
+
+
+def _add_subgroup(
+    library: Library,
+    group: Callable[[Records], np.ndarray],
+    label: str,
+    name: str,
+    value: float,
+    found: Sequence[Component],
+) -> None:
+    """Count and sums of the records of a group that have one value of a field, in place of the whole group's."""
+
+    def inside(records: Records) -> np.ndarray:
+        return group(records) * (np.asarray(records[name]) == value)
+
+    both = f"{label},{name}={shown(value)}"
+    indicator = f"[{both}]"
+    if indicator not in library.parts:
+        library.parts[indicator] = Part(indicator, inside)
+        library.statistics.append(replace(count_of(f"n[{both}]", indicator), substitute_for=f"n[{label}]"))
+    for c in found:
+        if c.field == name:
+            continue
+
+        def values(records: Records, c: Component = c) -> np.ndarray:
+            return inside(records) * c.values(records)
+
+        part = f"{c.name}[{both}]"
+        library.parts[part] = Part(part, values, (indicator,))
+        total = sum_of(f"sum({c.name})[{both}]", part, indicator, c.centre, c.scale)
+        library.statistics.append(replace(total, substitute_for=f"sum({c.name})[{label}]"))
+
+
+def library_of(
+    knowledge: Knowledge,
+    centre: Mapping[str, np.ndarray],
+    scale: Mapping[str, np.ndarray],
+    functions: Mapping[str, Callable[..., Any]] | None,
+    example: Records,
+) -> Library:
+    """The default statistics over the fields that are not known, per-unit ones, and the user's."""
+    unit = knowledge.unit
+    group = unit is not None and unit not in knowledge.known
+    found = components(knowledge.fields, knowledge.aside, centre, scale)
+    # With one record a unit, the units' own values say more than their moments.
+    library = moments(found, order=1 if unit is not None and not group else 2)
+    add_categories(library, knowledge.fields, found)
+    if unit is not None:
+        few = {c.field: knowledge.fields[c.field].domain.levels for c in found if not knowledge.fields[c.field].shape}
+        within = {k: v for k, v in few.items() if group and 0 < len(v) <= _FEW_LEVELS}
+        most = _MOST // max(1, len(knowledge.levels))
+        coded = {c.name: knowledge.fields[c.field].domain for c in found}
+        codes = {name: d.levels for name, d in coded.items() if group and d.codes and len(d.levels) <= most}
+        add_units(library, str(unit), knowledge.levels, found, group=group, within=within, codes=codes)
+    if functions:
+        add_functions(library, functions, example)
+    return library

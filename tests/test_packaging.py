@@ -1,0 +1,41 @@
+"""What is said about installing agrees: pyproject.toml, environment.yml, the lowest versions that are tested."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_environment_has_the_python_and_the_extras_that_there_are():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    assert set(environment) == {"name", "channels", "dependencies"}
+    assert environment["name"] == PROJECT["name"]
+    *plain, pip = environment["dependencies"]
+    python = next(one for one in plain if one.startswith("python"))
+    lowest = re.fullmatch(r">=3\.(\d+)", PROJECT["requires-python"])[1]
+    named = [int(c.rpartition(".")[2]) for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
+    assert min(named) == int(lowest)
+    assert python == f"python>=3.{lowest},<3.{max(named) + 1}"
+    assert "pip" in plain
+    (installed,) = pip["pip"]
+    extra = re.fullmatch(r"-e \.\[(\w+)\]", installed)[1]
+    assert extra in PROJECT["optional-dependencies"]
+
+
+def test_the_lowest_versions_are_those_of_pyproject():
+    """Every dependency of the tests is held to its lower bound: one that is not understood is no bound."""
+    script = (ROOT / ".ci" / "lower-bounds").read_text(encoding="utf-8")
+    program = re.search(r"<<'PYTHON'\n(.*?)\nPYTHON\n", script, re.DOTALL)[1]
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    pinned = dict(line.split("==") for line in done.stdout.splitlines())
+    extras = PROJECT["optional-dependencies"]
+    for one in (*PROJECT["dependencies"], *extras["dev"], *extras["arviz"], *extras["distributed"]):
+        if not one.startswith("bayesrecon["):
+            name, bound = re.match(r"([\w.-]+)>=([\d.]+)", one).groups()
+            assert pinned[name] == bound
