@@ -34,7 +34,7 @@ MOST = 40
 _REMEMBERED = 256  # derived models, so that compiled functions are reused
 _FREEDOM, _NODES = 6.0, 2**13  # of the t law that moments are taken over
 _EVEN = 0.1  # share of the nodes that carries the weight, below which moments are not trusted
-_NEWTON, _SETTLED = 60, 1e-12
+_NEWTON, _SETTLED, _STILL = 60, 1e-12, 1e-10
 _CHUNK = 2**22
 
 
@@ -272,3 +272,35 @@ def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) ->
         if np.abs(slope).max() < _SETTLED:
             break
     return phi
+
+
+def fitted_mean_field(model: Model, derived: Model, mean: Any, sd: Any, pseudo: PseudoData) -> tuple[Any, Any]:
+    """Mean and standard deviations `(d,)` of the normal law of independent coordinates that maximises the ELBO of the
+    pseudo-data, by Newton's method from one near it; not finite where there is none."""
+    mean, log_sd = np.asarray(mean, float), np.log(np.asarray(sd, float))
+    for _ in range(_NEWTON):
+        slope, hessian = (
+            np.asarray(x) for x in _field_slopes(model, derived, mean, log_sd, pseudo.records, pseudo.weights)
+        )
+        if not (np.isfinite(slope).all() and np.isfinite(hessian).all()):
+            break
+        scale = np.concatenate([np.exp(log_sd), np.ones(len(mean))])
+        step = -np.linalg.lstsq(hessian * np.outer(scale, scale), slope * scale, rcond=None)[0]
+        step = step * min(1.0, 0.5 / max(0.5, float(np.abs(step).max())))
+        mean, log_sd = mean + np.exp(log_sd) * step[: len(mean)], log_sd + step[len(mean) :]
+        if np.abs(step).max() < _STILL:
+            return mean, np.exp(log_sd)
+    return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
+
+
+@partial(jax.jit, static_argnames=("model", "derived"))
+def _field_slopes(model: Model, derived: Model, mean: Any, log_sd: Any, records: Any, weights: Any) -> tuple[Any, Any]:
+    order, d = order_of(model), model.dimension
+
+    def elbo(u: Any) -> Any:
+        scale = jnp.diag(jnp.exp(u[d:])[order])[np.tril_indices(d)]
+        phi = jnp.concatenate([u[:d], scale])
+        return weights @ jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records) + derived.log_prior(phi)
+
+    at = jnp.concatenate([mean, log_sd])
+    return jax.grad(elbo)(at), jax.hessian(elbo)(at)

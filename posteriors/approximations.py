@@ -1,4 +1,5 @@
-"""Means with their covariance as releases: Laplace approximations, and summaries of posterior draws."""
+"""Means with their covariance as releases: Laplace approximations, variational fits, and summaries of posterior
+draws."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +8,15 @@ import numpy as np
 
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.normal import laplace, moments_of_draws, pack, unconstrained_moments, whitening
+from bayesrecon.models.normal import laplace, moments_of_draws, pack, unconstrained_moments, variational, whitening
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.smooth import check_smooth
 from bayesrecon.posteriors.sources import at_parameter, check_parameters
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Noise, Release, entry
+
+FULL_RANK, MEAN_FIELD = "full rank", "mean field"
+"""Laws that a variational fit is an optimum of."""
 
 _SYMMETRIC = 1e-8  # relative
 _FEWEST = 2  # draws per entry of the mean and the covariance, below which their noise is no small one
@@ -30,16 +34,18 @@ def gaussian(
     coordinates: str = "unconstrained",
     digits: int | None = None,
     power: float | None = None,
+    fit: str | None = None,
     name: str | None = None,
 ) -> Release:
-    """A mean and a covariance as a release: of a mode (a Laplace approximation), or of posterior draws.
+    """A mean and a covariance as a release: of a mode (a Laplace approximation), a variational fit or posterior draws.
 
     A mode m with V, the inverse of minus the Hessian of the log density there, gives `sum_n grad l = -grad p` and
     `sum_n Hess l = -V^-1 - Hess p` at m, with `p = log pi0 + log det` where the mode is one of the density in
     unconstrained coordinates (NumPyro's `AutoLaplaceApproximation`, CmdStan's `laplace`) and `p = log pi0` where it is
     not (maximum likelihood, most optimisers, modes in printed tables). The mean and covariance of draws satisfy the
     equations of a normal approximation, less a share of about d / N that `recover` takes out by matching, with the
-    sampling noise of Wishart's law.
+    sampling noise of Wishart's law. Those of a variational fit are its optimum (`posteriors.from_guide` takes the fit
+    itself, and what is left of its ascent).
 
     Args:
         mean: `(d,)` in the order of `coordinates`, or `{parameter: value}`.
@@ -51,6 +57,8 @@ def gaussian(
         digits: significant digits that mean and standard deviations were printed with, and decimals of the
             correlations; exact by default.
         power: of the likelihood, where the posterior is tempered (`models.tempered`).
+        fit: "full rank" or "mean field" where they are of a variational fit that has converged; "mean field" needs a
+            diagonal covariance.
 
     Returns:
         A trained parameter, temperature 0, of a derived model (`bayesrecon.models.normal`): every verb takes it.
@@ -68,19 +76,21 @@ def gaussian(
     model = in_coordinates_of(model if power is None else tempered(model, power), coordinates, draws)
     mean = _vector(model, mean)
     covariance = _covariance(model, covariance)
+    if fit is not None:
+        _check_fit(fit, covariance, coordinates, draws, jacobian)
     if digits is None:
         bounded = np.zeros((0, 0))
         sd = np.sqrt(np.diag(covariance))
-        return _release(model, mean, sd, covariance / np.outer(sd, sd), bounded, coordinates, draws, jacobian, name)
+        return _release(
+            model, mean, sd, covariance / np.outer(sd, sd), bounded, coordinates, draws, jacobian, name, fit=fit
+        )
     if not isinstance(digits, int) or isinstance(digits, bool) or digits < 1:
         raise BayesreconError(f"digits={digits!r}: expected a positive whole number")
     sd = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(sd, sd)
-    pairs = len(sd) * (len(sd) - 1) // 2
-    steps = [decimal_step(mean, digits) / 2, decimal_step(sd, digits) / 2, np.full(pairs, 10.0**-digits / 2)]
-    return printed(
-        model, mean, sd, correlation, *steps, draws=draws, jacobian=jacobian, coordinates=coordinates, name=name
-    )
+    pairs = np.full(len(sd) * (len(sd) - 1) // 2, 0.0 if fit == MEAN_FIELD else 10.0**-digits / 2)
+    half = np.concatenate([decimal_step(mean, digits) / 2, decimal_step(sd, digits) / 2, pairs])[None]
+    return _release(model, mean, sd, correlation, half, coordinates, draws, jacobian, name, fit=fit)
 
 
 def printed(
@@ -116,6 +126,7 @@ def _release(
     jacobian: bool | None,
     name: str | None,
     silent: int = 0,
+    fit: str | None = None,
 ) -> Release:
     lower = np.tril_indices(len(mean), -1)
     constrained = coordinates == "constrained"
@@ -143,15 +154,17 @@ def _release(
         ) from None
     if not np.isfinite(phi).all():
         raise BayesreconError(f"the mean lies on or outside the support of model {model.name}")
-    if draws is None:
+    normal = np.zeros((len(phi), 0))
+    if fit is not None:
+        derived = variational(model)
+    elif draws is None:
         check_smooth(model, phi[: len(mean)])
         derived = laplace(model, bool(jacobian) and _has_jacobian(model))
-        normal = np.zeros((len(phi), 0))
     else:
         _check_draws(draws, len(phi))
         derived = moments_of_draws(model, constrained)
         normal = whitening(model, phi) / np.sqrt(draws)
-    if draws is None and jacobian is None and not constrained and _has_jacobian(model):
+    if fit is None and draws is None and jacobian is None and not constrained and _has_jacobian(model):
         transformed = next(p.name for p in model.parameters if _moves(p))
         raise BayesreconError(
             "state jacobian=: True where the mode is that of the density in unconstrained coordinates, with the "
@@ -161,12 +174,26 @@ def _release(
     bounded = np.array(columns).T if columns else np.zeros((len(phi), 0))
     noisy = bool(normal.size or bounded.size)
     metric = whitening(model, phi)
+    if fit == MEAN_FIELD:
+        metric = metric[:, np.concatenate([np.ones(len(mean), bool), np.equal(*np.tril_indices(len(mean)))])]
     if silent:
         rows, columns = np.tril_indices(len(mean))
         told = np.maximum(rows, columns) < len(mean) - silent
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), told])]
     noise = Noise(normal, bounded) if noisy else None
     return at_parameter(phi, derived, name or derived.name, metric=metric, noise=noise)
+
+
+def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float | None, jacobian: bool | None) -> None:
+    if fit not in (FULL_RANK, MEAN_FIELD):
+        raise BayesreconError(f"fit={fit!r}: expected {FULL_RANK!r} or {MEAN_FIELD!r}")
+    if draws is not None or jacobian is not None or coordinates != "unconstrained":
+        raise BayesreconError(
+            f"fit={fit!r}: a variational fit is normal in unconstrained coordinates, with the Jacobian, and no draws; "
+            "leave draws=, jacobian= and coordinates= out"
+        )
+    if fit == MEAN_FIELD and np.any(covariance != np.diag(np.diag(covariance))):
+        raise BayesreconError(f"fit={fit!r}: the covariance of a mean field is diagonal; this one is not")
 
 
 def _has_jacobian(model: Model) -> bool:

@@ -18,6 +18,13 @@ MAX_LINE = 2**26
 
 Settings = dict[str, str]
 
+_INSTEAD = {
+    "variational": "; posteriors.from_guide reads it",
+    "laplace": "; posteriors.from_guide reads it",
+    "optimize": "; posteriors.dirac takes the values of a mode",
+    "pathfinder": "; its draws are those of a mixture, which is no posterior and no optimum",
+}
+
 
 def read_cmdstan(source: Any, *, name: str | None = None) -> Draws:
     """Draws of CmdStan's `sample` method.
@@ -83,11 +90,12 @@ def _read_fit(fit: Any, name: str | None) -> Draws:
 
 def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density: bool) -> Draws:
     """`matrix` is `(chains, draws, columns)`."""
-    approximate = next((c for c in ("log_g__", "log_q__") if c in header), None)
+    approximate = next((c for c in ("log_g__", "log_q__", "lp_approx__") if c in header), None)
     if approximate is not None:
+        remedy = "" if approximate == "lp_approx__" else "; posteriors.from_guide reads the file that CmdStan wrote"
         raise BayesreconError(
-            f"{name}: the column {approximate} says that these are draws of an approximation, not of the posterior; "
-            "posteriors.from_guide reads the file that CmdStan wrote"
+            f"{name}: the column {approximate} says that these are draws of an approximation, not of the posterior"
+            f"{remedy}"
         )
     ((most, times),) = Counter(header).most_common(1)
     if times > 1:
@@ -144,7 +152,7 @@ def read_header(path: Path, file: TextIO, methods: tuple[str, ...] = ("sample",)
             break
     method = settings.get("method", "sample")
     if method not in methods:
-        remedy = "; posteriors.from_guide reads it" if method in ("variational", "laplace") else ""
+        remedy = _INSTEAD.get(method, "")
         raise BayesreconError(f"{path}: written by CmdStan's method {method[:40]!r}, not {methods[0]!r}{remedy}")
     if not line:
         raise BayesreconError(f"{path}: the file is empty" + (" but for comments" if settings else ""))

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.cmdstan import Settings, read_header
+from bayesrecon.posteriors.cmdstan import MAX_LINE, Settings, read_header
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.laws import Law, phi_of
 from bayesrecon.posteriors.sources import accepted_draws
@@ -26,6 +26,24 @@ _ODD = 6.0  # standard errors of a skewness or kurtosis, beyond which draws are 
 def is_csv(guide: Any) -> bool:
     """Whether this is the path of a file."""
     return isinstance(guide, str | os.PathLike)
+
+
+def is_law(source: Any) -> bool:
+    """Whether this is the path of a file whose comments say that CmdStan's `variational` or `laplace` wrote it.
+
+    >>> Path("fit.csv").write_text("# method = laplace\\nlog_p__,log_q__,theta\\n")
+    41
+    >>> is_law("fit.csv")
+    True
+    """
+    if not is_csv(source) or Path(source).suffix.lower() != ".csv" or not Path(source).is_file():
+        return False
+    with Path(source).open(encoding="utf-8-sig", errors="replace") as file:
+        while (line := file.readline(MAX_LINE)).startswith("#"):
+            key, equals, value = line[1:].partition("=")
+            if equals and key.strip() == "method":
+                return value.strip().removesuffix("(Default)").rstrip() in _METHODS
+    return False
 
 
 def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:

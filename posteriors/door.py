@@ -49,15 +49,19 @@ def release_of(
     if isinstance(source, Release):
         if model is not None and model is not source.model:
             raise BayesreconError(f"{source.name} is a release and has its model already; leave model= out")
+        if power is not None:
+            raise BayesreconError(f"{source.name} is a release and has its power already; leave power= out")
         return source
     library = type(source).__module__.partition(".")[0]
     for name, read in discover("bayesrecon.posteriors", "FIT"):
         if library == name:
             if model is not None:
                 raise BayesreconError(f"a fit of {name} has its model already; leave model= out")
+            if power is not None:
+                raise BayesreconError(f"power= has no part in a fit of {name}: an estimator's likelihood has none")
             return read(source)
-    for read in discover("bayesrecon.posteriors", "of_table"):
-        if (release := read(source, model)) is not None:
+    for read in discover("bayesrecon.posteriors", "of_source"):
+        if (release := read(source, model, power)) is not None:
             return release
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
         raise BayesreconError("expected a release (bayesrecon.posteriors makes one), or draws with their model=")

@@ -9,9 +9,11 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import prior_score
+from bayesrecon.models.door import model_of
 from bayesrecon.models.normal import laplace, variational, whitening
+from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
-from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv
+from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv, is_law
 from bayesrecon.posteriors.laws import Law
 from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
 from bayesrecon.posteriors.smooth import check_smooth
@@ -30,6 +32,7 @@ def from_guide(
     *,
     residual: Any = None,
     iterates: Sequence[Mapping[str, Any]] | None = None,
+    power: float | None = None,
     name: str | None = None,
 ) -> Release:
     """A variational fit, a Laplace approximation or a mode as a release.
@@ -63,6 +66,7 @@ def from_guide(
             optimum to all digits. Of a mode alone that of the gradient of the log density.
         iterates: of an optimum of the ELBO, `params` at other late steps of the same run, evenly spaced and in order,
             before those in `params`: ten or more, over many times what the fit needs to forget where it was.
+        power: of the likelihood, where the posterior is tempered (`models.tempered`).
         name: for display.
 
     Returns:
@@ -86,6 +90,7 @@ def from_guide(
     >>> from_guide(from_numpyro(program, {"y": ()}), guide, fit, residual=0.0).model.name
     'program, normal approximation'
     """
+    model = model if power is None else tempered(model, power)
     law = _law(model, guide, params, tuple(iterates or ()))
     if law.iterates and law.kind != "variational":
         raise BayesreconError(
@@ -101,6 +106,19 @@ def from_guide(
             f"the prior of model {model.name} has no derivatives at these parameters: nothing is stationary there"
         )
     return at_parameter(phi, derived, name or law.name, metric=metric, noise=noise)
+
+
+def of_source(source: Any, model: Any, power: float | None) -> Release | None:
+    """Of a file that CmdStan's `variational` or `laplace` wrote, None of anything else.
+
+    Raises:
+        BayesreconError: no model, and what `from_guide` refuses.
+    """
+    if not is_law(source):
+        return None
+    if model is None:
+        raise BayesreconError(f"{source} does not say which model it belongs to; pass one (model=, or --model)")
+    return from_guide(model_of(model), source, power=power)
 
 
 _Parts = tuple[Model, np.ndarray, np.ndarray | None, Noise | None]

@@ -277,14 +277,16 @@ def is_table(source: Any) -> bool:
     return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
 
 
-def of_table(source: Any, model: Any) -> Release | None:
+def of_source(source: Any, model: Any, power: float | None) -> Release | None:
     """Of a regression's table, None of anything else.
 
     Raises:
-        BayesreconError: a table of another model, of which nobody said what its estimates are.
+        BayesreconError: a table of another model, of which nobody said what its estimates are, or a power.
     """
     if not is_table(source):
         return None
+    if power is not None:
+        raise BayesreconError("power= has no part in a table of estimates: an estimator's likelihood has none")
     if not isinstance(model, str) or model not in ESTIMATORS:
         raise BayesreconError(
             f"a table of estimates is read at once for model= {', '.join(ESTIMATORS)}; of another model say what the "

@@ -13,7 +13,7 @@ from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
 from bayesrecon.digits import round_to
-from bayesrecon.disclosure.planner import planned
+from bayesrecon.disclosure.thinning import planned
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.posteriors.draws import Draws

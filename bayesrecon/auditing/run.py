@@ -24,6 +24,7 @@ from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.posteriors.cmdstan_laws import is_law
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
@@ -179,7 +180,7 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     if table:
         raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")
     source = getattr(source, "release", source)  # of a `Trained`
-    if not isinstance(source, Release) and not is_fit(source):
+    if not isinstance(source, Release) and not is_fit(source) and not is_law(source):
         return None
     release = release_of(source, model)
     if release.temperature:

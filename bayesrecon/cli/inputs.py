@@ -153,8 +153,7 @@ def open_release(
         if power is not None or draws is not None:
             raise BayesreconError("--power and --draws have no part in a table of estimates")
         return _open_table(sources[0], model, settings, related[0])
-    found = _opened(sources, model, settings, draws, download, trusted)
-    return replace(found, model=at_power(found.model, power))
+    return _opened(sources, model, settings, draws, download, trusted, power)
 
 
 def at_power(model: Model, power: float | None) -> Model:
@@ -171,6 +170,7 @@ def _opened(
     draws: int | None,
     download: bool,
     trusted: bool,
+    power: float | None,
 ) -> Release:
     given = parse_settings(settings)
     if given and model is None:
@@ -182,8 +182,10 @@ def _opened(
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.reference import from_posteriordb
 
-        return from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
-    return release_of(sources[0] if len(sources) == 1 else list(sources), chosen, draws=draws, trusted=trusted)
+        found = from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
+        return replace(found, model=at_power(found.model, power))
+    given_as = sources[0] if len(sources) == 1 else list(sources)
+    return release_of(given_as, chosen, power=power, draws=draws, trusted=trusted)
 
 
 def table_of(file: str, model: str | None, settings: str | None) -> dict[str, Any]:

@@ -6,7 +6,9 @@ release resolves must match the target within its noise:
     | u_k' (e' w - target) | <= q   for all k,   u_k the whitened directions of the noise,
 
 with q such that all hold together at the stated level (Bonferroni over the directions), or a little more where the
-candidates, being a sample, need it. Totals are linear in w;
+candidates, being a sample, need it. Of a variational fit, a mode with its covariance or a summary of draws q is what
+their errors leave, next to nothing at an optimum: a mean field of a regression tells five totals of six, and the sixth
+lies where records of the domain can have it. Totals are linear in w;
 means are linear-fractional and become linear by the Charnes-Cooper transformation; a variance is the smallest
 second moment about any centre, which bounds it from both sides by linear programs on a grid of centres.
 """
@@ -34,6 +36,7 @@ _CENTRES = 9  # of second moments, of which the variance is the least and whose 
 # Least slack, in its own units, that is used where the candidates miss the release, so that more than one measure fits;
 # and, in units of the stated level's, the slack from which they are said to miss it.
 _MARGIN, _FARTHEST = 1.2, 3.0
+_MET = 1e-6  # of a total, to which equations without errors are met
 
 
 @in_float64
@@ -52,17 +55,18 @@ def bound(
     """Intervals for n and the means and variances of the unknown fields; of codes for the number of each.
 
     Args:
-        release: posterior draws of `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
+        release: posterior draws of `bayesrecon.posteriors`, or whatever holds draws, with its `model`; or a variational
+            fit, a mode with its covariance or a summary of draws.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         variances: bound variances as well (most of the time goes there).
-        level: probability that all intervals hold together, over the draws.
+        level: probability that all intervals hold together, over the draws or the errors of a fit.
         estimator, force, key, progress: as in `recover`.
         knows: as in `recover`, without `unit`. `domain={field: domain}` for every unknown field: the bounds hold for
             data inside it, and widen with it.
 
     Raises:
-        BayesreconError: no domain for an unknown field, a trained parameter (no noise to allow for), a level outside
-            0.5 to 1, or no data set on the domain that fits the release.
+        BayesreconError: no domain for an unknown field, a trained parameter alone or a log density, a level outside 0.5
+            to 1, or no data set on the domain that fits the release.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -78,8 +82,11 @@ def bound(
 
         release = release_of(release, model)
     domain, known = knows.get("domain") or {}, knows.get("known") or {}
-    if not release.temperature:
-        raise BayesreconError("bounds need posterior draws: at a trained parameter nothing but its own score is fixed")
+    if not release.temperature and (release.metric is None or (release.noise is not None and release.noise.told)):
+        raise BayesreconError(
+            "bounds need posterior draws, or a law with its covariance: a trained parameter alone fixes nothing but "
+            "its own score, and what a log density is off has no known size in every direction"
+        )
     if not 0.5 < level < 1:
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
     stated = domains_of(domain, release.model.fields)
@@ -116,26 +123,31 @@ class _Program:
         solved, embedding = problem.solved, problem.embedding
         self.records = _candidates(problem)
         cross = embedding.cross(solved.basis, self.records)
-        noise = solved.noise()
-        values, vectors = np.linalg.eigh(noise)
+        drawn = bool(problem.release.temperature)
+        noise, sure = (solved.noise(), np.zeros((solved.basis.size, 0))) if drawn else _of_equations(problem, cross)
+        values, vectors = np.linalg.eigh(noise + sure @ sure.T / 3)
         # Directions far below the largest noise are rounding; the rest are measured in standard errors.
-        kept = values > 1e-13 * values[-1]
+        kept = values > (1e-13 * values[-1] if drawn else 0.0)
         whiten = vectors[:, kept] / np.sqrt(values[kept])
         self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.target
         quantile = -ndtri((1 - level) / (2 * len(self.target)))
+        # Rounding is at most what it is, and no part of it is noise.
+        normal = np.sqrt(np.einsum("rk,rs,sk->k", whiten, noise, whiten, optimize=True)) if sure.size else 1.0
+        allowed = np.broadcast_to(quantile * normal + np.abs(whiten.T @ sure).sum(axis=1), self.target.shape)
         self.size = cross.shape[0]
         self.fixed = problem.knowledge.total
-        self.slack = np.full(len(self.target), max(quantile, _MARGIN * self._least_slack(quantile)))
+        self.slack = allowed * max(1.0, _MARGIN * self._least_slack(allowed))
 
-    def _least_slack(self, quantile: float) -> float:
-        """The smallest slack at which any measure on the candidates fits: they are a sample, and may just miss."""
-        ones = np.ones((len(self.target), 1))
+    def _least_slack(self, allowed: np.ndarray) -> float:
+        """The smallest share of the slack at which any measure on the candidates fits: they are a sample, and may just
+        miss."""
+        ones = allowed[:, None]
         upper = np.concatenate([np.hstack([self.matrix, -ones]), np.hstack([-self.matrix, -ones])])
         limit = np.concatenate([self.target, -self.target])
         equal = np.append(np.ones(self.size), 0.0)[None] if self.fixed else None
         right = np.array([self.fixed]) if self.fixed else None
         least, _ = self._solve(np.append(np.zeros(self.size), 1.0), upper, limit, equal, right)
-        if least is None or least > _FARTHEST * quantile:
+        if least is None or least > _FARTHEST:
             raise BayesreconError(
                 "no data set on this domain is consistent with the release: widen the domain, or the draws do not "
                 "belong to the model"
@@ -196,6 +208,22 @@ class _Program:
             )
             ends.append(None if found.status == 3 or found.fun is None else float(sign * found.fun))
         return ends[0], ends[1]
+
+
+def _of_equations(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Covariance `(r, r)` of the target of a trained parameter, and its bounded errors `(r, b)`.
+
+    Args:
+        cross: `(M, r)` the basis functions at the candidates, in whose units equations without errors are met.
+    """
+    solved, errors = problem.solved, problem.solved.errors
+    records = abs(float(np.sum(solved.pseudo.weights)))
+    noise = (_MET * max(1.0, records)) ** 2 * (cross.T @ cross) / len(cross)
+    if errors is None:
+        return noise, np.zeros((len(noise), 0))
+    features = solved.embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
+    normal = features.T @ errors.normal
+    return noise + normal @ normal.T, features.T @ np.column_stack([errors.bounded, errors.rule])
 
 
 def _candidates(problem: Problem) -> Records:

@@ -26,9 +26,9 @@ _BEYOND = 3.0  # factor from the least or largest number to what has none
 def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = None) -> "Axes":
     """Half the width of each statistic's interval, relative to its estimate, by what is published.
 
-    Of draws and of their mean and covariance it is the 95 % interval, of a mode with its covariance the bounds that
-    rounding leaves. What is exact stands at the left edge; at the right what nothing is said of, which is no proof that
-    nothing can be.
+    Of draws and of their mean and covariance it is the 95 % interval, of a mode with its covariance and of converged
+    variational fits the bounds that rounding leaves. What is exact stands at the left edge; at the right what nothing
+    is said of, which is no proof that nothing can be.
 
     Args:
         ax: where to draw.
@@ -59,8 +59,9 @@ def plot_plan(plan: "Plan", ax: "Axes | None" = None, path: str | Path | None = 
         for i, (outlook, style) in enumerate(zip(shown, styles(len(shown)), strict=True)):
             y = np.arange(len(ways)) + step * (i - (len(shown) - 1) / 2)
             ax.plot(seen[i], y, style.marker, ms=5, color=style.colour, label=label(outlook.name), clip_on=False)
-        for at in np.flatnonzero(np.diff([_kind(name) for name, _ in ways])):
-            ax.axhline(at + 0.5, color=GREY, linewidth=0.6)
+        kinds = [_kind(name) for name, _ in ways]
+        for at in (i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]):
+            ax.axhline(at - 0.5, color=GREY, linewidth=0.6)
         ax.set_xscale("log")
         ax.set_xlim(left, right)
         ax.set_yticks(np.arange(len(ways)), labels=[name for name, _ in ways])
@@ -93,12 +94,14 @@ def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
         yield f"mean, covariance of {draws:,} draws", None if error is None else Z95 * error
     for digits, half in outlook.mode.items():
         yield f"mode, covariance: {'all' if digits == EXACT else digits} digits", half
-    for half in outlook.variational.values():
-        yield "normal variational fit: all digits", half
+    for kind, found in ("full-rank", outlook.variational), ("mean-field", outlook.mean_field):
+        for digits, half in found.items():
+            yield f"{kind} fit: {'all' if digits == EXACT else digits} digits", half
 
 
-def _kind(name: str) -> int:
-    return ("digits" in name) + 2 * ("mean" in name) + 4 * ("mode" in name) + 8 * ("fit" in name)
+def _kind(name: str) -> str:
+    """What the lines that stand together have in common."""
+    return next((k for k in ("mean, cov", "mode", "full-rank", "mean-field", "digits") if k in name), "")
 
 
 def _relative(outlook: "Outlook", value: float | None) -> float:

@@ -30,8 +30,9 @@ class Outlook:
         mode: `{significant digits: half width of the interval}` where a mode with its covariance is, `EXACT` for full
             precision.
         variational: the same of a converged variational fit, normal of full rank.
+        mean_field: the same of one with independent coordinates.
 
-    Of the last three, None is what the attack says nothing of, which is no proof that nothing can be said.
+    Of the last four, None is what the attack says nothing of, which is no proof that nothing can be said.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Outlook:
     moments: dict[int, float | None] = field(default_factory=dict)
     mode: dict[int, float | None] = field(default_factory=dict)
     variational: dict[int, float | None] = field(default_factory=dict)
+    mean_field: dict[int, float | None] = field(default_factory=dict)
 
     def half_width(self, draws: int) -> float:
         """Half the 95 % interval that so many draws leave."""
@@ -85,7 +87,7 @@ class Plan(Result):
 
     def to_dataframe(self) -> Any:
         """One row per statistic; columns `se @ T draws` and `shift @ k digits`, and of summaries `se @ moments of T`,
-        `half width @ mode, k digits` and `half width @ variational fit`."""
+        `half width @ mode, k digits`, and the same of `variational fit` and `mean field`."""
         import pandas as pd
 
         rows = {
@@ -96,6 +98,7 @@ class Plan(Result):
                 **{f"se @ moments of {t}": s for t, s in o.moments.items()},
                 **{f"half width @ mode, {_digits(k)}": s for k, s in o.mode.items()},
                 **{f"half width @ variational fit, {_digits(k)}": s for k, s in o.variational.items()},
+                **{f"half width @ mean field, {_digits(k)}": s for k, s in o.mean_field.items()},
             }
             for o in self.outlooks
         }

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import summaries
+import variational
 from gridded import logistic, poisson
 
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
+from bayesrecon.posteriors import gaussian
 from bayesrecon.posteriors.sources import dirac
 
 
@@ -50,6 +53,22 @@ def test_bounds_need_a_domain_and_draws(logistic_case):
     trained = dirac(release.model, {"beta": [0.5, -0.01]})
     with pytest.raises(bayesrecon.BayesreconError, match="posterior draws"):
         bayesrecon.bound(trained, domain={"dist": (0, 250)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("digits", [None, 4])
+def test_a_mean_field_bounds_what_it_does_not_tell(digits):
+    """Its equations hold n and leave the means open, but for what records of the domain can have."""
+    start = summaries.mode(summaries.MODEL, summaries.DATA, summaries.start())
+    mean, covariance = variational.optimum(summaries.MODEL, summaries.DATA, *start, full=False)
+    if digits is not None:
+        mean, covariance = summaries.cut(mean, covariance, digits)
+    release = gaussian(summaries.MODEL, mean, covariance, fit="mean field", digits=digits)
+    found = bayesrecon.bound(release, domain={"x": (-3, 9), "y": (-5, 9)})
+    for interval in found.intervals:
+        assert interval.lower <= summaries.TRUTH[interval.name] <= interval.upper, interval
+    assert found["n"].width < (1e-3 if digits is None else 0.5)
+    assert 0.05 < found["mean(y)"].width < 5
 
 
 @pytest.mark.slow

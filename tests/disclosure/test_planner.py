@@ -99,9 +99,13 @@ def test_summaries_are_planned_beside_draws(tmp_path):
         assert 30 < found.mode[3] / found.mode[5] < 300
         assert found.mode[5] < 0.1 * found.half_width(4000)
         assert found.variational[15] < 1e-6 * found.estimate
+        assert found.variational[3] == pytest.approx(found.mode[3], rel=0.1)
+    assert plan["n"].mean_field[15] < 1e-6 * 400
+    assert 0.3 < plan["n"].mean_field[3] < 40
+    assert plan["mean(y)"].mean_field == {3: None, 5: None, 15: None}  # five totals of six
     names = [text.get_text() for text in plan.plot().get_yticklabels()]
     assert names[0] == "400 draws"
-    assert names[-1] == "normal variational fit: all digits"
+    assert names[-4:] == ["full-rank fit: all digits", *(f"mean-field fit: {k} digits" for k in (3, 5, "all"))]
 
 
 def test_what_nothing_is_said_of_stands_apart():

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import summaries
 from summaries import DATA, MODEL
+from variational import optimum
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.normal import MOST, laplace, order_of, pack, unpack, variational, whitening
+from bayesrecon.models.normal import MOST, fitted_mean_field, laplace, order_of, pack, unpack, variational, whitening
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Field, Model, Parameter
+from bayesrecon.types import Field, Model, Parameter, PseudoData
 
 
 def score(derived, phi, records):
@@ -56,3 +57,15 @@ def test_too_many_parameters():
     wide = Model("wide", (Parameter("w", (MOST + 1,)),), {"y": Field()}, lambda p, z: 0.0, lambda p: 0.0)
     with pytest.raises(BayesreconError, match=f"more than {MOST}"):
         laplace(wide, True)
+
+
+@in_float64
+def test_a_mean_field_that_is_fitted_is_the_optimum():
+    """Newton's method in standard deviations against one in the entries of the factor, whose Hessian is another."""
+    start = summaries.mode(MODEL, DATA, summaries.start())
+    mean, covariance = optimum(MODEL, DATA, *start, full=False)
+    pseudo = PseudoData(np.ones(80), DATA)
+    near = start[0] + 0.5 * np.sqrt(np.diag(start[1])), 2 * np.sqrt(np.diag(start[1]))
+    at, sd = fitted_mean_field(MODEL, variational(MODEL), *near, pseudo)
+    np.testing.assert_allclose(at, mean, rtol=1e-9)
+    np.testing.assert_allclose(sd**2, np.diag(covariance), rtol=1e-9)

@@ -2,6 +2,7 @@ import conjugate
 import numpy as np
 import pytest
 import summaries
+import variational
 from summaries import DATA, MODEL, TRUTH
 
 import bayesrecon
@@ -72,6 +73,20 @@ def test_a_few_records_are_not_biased_by_the_normal_law():
     assert abs(n.estimate - 8) < 4 * n.se < 0.4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("fit", ["full rank", "mean field"])
+def test_a_printed_variational_fit_bounds_the_statistics(laplace, fit):
+    optimum = variational.optimum(MODEL, DATA, *laplace, full=fit == "full rank")
+    mean, covariance = summaries.cut(*optimum, 4)
+    found = bayesrecon.recover(gaussian(MODEL, mean, covariance, fit=fit, digits=4))
+    assert not found.failures
+    assert found["n"].verdict == "determined"
+    for row in found:
+        assert row.lower is None or row.name not in TRUTH or row.lower < TRUTH[row.name] < row.upper
+    exact = bayesrecon.recover(gaussian(MODEL, *optimum, fit=fit))["n"]
+    assert exact.estimate == pytest.approx(80, rel=1e-9)
+
+
 def test_numbers_of_no_data(laplace):
     mean, covariance = laplace
     found = bayesrecon.recover(gaussian(MODEL, mean + 0.3, covariance, jacobian=True, digits=5))
@@ -118,6 +133,9 @@ def test_the_other_verbs_take_it(laplace):
         ({"draws": 10}, "too few"),
         ({"draws": -1}, "expected how many"),
         ({"digits": 0}, "expected a positive whole number"),
+        ({"fit": "low rank"}, "expected 'full rank' or 'mean field'"),
+        ({"fit": "full rank", "draws": 1000}, "leave draws=, jacobian= and coordinates= out"),
+        ({"fit": "mean field", "jacobian": None, "covariance": np.eye(3) + 0.1}, "is diagonal"),
         ({"coordinates": "natural"}, "expected 'unconstrained' or 'constrained'"),
         ({"mean": [1.0, 2.0, -1.0], "coordinates": "constrained", "draws": 100}, "outside the support"),
     ],

@@ -7,6 +7,7 @@ from summaries import DATA, MODEL
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_cmdstan, from_guide
+from bayesrecon.posteriors.door import release_of
 
 HEADER = {
     "variational": """# stan_version_major = 2
@@ -98,6 +99,39 @@ def test_they_are_no_draws_of_the_posterior(start, tmp_path):
         from_cmdstan(path, MODEL)
     with pytest.raises(BayesreconError, match="method 'sample', not 'variational'"):
         from_guide(MODEL, path)
+
+
+@pytest.mark.slow
+def test_verbs_take_the_file(start, tmp_path):
+    path = written(tmp_path / "fit.csv", "laplace", *start, 5000, jacobian="1")
+    found = bayesrecon.recover(path, model=MODEL)
+    assert not found.failures
+    assert abs(found["n"].estimate - 80) < 4 * found["n"].se < 16
+    half = release_of(path, MODEL, power=0.5)
+    assert bayesrecon.recover(half)["n"].estimate == pytest.approx(2 * found["n"].estimate)
+    audited = bayesrecon.audit(path, MODEL, remedies=False)
+    assert audited.findings[0].items
+
+
+def test_a_power_is_not_lost(start, tmp_path):
+    path = written(tmp_path / "fit.csv", "laplace", *start, 100, jacobian="true")
+    release = release_of(path, MODEL, power=0.25)
+    assert release.model.of.power == 0.25
+    with pytest.raises(BayesreconError, match="has its power already"):
+        release_of(release, power=0.5)
+    with pytest.raises(BayesreconError, match="pass one"):
+        release_of(path)
+
+
+def test_other_methods_are_named(tmp_path):
+    path = tmp_path / "fit.csv"
+    for method, remedy in {"optimize": "posteriors.dirac", "pathfinder": "draws are those of a mixture"}.items():
+        path.write_text(f"# method = {method}\nlp__,variance\n-1,2\n")
+        with pytest.raises(BayesreconError, match=remedy):
+            release_of(path, MODEL)
+    path.write_text("lp_approx__,lp__,variance\n-1,-1,2\n-1,-1,3\n")
+    with pytest.raises(BayesreconError, match=r"draws of an approximation, not of the posterior$"):
+        release_of(path, MODEL)
 
 
 def test_what_is_no_law_of_this_model(start, tmp_path):

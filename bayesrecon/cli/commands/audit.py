@@ -65,6 +65,7 @@ def audit(
     from bayesrecon.auditing.fix import clean, write_clean
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli import console, inputs
+    from bayesrecon.posteriors.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import read_contents
 
     if len(files) == 1 and is_table(files[0]):
@@ -99,7 +100,10 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                contents = read_contents(source, progress=how["progress"], trusted=given.trusted)
+                law = is_law(source)
+                if law and fix is not None:
+                    raise BayesreconError("--fix is for files of draws: this one holds a normal law")
+                contents = source if law else read_contents(source, progress=how["progress"], trusted=given.trusted)
                 result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
                 if fix is not None:
                     kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
@@ -128,7 +132,9 @@ def _table(given: Given, files: list[str], remedies: Any) -> "Audit":
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
     """What to read, and the model that a posteriordb name stands for."""
-    chains = [f for f in files if Path(f).suffix.lower() == ".csv"]
+    from bayesrecon.posteriors.cmdstan_laws import is_law
+
+    chains = [f for f in files if Path(f).suffix.lower() == ".csv" and not is_law(f)]
     rest = [f for f in files if f not in chains]
     for i, file in enumerate(files):
         if file in files[:i]:

@@ -1,0 +1,142 @@
+"""What summaries of draws would give away: their mean and covariance, a mode with its covariance, variational fits.
+
+All are made of the data that the draws determine, and solved like any release."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.digits import round_to
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.categories import library_of
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.totals import part_totals, rows_of
+from bayesrecon.models.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
+from bayesrecon.posteriors.approximations import FULL_RANK, MEAN_FIELD, gaussian
+from bayesrecon.results.plan import EXACT
+from bayesrecon.types import Model, PseudoData, Release
+
+HalfWidths = dict[str, float | None]
+"""Of the intervals of statistics, by name; None where nothing is said."""
+
+_NEWTON, _SETTLED = 100, 1e-10  # steps to a mode, and the last one in standard deviations
+
+
+@dataclass(frozen=True)
+class Summarised:
+    """What each summary leaves of the statistics, by significant digits but of the moments; `warnings` say why one is
+    missing."""
+
+    moments: HalfWidths = field(default_factory=dict)
+    modes: dict[int, HalfWidths] = field(default_factory=dict)
+    full_rank: dict[int, HalfWidths] = field(default_factory=dict)
+    mean_field: dict[int, HalfWidths] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def summarised(problem: Problem, digits: Sequence[int], solve: Callable[[Release], HalfWidths]) -> Summarised:
+    """What the mean and covariance of the draws leave, and at so many digits the mode with its covariance and
+    converged variational fits, of full rank and mean field."""
+    release, model = problem.release, problem.release.model
+    theta, weights = np.asarray(release.theta), np.asarray(release.weights)
+    centre = weights @ theta
+    covariance = (theta - centre).T @ ((theta - centre) * weights[:, None])
+    pseudo, warnings = problem.solved.pseudo, []
+
+    def each(law: Callable[[], tuple[np.ndarray, np.ndarray]], what: str, **kind: Any) -> dict[int, HalfWidths]:
+        found: dict[int, HalfWidths] = {}
+        try:
+            mean, spread = law()
+            for k in (EXACT, *digits):
+                printed = _printed(mean, spread, k)
+                found[k] = solve(gaussian(model, *printed, digits=None if k == EXACT else k, **kind))
+        except BayesreconError as error:
+            warnings.append(f"{what} is not planned for: {error}")
+        return {k: found[k] for k in (*digits, EXACT) if k in found}
+
+    moments: HalfWidths = {}
+    try:
+        moments = solve(gaussian(model, centre, covariance, draws=problem.embedding.effective_size))
+    except BayesreconError as error:
+        warnings.append(f"mean and covariance of draws are not planned for: {error}")
+    modes = each(lambda: _mode(model, pseudo, centre, covariance), "a mode with its covariance", jacobian=True)
+    full = each(lambda: _full_rank(model, pseudo, centre, covariance), "a variational fit", fit=FULL_RANK)
+    field_of = each(
+        lambda: _mean_field(model, pseudo, centre, covariance), "a mean-field variational fit", fit=MEAN_FIELD
+    )
+    return Summarised(moments, modes, full, field_of, tuple(warnings))
+
+
+def _full_rank(
+    model: Model, pseudo: PseudoData, mean: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The normal law that maximises the ELBO of the pseudo-data."""
+    phi = fitted_normal(model, variational(model), pack(model, mean, covariance), pseudo)
+    if not np.isfinite(phi).all():
+        raise BayesreconError(f"no normal law maximises the ELBO of {model.name} near the draws")
+    at, factor = (np.asarray(x) for x in unpack(model, phi))
+    return at, factor @ factor.T
+
+
+def _mean_field(
+    model: Model, pseudo: PseudoData, mean: np.ndarray, covariance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of independent coordinates, whose variances are those given the others where the posterior is normal."""
+    sd = 1 / np.sqrt(np.diag(np.linalg.inv(covariance)))
+    mean, sd = fitted_mean_field(model, variational(model), mean, sd, pseudo)
+    if not np.isfinite(sd).all():
+        raise BayesreconError(f"no mean field maximises the ELBO of {model.name} near the draws")
+    return mean, np.diag(sd**2)
+
+
+def half_widths(release: Release, statistics: Any, key: Any, progress: Any, knows: Any) -> HalfWidths:
+    """Of each statistic; None where it is not determined."""
+    problem = solve_release(release, key=key, progress=progress, **knows)
+    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
+    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
+    rows = rows_of(library, part_totals(solved, library, knowledge), solved.embedding)
+    found: HalfWidths = {}
+    for row in rows:
+        told = not problem.unfit and row.lower is not None and row.upper is not None
+        found[row.name] = 0.5 * (row.upper - row.lower) if told else None  # type: ignore[operator]
+    return found
+
+
+def _mode(model: Model, pseudo: PseudoData, start: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mode of the pseudo-data's posterior and the inverse of minus the Hessian there, by Newton's method."""
+    at, root = start, np.sqrt(np.diag(covariance))
+    for _ in range(_NEWTON):
+        slope, hessian = (np.asarray(x) for x in _derivatives(model, at, pseudo.records, pseudo.weights))
+        if not (np.isfinite(slope).all() and np.isfinite(hessian).all()):
+            break
+        step = np.linalg.solve(hessian, slope)
+        far = float(np.abs(step / root).max())
+        at = at - step / max(1.0, far)
+        if far < _SETTLED:
+            inverse = np.linalg.inv(-np.asarray(_derivatives(model, at, pseudo.records, pseudo.weights)[1]))
+            return at, 0.5 * (inverse + inverse.T)
+    raise BayesreconError(f"no mode of {model.name} was found near the draws")
+
+
+@partial(jax.jit, static_argnames="model")
+def _derivatives(model: Model, theta: Any, records: Any, weights: Any) -> tuple[Any, Any]:
+    def log_posterior(t: Any) -> Any:
+        logs = jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
+        return weights @ logs + model.log_prior(t) + model.log_det(t)
+
+    return jax.grad(log_posterior)(theta), jax.hessian(log_posterior)(theta)
+
+
+def _printed(mean: np.ndarray, covariance: np.ndarray, digits: int) -> tuple[np.ndarray, np.ndarray]:
+    """As a table prints them: mean and standard deviations with so many digits, correlations as many decimals."""
+    if digits == EXACT:
+        return mean, covariance
+    sd = np.sqrt(np.diag(covariance))
+    correlation = np.round(covariance / np.outer(sd, sd), digits)
+    np.fill_diagonal(correlation, 1.0)
+    sd = round_to(sd, digits)
+    return round_to(mean, digits), correlation * np.outer(sd, sd)
