@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from markup import table
 from networks_cases import CASES, SHAPE
+from networks_penalty_page import picture, section
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "NETWORKS.md"
@@ -15,8 +16,8 @@ PULLS = {"start": "towards the start, which the attack knows", "zero": "towards 
 
 INTRODUCTION = """# What networks of two and three layers give away
 
-Made by `python benchmarks/networks_grid.py` and `python benchmarks/networks_images.py`, from the rows in the JSON files
-beside them. Reconstructions are matched one to one with the private records; the *null* is the same score against
+Made by `python benchmarks/networks_grid.py`, `networks_images.py` and `networks_penalty.py`, from the rows in the JSON
+files beside them. Reconstructions are matched one to one with the private records; the *null* is the same score against
 records that were not in the training set. Starts, restarts, stopping and penalties see no private record. Seconds are
 not compared: the machine was busy.
 """
@@ -53,7 +54,11 @@ def write():
         parts.append("Not run: " + "; ".join(missing) + ".")
     penalties = [r for r in images if r["case"] == "penalty"]
     if penalties:
-        parts += ["## Total variation", _penalty(penalties)]
+        parts += ["## Total variation where pixels are seen directly", _penalty(penalties)]
+    hidden = _rows(HERE / "networks_penalty.json")
+    if hidden:
+        parts.append(section(hidden))
+        picture(hidden, HERE / "networks-penalty.png")
     PAGE.write_text("\n\n".join(p.strip() for p in parts) + "\n")
 
 
