@@ -8,10 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from networks_margin import descend_to_margin
 
 import bayesrecon
 from bayesrecon.models import from_loss, from_margin, smoothed_relu
 from bayesrecon.posteriors import dirac, train_network
+from bayesrecon.posteriors.training import Trained
 
 SHAPE, PIXELS, CLASSES = (8, 8), 64, 10
 
@@ -113,14 +115,17 @@ def three_layers(relu):
     return lambda params, x: relu(relu(x @ params["w"] + params["b"]) @ params["u"]) @ params["v"]
 
 
-def _relu_case(title, width, images, sharpness):
+hard_relu = three_layers(lambda z: jnp.maximum(z, 0.0))
+
+
+def _relu_case(title, width, images, sharpness, decayed=True):
     """Trained with the ReLU itself; the attack knows neither loss nor decay, only the conditions of the margin."""
     shapes = {"w": (PIXELS, width), "b": (width,), "u": (width, width), "v": (width,)}
-    scales = {"w": 0.01, "b": 0.1, "u": 1.4 * width**-0.5, "v": 1.4 * width**-0.5}
+    scales = {"w": 0.01, "b": 0.1 if decayed else 0.01, "u": 1.4 * width**-0.5, "v": 1.4 * width**-0.5}
     like = {k: np.zeros(s) for k, s in shapes.items()}
     record, pixels = {"x": (PIXELS,), "y": ()}, {"x": (0.0, 1.0)}
     target = from_loss(
-        three_layers(lambda z: jnp.maximum(z, 0.0)),
+        hard_relu,
         lambda out, y: jax.nn.softplus(out) - y * out,
         lambda params: decay_of(params, 0.01),
         params=like,
@@ -131,7 +136,11 @@ def _relu_case(title, width, images, sharpness):
     believed = from_margin(three_layers(smoothed_relu(sharpness)), params=like, record=record, domain=pixels)
 
     def train(data, rng):
-        return train_network(target, {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}, data, steps=3000)
+        start = {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}
+        if decayed:
+            return train_network(target, start, data, steps=3000)
+        params, left = descend_to_margin(hard_relu, start, data)
+        return Trained(dirac(believed, params), left, 0.0)
 
     def attack(release, key):
         params = {k: np.asarray(v) for k, v in target.constrain(release.theta[0]).items()}
@@ -145,6 +154,9 @@ CASES = {
     "regression": _regression_case("regression on the digit, tanh 64-12-1, weight decay 0.1, N known", 12, 6),
     "relu": _relu_case(
         "odd or even, ReLU 64-16-16-1, margin conditions with multipliers of one sign, N unknown", 16, 4, 30.0
+    ),
+    "margin": _relu_case(
+        "odd or even, ReLU 64-32-32-1 without weight decay, margin conditions, N unknown", 32, 4, 30.0, decayed=False
     ),
     "narrow": _softmax_case("odd or even by softmax, tanh 64-5-2, weight decay 0.1", 5, 6, 2),
 }

@@ -2,6 +2,7 @@
 
 python benchmarks/networks_grid.py                         # what networks_grid.json lacks, then the page
 python benchmarks/networks_grid.py --seconds 600           # begin no cell after ten minutes
+python benchmarks/networks_grid.py --only 500,10           # one cell
 python benchmarks/networks_grid.py --page                  # the page from whatever is there
 
 A tanh network on the square [-1, 1]^2 is trained on its summed logistic loss to a stationary point, with a quadratic
@@ -154,12 +155,15 @@ def cells():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no cell after this long")
+    parser.add_argument("--only", action="append", metavar="N,WIDTH", help="cells to run, all seeds; repeatable")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     held = json.loads(KEPT.read_text()) if KEPT.exists() else []
     done = {(r["n"], r["width"], r["pull"], r["seed"]) for r in held}
     began = time.monotonic()
     for one in cells():
+        if options.only and f"{one[0]},{one[1]}" not in options.only:
+            continue
         if options.page or time.monotonic() - began > options.seconds:
             break
         if one not in done:

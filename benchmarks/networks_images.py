@@ -24,7 +24,7 @@ from bayesrecon.evaluate import match, ssim
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "networks_images.json"
-SEEDS, NULLS = 3, 20
+SEEDS, NULLS = 5, 20
 STRENGTHS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 KEPT_WEIGHT = 0.05  # of the largest multiplier, from which a record counts
 
