@@ -236,6 +236,30 @@ def same_family(_: int) -> Numbers:
     }
 
 
+def beside_others(_: int) -> Numbers:
+    """`recover` while two other processes keep the cores busy: small solves by one thread of BLAS, and by all."""
+    import bayesrecon
+    from bayesrecon import threads
+    from bayesrecon.posteriors import from_posteriordb
+
+    release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.asked
+    bayesrecon.recover(release)
+
+    found: dict[str, list[float]] = {}
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        for _ in range(5):
+            for what, ask in (("one thread", asked), ("all threads", lambda few, many: contextlib.nullcontext())):
+                threads._THREADS.asked = ask  # type: ignore[method-assign]
+                start = time.process_time()
+                found.setdefault(f"{what}, s", []).append(timed(lambda: bayesrecon.recover(release))[0])
+                found.setdefault(f"{what}, CPU s", []).append(time.process_time() - start)
+    finally:
+        for one in busy:
+            one.kill()
+    return {name: float(np.median(values)) for name, values in found.items()}
+
+
 def effective_sizes(columns: int) -> Numbers:
     """Effective sample sizes of the means of many series, and the same by ArviZ."""
     import arviz
@@ -276,6 +300,7 @@ Part = tuple[str, str, Callable[[int], Numbers], tuple[int, ...]]
 PARTS: dict[str, Part] = {
     "process": ("The command line", "", whole_process, (0,)),
     "family": ("Another posterior of the same program", "", same_family, (0,)),
+    "busy": ("`recover` beside two other busy processes", "", beside_others, (0,)),
     "draws": (
         "`recover` against the number of draws, 10 parameters",
         "draws",
@@ -307,7 +332,12 @@ PARTS: dict[str, Part] = {
 }
 
 
-ONE = {"process": "`bayesrecon recover`", "family": "`bayesrecon.recover`", "informed": "`missing_record`"}
+ONE = {
+    "process": "`bayesrecon recover`",
+    "family": "`bayesrecon.recover`",
+    "busy": "kidscore_momiq, 10,000 draws",
+    "informed": "`missing_record`",
+}
 """What is measured where there is one row."""
 
 

@@ -21,6 +21,7 @@ from bayesrecon.knowledge import Knowledge, Knows, check_keywords, check_knowled
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, PseudoData, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
@@ -47,6 +48,7 @@ def recover(
     **knows: Unpack[Knows],
 ) -> Recovery: ...
 @in_float64
+@on_one_thread
 def recover(
     release: Any,
     *,

@@ -25,6 +25,7 @@ from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.bounds import Bounds, Interval
 from bayesrecon.stated import parse
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, Records, Release
 
 _CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
@@ -35,6 +36,7 @@ _MARGIN, _FARTHEST = 1.2, 3.0
 
 
 @in_float64
+@on_one_thread
 def bound(
     release: Any,
     *,

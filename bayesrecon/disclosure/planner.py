@@ -30,6 +30,7 @@ from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
 from bayesrecon.results.plan import EXACT, Outlook, Plan
 from bayesrecon.results.row import Row
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Model, Progress, PseudoData, Release
 
 _HalfWidths = dict[str, float | None]
@@ -39,6 +40,7 @@ _NEWTON, _SETTLED = 100, 1e-10  # steps to a mode, and the last one in standard 
 
 
 @in_float64
+@on_one_thread
 def plan(
     release: Any,
     *,

@@ -3,6 +3,7 @@ costs less for the records at hand."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
 from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.sparse import LostDigits, SparseEmbedding
 from bayesrecon.kernels.view import View
+from bayesrecon.threads import threads_for
 from bayesrecon.types import Records
 
 _SAMPLE = 64  # atoms on which a record's information is judged
@@ -59,19 +61,27 @@ class AdaptiveEmbedding(View):
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        try:
-            return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
-        except LostDigits:
-            return self.dense.moments(basis, atoms, label, stretches)
+        with self._threads(basis):
+            try:
+                return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
+            except LostDigits:
+                return self.dense.moments(basis, atoms, label, stretches)
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
-        return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
+        with self._threads(basis):
+            return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
-        return self._cheaper(basis.records).noise(basis, y)
+        with self._threads(basis):
+            return self._cheaper(basis.records).noise(basis, y)
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
-        return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
+        with self._threads(basis):
+            return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._cheaper(basis.records).influence(basis, y, b)
+        with self._threads(basis):
+            return self._cheaper(basis.records).influence(basis, y, b)
+
+    def _threads(self, basis: Basis) -> Any:
+        return threads_for(self.equations * basis.size**2)
