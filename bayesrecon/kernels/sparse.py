@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.embedding import Basis, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.view import CHUNK, View
 from bayesrecon.types import Records
@@ -71,10 +71,6 @@ class _Block:
     value: np.ndarray
     slopes: np.ndarray
     lap: np.ndarray
-
-
-class LostDigits(ArithmeticError):
-    """The kernel of these combinations of records is too small a difference of those of the records."""
 
 
 @dataclass(frozen=True)
