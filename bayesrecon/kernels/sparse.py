@@ -161,10 +161,10 @@ class SparseEmbedding(View):
         return found
 
     def _look(self, records: Records) -> Touched | None:
-        model, theta = self.release.model, np.asarray(self.release.theta)
+        model, theta = self.release.model, self._theta
         if not self.temperature or not _pays(_FEWEST, theta.shape[1]):
             return None
-        touched = np.asarray(touches(model, theta[0], records)).T
+        touched = np.asarray(touches(model, theta[:1][0], records)).T
         if not _pays(touched.sum(axis=1).max(), theta.shape[1]):
             return None
         for t in theta[evenly(len(theta), _LOOKED_AT)]:
