@@ -79,6 +79,14 @@ def spread(array: Any) -> Any:
     return place.spread(array) if isinstance(place, _Devices) else array
 
 
+def on_host() -> bool:
+    """Whether arrays are worked on in this process's own memory: then products are those of BLAS, which knows that a
+    product with itself is symmetric."""
+    import jax
+
+    return jax.default_backend() == "cpu" and not isinstance(_CHOSEN.get(), _Devices)
+
+
 def _place(engine: Any) -> "_Place | None":
     if engine is None:
         return None
