@@ -37,7 +37,8 @@ def using(engine: Any) -> Iterator[None]:
 
     Every pass is `sum_k f(part_k)` over fixed parts of the draws, in their order, wherever the parts are worked on, so
     that numbers are those of one process but for what different processors round. Parts of a release that is backed by
-    a file are read where they are worked on. In closed form and by sparse passes the work stays here: it is little.
+    a file are read where they are worked on. Rounds of games, and whatever else many releases are attacked for, go to
+    the workers of an engine whole.
 
     Args:
         engine: a `concurrent.futures.Executor` (threads, processes, `mpi4py.futures`), a client of a Dask cluster, or
@@ -73,10 +74,36 @@ def mapped(work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterato
     return place.map(work, model, shared, parts)
 
 
+def pooled() -> bool:
+    """Whether an engine in use has workers of its own."""
+    return isinstance(_CHOSEN.get(), _Workers)
+
+
+def swept(work: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+    """`work(shared, item)` of every item, in their order, by the workers of the engine in use, or here: studies of many
+    releases, whose passes then stay with the worker.
+
+    >>> list(swept(pow, 2, range(4)))
+    [1, 2, 4, 8]
+    """
+    place = _CHOSEN.get()
+    if isinstance(place, _Workers):
+        return place.sweep(work, shared, items)
+    return (work(shared, item) for item in items)
+
+
 def spread(array: Any) -> Any:
     """An array with its first axis over the devices in use; as it is where there is one, or they do not divide it."""
     place = _CHOSEN.get()
     return place.spread(array) if isinstance(place, _Devices) else array
+
+
+def on_host() -> bool:
+    """Whether arrays are worked on in this process's own memory: then products are those of BLAS, which knows that a
+    product with itself is symmetric."""
+    import jax
+
+    return jax.default_backend() == "cpu" and not isinstance(_CHOSEN.get(), _Devices)
 
 
 def _place(engine: Any) -> "_Place | None":
@@ -135,13 +162,19 @@ class _Workers:
         if model not in self.models:
             self.models[model] = _pickled(model, f"the model {getattr(model, 'name', model)}")
         given = self.models[model], self._held(_pickled(shared, "what a pass needs"))
-        return self._ordered(lambda part: self._submitted(work, *given, part), parts)
+        return self._ordered(lambda part: self._submitted(_elsewhere, work, *given, part), parts)
+
+    def sweep(self, work: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+        if type(self.engine) is ThreadPoolExecutor:
+            return self._ordered(lambda item: self.engine.submit(work, shared, item), items)
+        given = self._held(_pickled((work, shared), "what a sweep needs"))
+        return self._ordered(lambda item: self._submitted(_swept_elsewhere, given, item), items)
 
     def _held(self, shared: bytes) -> Any:
         return shared
 
     def _submitted(self, *arguments: Any) -> Any:
-        return self.engine.submit(_elsewhere, *arguments)
+        return self.engine.submit(*arguments)
 
     def _ordered(self, submit: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
         waiting: deque[Any] = deque()
@@ -177,7 +210,7 @@ class _Cluster(_Workers):
         return shared if len(shared) < _KEPT else self.engine.submit(_same, shared, pure=False)
 
     def _submitted(self, *arguments: Any) -> Any:
-        return self.engine.submit(_elsewhere, *arguments, pure=False)
+        return self.engine.submit(*arguments, pure=False)
 
     def _size(self) -> int:
         return sum(self.engine.nthreads().values())
@@ -208,6 +241,11 @@ def _in_scope(work: Work, model: Any, shared: Any, part: Any) -> Any:
 
 def _elsewhere(work: Work, model: bytes, shared: bytes, part: Any) -> Any:
     return _in_scope(work, _opened(model), _opened(shared), part)
+
+
+def _swept_elsewhere(given: bytes, item: Any) -> Any:
+    work, shared = _opened(given)
+    return work(shared, item)
 
 
 @lru_cache(maxsize=8)  # one model for all parts, so that its programs are compiled once in every worker

@@ -2,7 +2,7 @@
 
 import tempfile
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ class RowWriter:
     def __init__(self, path: Path, width: int) -> None:
         import h5py
 
+        self._path, self._width = Path(path).absolute(), width
         self._file = h5py.File(path, "w", locking=False)
         self._rows = self._file.create_dataset(_ROWS, (0, width), np.float64, maxshape=(None, width), chunks=_CHUNK)
         self._count = 0
@@ -71,11 +72,13 @@ class RowWriter:
         self._rows[self._count :] = rows
         self._count += len(rows)
 
-    def __enter__(self) -> "RowWriter":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
+    def close(self) -> None:
         self._file.close()
+
+    def done(self) -> HDF5Rows:
+        """What was written."""
+        self.close()
+        return HDF5Rows(str(self._path), (self._count, self._width))
 
 
 class Scratch:
@@ -83,17 +86,18 @@ class Scratch:
 
     def __init__(self, width: int) -> None:
         with tempfile.NamedTemporaryFile(prefix="bayesrecon-", suffix=".h5", delete=False) as file:
-            self._path, self._width, self._count = Path(file.name), width, 0
-        self._remove = weakref.finalize(self, self._path.unlink, missing_ok=True)
-        self._writer = RowWriter(self._path, width)
+            path = Path(file.name)
+        self._remove = weakref.finalize(self, path.unlink, missing_ok=True)
+        self._writer = RowWriter(path, width)
 
     def write(self, rows: np.ndarray) -> None:
         self._writer.write(rows)
-        self._count += len(rows)
+
+    def close(self) -> None:
+        self._writer.close()
 
     def done(self) -> HDF5Rows:
-        self._writer.__exit__()
-        return HDF5Rows(str(self._path), (self._count, self._width), owner=self)
+        return replace(self._writer.done(), owner=self)
 
 
 class Series:

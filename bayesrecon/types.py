@@ -126,7 +126,7 @@ class GaussianPredictor:
         logarithm: its logarithm is in theta.
     """
 
-    MOST: ClassVar[int] = 12
+    MOST: ClassVar[int] = 64
     """Coefficients, beyond which their products are more than the records that a kernel is written on."""
 
     coefficients: tuple[int, ...]

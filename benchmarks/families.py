@@ -1,6 +1,6 @@
 """Families of likelihoods that people use: does `recover` find its way without any option, and do its errors hold?
 
-python benchmarks/families.py [family ...] [--sets 80] [--draws 2000]
+python benchmarks/families.py [family ...] [--sets 80] [--draws 2000] [--workers 4]
 
 Data sets are simulated, posteriors sampled without a chain: from a t law around the mode, accepted by the ratio of the
 densities. `recover` is given the draws and the program, no bounds, no domain that the program does not tell. Rows are
@@ -20,9 +20,11 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 
+import workers  # noqa: E402
 from families import FAMILIES, RECORDS, model_of, simulated  # noqa: E402
 
 import bayesrecon  # noqa: E402
+from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
 
@@ -53,33 +55,41 @@ COLUMNS = (
 )
 
 
-def study(name: str, sets: int, draws: int) -> dict[str, Any]:
+def studied(shared: tuple[str, int], key: int) -> tuple[float | None, list[tuple[str, bool]], str]:
+    """Of one data set: the error of its count in standard errors, verdicts with whether the truth is inside, and what
+    was said where draws were "refused" or a check "failed"."""
+    name, draws = shared
     model = model_of(name)
+    data, release = simulated(name, model, key, draws)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            recovery = bayesrecon.recover(release, key=key, force=True)
+    except BayesreconError as error:
+        return None, [], f"refused: {error}"
+    count, truth = recovery["n"], true_statistics(model, data)
+    z = None if count.estimate is None or not count.se else (count.estimate - RECORDS) / count.se
+    hits = [
+        (row.verdict, bool(row.lower <= truth[row.name] <= row.upper))
+        for row in recovery.rows
+        if row.lower is not None and row.upper is not None
+    ]
+    return z, hits, "" if recovery.consistent else "failed: " + " ".join(recovery.failures)
+
+
+def study(name: str, sets: int, draws: int) -> dict[str, Any]:
     z, refused, failed = [], 0, 0
     held: dict[str, list[bool]] = {"determined": [], "partly": []}
     began = time.perf_counter()
-    for key in range(sets):
-        data, release = simulated(name, model, key, draws)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                recovery = bayesrecon.recover(release, key=key, force=True)
-        except BayesreconError as error:
-            print(name, key, "refused:", error, flush=True)
-            refused += 1
-            continue
-        if not recovery.consistent:
-            print(name, key, "failed:", *recovery.failures, flush=True)
-            failed += 1
-        count = recovery["n"]
-        if count.estimate is not None and count.se:
-            z.append((count.estimate - RECORDS) / count.se)
-        truth = true_statistics(model, data)
-        for row in recovery.rows:
-            if row.verdict in held and row.lower is not None and row.upper is not None:
-                held[row.verdict].append(bool(row.lower <= truth[row.name] <= row.upper))
-    hits = {verdict: (sum(each), len(each)) for verdict, each in held.items()}
-    return summary(name, draws, sets, refused, failed, np.array(z), hits, time.perf_counter() - began)
+    for key, (error, hits, said) in enumerate(swept(studied, (name, draws), range(sets))):
+        if said:
+            print(name, key, said, flush=True)
+        refused, failed = refused + said.startswith("refused"), failed + said.startswith("failed")
+        z += [] if error is None else [error]
+        for verdict, hit in hits:
+            held.get(verdict, []).append(hit)
+    found = {verdict: (sum(each), len(each)) for verdict, each in held.items()}
+    return summary(name, draws, sets, refused, failed, np.array(z), found, time.perf_counter() - began)
 
 
 def summary(
@@ -133,14 +143,16 @@ def main() -> None:
     parser.add_argument("families", nargs="*", default=list(FAMILIES), help=", ".join(FAMILIES))
     parser.add_argument("--sets", type=int, default=80)
     parser.add_argument("--draws", type=int, default=2000)
+    workers.add_arguments(parser)
     given = parser.parse_args()
     for name in given.families:
         if name not in FAMILIES:
             parser.error(f"{name}: choose from {', '.join(FAMILIES)}")
-    for name in given.families:
-        row = study(name, given.sets, given.draws)
-        print(*(row[c] for c in COLUMNS), sep=" | ", flush=True)
-        keep(row)
+    with workers.engine(given):
+        for name in given.families:
+            row = study(name, given.sets, given.draws)
+            print(*(row[c] for c in COLUMNS), sep=" | ", flush=True)
+            keep(row)
 
 
 if __name__ == "__main__":

@@ -177,33 +177,51 @@ def stored(kind: str, draws: int) -> Numbers:
 
 
 def over_coordinates(coordinates: int) -> Numbers:
-    """With one pass of the kernel beside the two NumPy products of the same flops, taken in turn."""
+    """With one pass of the kernel in closed form, and, on a few draws and in turn, dense passes beside the two NumPy
+    products of the same flops: processor time of one thread of BLAS each."""
+    from bayesrecon.diagnostics import evenly
     from bayesrecon.estimation.anchors import Reference
     from bayesrecon.estimation.solve import find_basis
     from bayesrecon.kernels.adaptive import AdaptiveEmbedding
     from bayesrecon.kernels.metric import metric_factor
     from bayesrecon.precision import x64
+    from bayesrecon.threads import one_thread
+
+    def worked(work: Callable[[], Any]) -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
 
     release = regression(coordinates, 10_000)
     numbers = recovered(release)
-    with x64():
+    with x64(), one_thread():
         embedding = AdaptiveEmbedding(release, metric_factor(release, None))
         width = coordinates - 1
         reference = Reference(
             release.model.fields,
             centre={"x": np.zeros(width), "y": 0.0},
             scale={"x": np.ones(width), "y": 1.0},
+            most=2 * embedding.most_features,
         )
         _, basis, _ = find_basis(embedding, reference, np.random.default_rng(0))
-        embedding.moments(basis)
-        chunk = embedding._chunk(basis.records)
-        phi = np.random.default_rng(1).normal(size=(chunk * embedding.metric.shape[1], len(basis.coefficients)))
-        rounds = -(-release.size // chunk)
-        ours, plain = [], []
-        for _ in range(3):
-            ours.append(timed(lambda: embedding.moments(basis))[0])
-            plain.append(timed(lambda: [(p := phi @ basis.coefficients).T @ p for _ in range(rounds)])[0])
-    return numbers | {"pass, s": min(ours), "NumPy, s": min(plain), "ratio": min(ours) / min(plain)}
+        few = evenly(release.size, 1024)
+        phi = np.random.default_rng(1).normal(size=(len(few) * embedding.metric.shape[1] // 4, basis.size))
+        embedding.dense.moments(basis, few)
+        found: list[tuple[float, ...]] = [
+            (
+                worked(lambda: embedding.moments(basis)),
+                worked(lambda: embedding.dense.moments(basis, few)) / 4,
+                worked(lambda: (p := phi @ basis.coefficients).T @ p),
+            )
+            for _ in range(3)
+        ]
+    whole, dense, plain = np.median(found, axis=0)
+    return numbers | {
+        "pass, CPU s": float(whole),
+        "256 draws densely, CPU ms": 1e3 * float(dense),
+        "two products, CPU ms": 1e3 * float(plain),
+        "ratio": float(dense / plain),
+    }
 
 
 def over_unknowns(persons: int) -> Numbers:
@@ -234,6 +252,30 @@ def same_family(_: int) -> Numbers:
         "the same again, s": timed(lambda: bayesrecon.recover(first))[0],
         "another, s": timed(lambda: bayesrecon.recover(second))[0],
     }
+
+
+def beside_others(_: int) -> Numbers:
+    """`recover` while two other processes keep the cores busy: small solves by one thread of BLAS, and by all."""
+    import bayesrecon
+    from bayesrecon import threads
+    from bayesrecon.posteriors import from_posteriordb
+
+    release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.asked
+    bayesrecon.recover(release)
+
+    found: dict[str, list[float]] = {}
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        for _ in range(5):
+            for what, ask in (("one thread", asked), ("all threads", lambda few, many: contextlib.nullcontext())):
+                threads._THREADS.asked = ask  # type: ignore[method-assign]
+                start = time.process_time()
+                found.setdefault(f"{what}, s", []).append(timed(lambda: bayesrecon.recover(release))[0])
+                found.setdefault(f"{what}, CPU s", []).append(time.process_time() - start)
+    finally:
+        for one in busy:
+            one.kill()
+    return {name: float(np.median(values)) for name, values in found.items()}
 
 
 def effective_sizes(columns: int) -> Numbers:
@@ -276,6 +318,7 @@ Part = tuple[str, str, Callable[[int], Numbers], tuple[int, ...]]
 PARTS: dict[str, Part] = {
     "process": ("The command line", "", whole_process, (0,)),
     "family": ("Another posterior of the same program", "", same_family, (0,)),
+    "busy": ("`recover` beside two other busy processes", "", beside_others, (0,)),
     "draws": (
         "`recover` against the number of draws, 10 parameters",
         "draws",
@@ -291,10 +334,10 @@ PARTS: dict[str, Part] = {
     "zarr": ("`recover` from a zarr folder, the same draws", "draws", partial(stored, "zarr"), STORED),
     "CSV": ("`recover` from a CSV file, the same draws", "draws", partial(stored, "CSV"), STORED),
     "coordinates": (
-        "`recover` against the number of parameters, 10,000 draws; *pass*: once over the kernel",
+        "`recover` against the number of parameters, 10,000 draws",
         "parameters",
         over_coordinates,
-        (5, 10, 26),
+        (5, 10, 26, 50),
     ),
     "unknowns": (
         "Records of a 2PL model, 20 items, 10,000 draws",
@@ -307,7 +350,12 @@ PARTS: dict[str, Part] = {
 }
 
 
-ONE = {"process": "`bayesrecon recover`", "family": "`bayesrecon.recover`", "informed": "`missing_record`"}
+ONE = {
+    "process": "`bayesrecon recover`",
+    "family": "`bayesrecon.recover`",
+    "busy": "kidscore_momiq, 10,000 draws",
+    "informed": "`missing_record`",
+}
 """What is measured where there is one row."""
 
 

@@ -1,6 +1,6 @@
 """The verdict table over posteriordb, as the page benchmarks/VERDICT.md.
 
-python benchmarks/verdict.py [--build] [--missing] [--minutes 20] [NAME ...]
+python benchmarks/verdict.py [--build] [--missing] [--minutes 20 | --workers 4] [NAME ...]
 
 Every posterior with draws at hand is attacked once and scored against its data; with --build the others are sampled
 with NUTS first. Rows of earlier runs are kept in words beside the page (benchmarks/verdict.json) and replaced by name,
@@ -15,8 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import workers
+
 from bayesrecon.auditing.outcomes import Verdict
-from bayesrecon.auditing.verdict import available, verdict
+from bayesrecon.auditing.verdict import available, verdicts
 from bayesrecon.cli.verdicts import COLUMNS, cells, row
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.database import open_database
@@ -59,13 +61,9 @@ def write(rows: dict[str, Row], reasons: dict[str, str]) -> None:
     PAGE.write_text(page(rows, reasons))
 
 
-def run(name: str) -> None:
-    try:
-        found, why = verdict(name), ""
-        print(*cells(row(found)), sep=" | ", flush=True)
-    except BayesreconError as error:
-        found, why = None, str(error)
-        print(name, error, flush=True)
+def keep(name: str, given: Verdict | BayesreconError) -> None:
+    found, why = (None, str(given)) if isinstance(given, BayesreconError) else (given, "")
+    print(*(cells(row(found)) if found else (name, why)), sep=" | ", flush=True)
     rows, reasons = read()  # now: another process may have written meanwhile
     if found:
         for twin in same_draws(found):
@@ -105,6 +103,7 @@ def main() -> None:
     parser.add_argument("--build", action="store_true", help="sample posteriors without draws first")
     parser.add_argument("--missing", action="store_true", help="only those that have no row yet")
     parser.add_argument("--minutes", type=float, help="leave a posterior that takes longer, sampling included")
+    workers.add_arguments(parser)
     given = parser.parse_args()
     names = given.names
     if not names:
@@ -117,11 +116,13 @@ def main() -> None:
                 reasons.setdefault(name, "not sampled here")
         write(rows, reasons)
         names = [name for name in names if not (given.missing and name in rows)]
-    for name in names:
-        if given.minutes:
+    if given.minutes:
+        for name in names:
             run_within(name, given.minutes)
-        else:
-            run(name)
+        return
+    with workers.engine(given):
+        for name, found in verdicts(names):
+            keep(name, found)
 
 
 if __name__ == "__main__":

@@ -163,14 +163,14 @@ def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
         if str(key).startswith(PREFIX) and isinstance(value, str)
     }
     leading = next(iter(values.values())).shape[:2]
-    return Draws(values, _log_density(posterior, stats, leading), name, attributes)
+    return Draws(values, log_density_of(posterior, stats, leading), name, attributes)
 
 
 def _array(variable: Any) -> np.ndarray:
     return np.asarray(variable.transpose("chain", "draw", ...).values, np.float64)
 
 
-def _log_density(posterior: Any, stats: Any, leading: tuple[int, ...]) -> np.ndarray | None:
+def log_density_of(posterior: Any, stats: Any, leading: tuple[int, ...]) -> np.ndarray | None:
     """`lp` or minus `potential_energy`, `(chains, draws)`; None when absent or of other draws than these."""
     if stats is None:
         return None

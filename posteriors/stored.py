@@ -3,7 +3,8 @@
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,26 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.arviz import open_zarr, open_zarr_root, opened_hdf5, variables_of
+from bayesrecon.posteriors.arviz import (
+    log_density_of,
+    open_zarr,
+    open_zarr_root,
+    opened_hdf5,
+    variables_of,
+)
 from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
-from bayesrecon.scratch import HDF5Rows, RowWriter
+from bayesrecon.scratch import RowWriter, Scratch
 from bayesrecon.types import Model, Release
 
+_LARGE = 2**28  # bytes of files
+_KINDS = {".nc", ".csv"}
 _NUMBERS = 2**21  # of draws that are read at once
 
 
 def from_file(
-    source: Any, model: Model, store: str | Path, *, name: str | None = None, trusted: bool = False
+    source: Any, model: Model, store: str | Path | None = None, *, name: str | None = None, trusted: bool = False
 ) -> Release:
     """A release whose draws stay on disk, for files of any number of draws.
 
@@ -33,7 +42,8 @@ def from_file(
     Args:
         source: the path of a netCDF file or zarr folder of ArviZ, or of CmdStan CSV files (one path or one per chain).
         model: the model of the draws.
-        store: the file to be written; it has to stay as long as the release is used.
+        store: the file to be written; it has to stay as long as the release is used. By default a temporary file, on
+            which the room for it has to be (TMPDIR says where), that goes with the release.
         name: for display.
         trusted: a netCDF file of your own, read without limits.
 
@@ -48,8 +58,8 @@ def from_file(
     >>> from_file("long.nc", load("kidscore_momiq"), "long.h5").size
     100
     """
-    path = Path(store)
-    if path.exists():
+    path = None if store is None else Path(store)
+    if path is not None and path.exists():
         raise BayesreconError(f"{path} exists already; name another file for the draws, or remove it")
     if model.prepare is not None:
         raise BayesreconError(f"model {model.name} makes its coordinates of all draws at once; read them into memory")
@@ -60,15 +70,29 @@ def from_file(
     try:
         return _written(_pieces(paths, model, trusted), model, path, name or paths[0].stem)
     except BaseException:
-        path.unlink(missing_ok=True)
+        if path is not None:
+            path.unlink(missing_ok=True)
         raise
 
 
-def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path, name: str) -> Release:
+def of_large(source: Any, model: Model, trusted: bool) -> Release | None:
+    """A release from files so large that copies of their draws are much of a small machine; None from others."""
+    if model.prepare is not None or not isinstance(source, str | os.PathLike | list | tuple):
+        return None
+    paths = [Path(p) for p in ([source] if isinstance(source, str | os.PathLike) else source)]
+    if not all(one.is_dir() or one.suffix.lower() in _KINDS for one in paths):
+        return None
+    files = [file for one in paths for file in (one.rglob("*") if one.is_dir() else [one])]
+    large = sum(file.stat().st_size for file in files if file.is_file()) > _LARGE
+    return from_file(source, model, trusted=trusted) if large else None
+
+
+def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path | None, name: str) -> Release:
     chains: list[np.ndarray] = []
     density: list[np.ndarray] | None = []
     lost = total = 0
-    with RowWriter(path, model.dimension) as rows:
+    rows = Scratch(model.dimension) if path is None else RowWriter(path, model.dimension)
+    with closing(rows):
         for chain, piece in pieces:
             found, kept = accepted_draws(piece, model, name=name, ignore_unknown=True)
             rows.write(np.asarray(found.theta))
@@ -82,7 +106,7 @@ def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path, name
         raise BayesreconError(f"{name}: {count} draw is not a sample; for a trained parameter use posteriors.dirac")
     notes = [f"{lost} of {total} draws lie on a boundary of the support and were dropped"] if lost else []
     return Release(
-        theta=HDF5Rows(str(path.absolute()), (count, model.dimension)),
+        theta=rows.done(),
         weights=np.full(count, 1.0 / count),
         chain=np.concatenate(chains),
         log_density=None if density is None else np.concatenate(density),
@@ -104,16 +128,15 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
         with reading(paths[0], "a zarr directory"):
             groups, _ = open_zarr_root(paths[0], trusted)
             _check_groups(paths[0], groups)
-            with open_zarr(paths[0], "posterior") as posterior:
-                yield from _array_pieces(posterior, model, paths[0])
+            yield from _group_pieces(groups, lambda key: open_zarr(paths[0], key), model, paths[0])
     else:
         with reading(paths[0], "a netCDF-4 file"), opened_hdf5(paths[0], trusted) as file:
             from bayesrecon.posteriors.hdf5 import dataset_of
 
-            described = file.describe(["posterior"])
-            _check_groups(paths[0], described["groups"])
-            with dataset_of(file, described["contents"]["posterior"]) as posterior:
-                yield from _array_pieces(posterior, model, paths[0])
+            described = file.describe(["posterior", "sample_stats"])
+            groups, contents = described["groups"], described["contents"]
+            _check_groups(paths[0], groups)
+            yield from _group_pieces(groups, lambda key: dataset_of(file, contents[key]), model, paths[0])
 
 
 def _check_groups(path: Path, groups: Sequence[str]) -> None:
@@ -121,7 +144,18 @@ def _check_groups(path: Path, groups: Sequence[str]) -> None:
         raise BayesreconError(f"{path}: there is no group 'posterior'")
 
 
-def _array_pieces(posterior: Any, model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
+def _group_pieces(
+    groups: Sequence[str], opened: Callable[[str], Any], model: Model, path: Path
+) -> Iterator[tuple[int, Draws]]:
+    with opened("posterior") as posterior:
+        if "sample_stats" not in groups:
+            yield from _array_pieces(posterior, None, model, path)
+            return
+        with opened("sample_stats") as stats:
+            yield from _array_pieces(posterior, stats, model, path)
+
+
+def _array_pieces(posterior: Any, stats: Any, model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
     wanted = {p.name for p in model.parameters}
     variables = {str(k): v for k, v in variables_of(posterior).items() if str(k) in wanted}
     for key in wanted - set(variables):
@@ -130,6 +164,7 @@ def _array_pieces(posterior: Any, model: Model, path: Path) -> Iterator[tuple[in
         if not {"chain", "draw"} <= set(variable.dims):
             raise BayesreconError(f"{path}: {key!r} has no dimensions chain and draw")
     chains, length = (next(iter(variables.values())).sizes[k] for k in ("chain", "draw"))
+    density = log_density_of(posterior, stats, (chains, length))
     step = max(2, _NUMBERS // max(1, sum(v.size // (chains * length) for v in variables.values())))
     edges = np.linspace(0, length, -(-length // step) + 1).astype(int)  # pieces alike: none of one draw
     for chain in range(chains):
@@ -138,7 +173,8 @@ def _array_pieces(posterior: Any, model: Model, path: Path) -> Iterator[tuple[in
             values = {
                 k: np.asarray(v.isel(at).transpose("chain", "draw", ...).values, float) for k, v in variables.items()
             }
-            yield chain + 1, Draws(values, None, path.stem)
+            own = None if density is None else density[chain : chain + 1, start:stop]
+            yield chain + 1, Draws(values, own, path.stem)
 
 
 def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -16,12 +15,13 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.engine import mapped, spread, using
+from bayesrecon.engine import mapped, spread, swept, using
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import find_basis
-from bayesrecon.kernels import view
+from bayesrecon.kernels import gaussian, view
 from bayesrecon.kernels.dense import DenseEmbedding
+from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
@@ -41,7 +41,7 @@ def release_of(draws, width=2):
 
     rng = np.random.default_rng(0)
     values = {"beta": rng.normal(1, 0.1, (2, draws // 2, width)), "sd": rng.gamma(400, 1 / 400, (2, draws // 2))}
-    return from_draws(values, replace(from_numpyro(program, {"x": (width,), "y": ()}), gaussian=None))
+    return from_draws(values, from_numpyro(program, {"x": (width,), "y": ()}))
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +53,13 @@ def release():
 def small(monkeypatch):
     """Blocks so small that there are many of them."""
     monkeypatch.setattr(view, "CHUNK", 2**14)
+    monkeypatch.setattr(gaussian, "_BLOCK", 2**10)
 
 
-def passes(release):
+def passes(release, embeddings=DenseEmbedding):
     """All sums of one embedding."""
     with x64():
-        embedding = DenseEmbedding(release, metric_factor(release, None))
+        embedding = embeddings(release, metric_factor(release, None))
         reference = Reference(release.model.fields, centre={"x": np.zeros(2), "y": 0.0}, scale={"x": 1.0, "y": 1.0})
         rng = np.random.default_rng(0)
         _, basis, _ = find_basis(embedding, reference, rng)
@@ -83,10 +84,11 @@ def check(found, expected, tolerance=1e-12):
         assert np.abs(one - other).max() <= tolerance * np.abs(other).max()
 
 
-def test_threads_give_the_same_numbers(release, small):
-    alone = passes(release)
+@pytest.mark.parametrize("embeddings", [DenseEmbedding, GaussianEmbedding])
+def test_threads_give_the_same_numbers(release, small, embeddings):
+    alone = passes(release, embeddings)
     with ThreadPoolExecutor(3) as pool, using(pool):
-        check(passes(release), alone)
+        check(passes(release, embeddings), alone)
 
 
 def test_a_verb_gives_the_same_statistics(release, small):
@@ -125,6 +127,59 @@ def test_results_come_in_the_order_of_the_parts_a_few_at_a_time():
     with Counting(2) as pool, using(pool):
         assert sum(1 for _ in mapped(doubled, None, None, [1])) == 1
     assert not asked
+
+
+def powers(base, exponent):
+    return base**exponent, threading.get_ident()
+
+
+def test_sweeps_go_to_the_workers_outside_their_scope():
+    import jax.numpy as jnp
+
+    here = threading.get_ident()
+    assert list(swept(powers, 3, range(3))) == [(1, here), (3, here), (9, here)]
+    with ThreadPoolExecutor(2) as pool, using(pool):
+        found = list(swept(powers, 3, range(20)))
+        kinds = list(swept(lambda _, item: str(jnp.ones(1).dtype), None, range(2)))
+    assert [value for value, _ in found] == [3**k for k in range(20)]
+    assert here not in {thread for _, thread in found}
+    assert kinds == ["float32", "float32"]
+
+
+def test_games_take_the_engine():
+    from bayesrecon.games import Game, Ins, Law, LeastSquares, LinearLaw, play
+
+    game = Game(Law("linear", LinearLaw(), size=40), LeastSquares(), Ins())
+    alone = play(game, n=20, seed=3, workers=1)
+
+    class Counting(ThreadPoolExecutor):
+        asked = 0
+
+        def submit(self, *arguments, **more):
+            Counting.asked += 1
+            return super().submit(*arguments, **more)
+
+    with Counting(2) as pool, using(pool):
+        found = play(game, n=20, seed=3)
+    assert Counting.asked == 20
+    assert [row.wins for row in found.rows] == [row.wins for row in alone.rows]
+
+
+def test_verdicts_take_the_engine(monkeypatch):
+    from bayesrecon.auditing import verdict
+
+    def told(name, *, build):
+        if name == "bad":
+            raise BayesreconError("no such posterior")
+        return name.upper(), build, threading.get_ident()
+
+    monkeypatch.setattr(verdict, "verdict", told)
+    with ThreadPoolExecutor(2) as pool, using(pool):
+        found = dict(verdict.verdicts(["a", "bad", "b"], build=False))
+    assert list(found) == ["a", "bad", "b"]
+    assert str(found["bad"]) == "no such posterior"
+    assert found["b"][:2] == ("B", False)
+    assert found["b"][2] != threading.get_ident()
 
 
 def test_the_choice_ends_with_its_block():
@@ -179,9 +234,11 @@ def test_draws_over_eight_devices():
 
 @pytest.mark.slow
 def test_processes_give_the_same_numbers(release, small):
-    alone = passes(release)
+    alone, closed, base = passes(release), passes(release, GaussianEmbedding), 2
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, using(pool):
         check(passes(release), alone)
+        check(passes(release, GaussianEmbedding), closed)
+        assert list(swept(lambda shared, item: base**item + shared, 1, range(3))) == [2, 3, 5]
 
 
 SLOW = 0.15  # seconds that a part of the killed worker's pass takes at least

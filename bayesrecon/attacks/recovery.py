@@ -22,6 +22,7 @@ from bayesrecon.knowledge import Knowledge, Knows, check_keywords, check_knowled
 from bayesrecon.precision import in_float64, x64
 from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.recovery import Recovery, Row
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, PseudoData, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
@@ -48,6 +49,7 @@ def recover(
     **knows: Unpack[Knows],
 ) -> Recovery: ...
 @in_float64
+@on_one_thread
 def recover(
     release: Any,
     *,

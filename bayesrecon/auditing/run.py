@@ -31,6 +31,7 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.summaries import is_table
 from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Model, Progress, Release
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
@@ -41,6 +42,7 @@ _SHARES = (0.5, 0.4)  # of the time, for the draws and for all channels together
 
 
 @in_float64
+@on_one_thread
 def audit(
     source: Any,
     model: Any = None,

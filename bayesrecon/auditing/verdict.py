@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from bayesrecon.auditing.outcomes import (
     Verdict,
 )
 from bayesrecon.diagnostics import Z95, evenly
+from bayesrecon.engine import swept
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Records, Release, entry
 
@@ -91,6 +92,18 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
         warnings=warnings,
         seconds=time.perf_counter() - began,
     )
+
+
+def verdicts(posteriors: Sequence[str], *, build: bool = True) -> Iterator[tuple[str, Verdict | BayesreconError]]:
+    """`verdict` of each, or why there is none, in their order, by the workers of `bayesrecon.using` where there are."""
+    return zip(posteriors, swept(_verdict_or_error, build, posteriors), strict=True)
+
+
+def _verdict_or_error(build: bool, posterior: str) -> Verdict | BayesreconError:
+    try:
+        return verdict(posterior, build=build)
+    except BayesreconError as error:
+        return error
 
 
 def _totals(

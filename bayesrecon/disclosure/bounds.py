@@ -28,6 +28,7 @@ from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.bounds import Bounds, Interval
 from bayesrecon.stated import domains_of
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, Records, Release
 
 _CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
@@ -40,6 +41,7 @@ _MET = 1e-6  # of a total, to which equations without errors are met
 
 
 @in_float64
+@on_one_thread
 def bound(
     release: Any,
     *,

@@ -18,12 +18,14 @@ from bayesrecon.kernels.outputs import Outputs, refuse_given
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, Release
 
 _MOST_FEATURES = 400  # monomials that are tried: of records with many fields the higher degrees are left out
 
 
 @in_float64
+@on_one_thread
 def diagnose(
     release: Any,
     *,

@@ -18,10 +18,12 @@ from bayesrecon.estimation.problem import solve_release
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.plan import Outlook, Plan
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, Release
 
 
 @in_float64
+@on_one_thread
 def plan(
     release: Any,
     *,

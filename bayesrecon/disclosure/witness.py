@@ -16,12 +16,14 @@ from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.witness import Witness
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, Release
 
 _WIDTH = 0.3  # of the bump, in standard deviations of the field
 
 
 @in_float64
+@on_one_thread
 def witness(
     release: Any,
     fields: str | Sequence[str],

@@ -5,7 +5,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.estimation.rounding import felt_rounding
 from bayesrecon.estimation.stein import Draws, Moved, check_draws
 from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance
@@ -17,6 +17,7 @@ _READ = (
     "The draws are as normal as those of a variational fit or a Laplace approximation: if they are, read their mean "
     "and covariance as one, with `bayesrecon.posteriors.gaussian`"
 )
+_MOST = 2**18  # draws that are looked at: what a million show of an approximation, a quarter of them does
 _ALONE = 0.01  # chance that uncorrelated parameters are not seen as such
 
 
@@ -47,7 +48,8 @@ def _normal(release: Release) -> bool:
 
     D'Agostino and Pearson (1973), as of independent draws, which those of an approximation are.
     """
-    theta, weights = np.asarray(release.theta), np.asarray(release.weights)
+    some = evenly(release.size, min(release.size, _MOST))
+    theta, weights = as_rows(release.theta)[some], np.asarray(release.weights)
     if len(theta) < _FEWEST or theta.shape[1] > len(theta) // _EACH or np.ptp(weights) > 0:
         return False
     from scipy import stats

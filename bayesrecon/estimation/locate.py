@@ -72,6 +72,7 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     kernel looks finite.
     """
     reference = Reference(knowledge.fields, knowledge.known, accept=lambda z: np.isfinite(embedding.information(z)))
+    reference = replace(reference, most=max(reference.most, 2 * embedding.most_features))
     if knowledge.total == 1 and embedding.temperature:
         reference = replace(reference, most=_ONE)
         predicted = _predictive(embedding, knowledge, rng)

@@ -25,6 +25,7 @@ from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_facto
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.stored import as_rows
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Progress, Release
 
 _BLOCK = 2**22  # doubles in a block of scores: larger ones are slower, since memory is new each time
@@ -201,6 +202,7 @@ def _draws(view: Release, scores: Any) -> Draws:
     return Draws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
 
 
+@on_one_thread
 def solve_release(
     release: Release,
     estimator: Estimator | None = None,

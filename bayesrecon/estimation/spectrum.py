@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import threadpool_limits
+
+from bayesrecon.threads import one_thread, threads_for
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
 # square in the kernel), onto a flat floor of rounding errors. A decaying spectrum keeps falling instead: QR
@@ -17,7 +18,6 @@ _NOTHING = 1e-15  # rounding of the largest singular value
 _SMALLEST = 1e-10  # of a decaying spectrum, what is kept: later ones drown in rounding before they do in noise
 # One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
 _TRAINED = 1e-6
-_SMALL = 1024  # records up to which more threads save less than a second, and may cost many on a busy machine
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ def decompose(
         the `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
         `scores[:, pivots] @ A` has orthonormal columns.
     """
-    # On small matrices the threads of BLAS cost more than they bring, and on a busy machine a hundred times more.
-    with threadpool_limits(1 if scores.shape[1] <= _SMALL else None, user_api="blas"):
+    with one_thread(), threads_for(scores.size * scores.shape[1]):
         return _decompose(scores, finite, trained)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from bayesrecon.engine import pooled, swept
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.games.store import Store
 from bayesrecon.types import Progress
@@ -70,8 +71,8 @@ def play(
         game: `Game`, `ReconstructionGame`, or anything `Playable`.
         n: rounds, numbered from 0.
         seed: of everything random.
-        workers: processes; by default those of the caller's `joblib.parallel_config`, whatever its backend (Dask
-            included), or else one per core, and one alone for rounds of a few milliseconds.
+        workers: processes; by default those of `bayesrecon.using` or of the caller's `joblib.parallel_config`, whatever
+            its backend (Dask included), or else one per core, and one alone for rounds of a few milliseconds.
         folder: where finished rounds are kept: a run that was killed goes on there, to the same result bit for bit.
         progress: called with a label and the fraction done.
 
@@ -136,6 +137,10 @@ def play_chunk(game: Playable, seed: int, numbers: np.ndarray) -> _Played:
     return _Played(np.array(done, int), outcomes, notes, failures)
 
 
+def _chunk(shared: tuple[Playable, int], numbers: np.ndarray) -> _Played:
+    return play_chunk(*shared, numbers)
+
+
 def _note(warning: warnings.WarningMessage) -> str:
     kind = warning.category.__name__
     return _UNCONVERGED if kind == "ConvergenceWarning" else f"{kind}: {str(warning.message).partition(chr(10))[0]}"
@@ -156,6 +161,9 @@ def _played(game: Playable, seed: int, missing: np.ndarray, workers: int | None)
         return
     size = int(np.clip(len(missing) // _CHUNKS, 1, _LARGEST))
     chunks = [missing[i : i + size] for i in range(0, len(missing), size)]
+    if workers is None and pooled():
+        yield from swept(_chunk, (game, seed), chunks)
+        return
     if workers is None and effective_n_jobs(unsaid) == 1:  # the caller did not say where to run
         workers = 1 if game.quick else -1
     run = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="2*n_jobs")

@@ -3,17 +3,21 @@ costs less for the records at hand."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
+from bayesrecon.kernels.embedding import Basis, LostDigits, MeanEmbedding, Moments
 from bayesrecon.kernels.gaussian import GaussianEmbedding
-from bayesrecon.kernels.sparse import LostDigits, SparseEmbedding
+from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.kernels.view import View
+from bayesrecon.threads import threads_for
 from bayesrecon.types import Records
 
 _SAMPLE = 64  # atoms on which a record's information is judged
+_FEW = 91  # monomials, those of twelve coefficients, up to which nothing is cheaper than the closed form
+_DEARER = 2  # products of a dense pass for one of the closed form
 _LARGE = 2**25  # entries of a score matrix from which another program to be compiled pays
 
 
@@ -36,16 +40,24 @@ class AdaptiveEmbedding(View):
             return None
         return GaussianEmbedding(self.release, self.metric, self.progress, self.folds)
 
+    @property
+    def most_features(self) -> int:
+        return 0 if self.closed is None else self.closed.width
+
     def _cheaper(self, *records: Records) -> MeanEmbedding:
-        if self.closed is not None:
+        if self.closed is not None and self.closed.width <= _FEW:
             return self.closed
-        sparse = all(self.sparse.touched(some) is not None for some in records)
-        return self.sparse if sparse else self.dense
+        if all(self.sparse.touched(some) is not None for some in records):
+            return self.sparse
+        # The closed form has products of all monomials, dense passes those of the records in every direction.
+        dense = _DEARER * self.metric.shape[1] * len(next(iter(records[0].values()))) ** 2
+        return self.closed if self.closed is not None and self.closed.width**2 <= dense else self.dense
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
+        if self.closed is not None:
+            return self.closed.scores(records, atoms)
         entries = len(atoms) * self.metric.shape[1] * len(next(iter(records.values())))
-        dense = self.closed is None and entries < _LARGE
-        return (self.dense if dense else self._cheaper(records)).scores(records, atoms)
+        return (self.dense if entries < _LARGE else self._cheaper(records)).scores(records, atoms)
 
     def information(self, records: Records) -> np.ndarray:
         scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)
@@ -59,19 +71,31 @@ class AdaptiveEmbedding(View):
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        try:
-            return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
-        except LostDigits:
-            return self.dense.moments(basis, atoms, label, stretches)
+        with self._threads(basis):
+            try:
+                return self._cheaper(basis.records).moments(basis, atoms, label, stretches)
+            except LostDigits:
+                return self.dense.moments(basis, atoms, label, stretches)
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
-        return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
+        with self._threads(basis):
+            try:
+                return self._cheaper(basis.records, probes).cross(basis, probes, atoms)
+            except LostDigits:
+                return self.dense.cross(basis, probes, atoms)
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
-        return self._cheaper(basis.records).noise(basis, y)
+        with self._threads(basis):
+            return self._cheaper(basis.records).noise(basis, y)
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
-        return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
+        with self._threads(basis):
+            return self._cheaper(basis.records).normal_noise(basis, simulated=simulated)
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._cheaper(basis.records).influence(basis, y, b)
+        with self._threads(basis):
+            return self._cheaper(basis.records).influence(basis, y, b)
+
+    def _threads(self, basis: Basis) -> Any:
+        rows = self.equations if self.closed is None else self.size
+        return threads_for(rows * basis.size**2)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.engine import spread
+from bayesrecon.engine import on_host, spread
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two
@@ -35,6 +35,19 @@ def _moments(
     gram = heavy.reshape(-1, psi.shape[-1]).T @ psi.reshape(-1, psi.shape[-1])
     target = -(temperature * (weights @ lap) + jnp.einsum("ckr,ck->r", heavy, base))
     return gram, target, weights @ value, (value * weights[:, None]).T @ value
+
+
+def _moments_on_host(
+    expanded: Any, coefficients: np.ndarray, shift: np.ndarray, weights: np.ndarray, base: Any, temperature: float
+) -> tuple[np.ndarray, ...]:
+    """As `_moments`, by BLAS."""
+    value, phi, lap = (np.asarray(x) for x in expanded)
+    root = np.sqrt(weights)[:, None]
+    psi = phi.reshape(-1, phi.shape[-1]) @ coefficients
+    psi *= np.repeat(root, phi.shape[1], axis=0)
+    target = temperature * (weights @ lap @ coefficients) + psi.T @ (root * np.asarray(base)).ravel()
+    value = root * (value @ coefficients - shift)
+    return psi.T @ psi, -target, root[:, 0] @ value, value.T @ value
 
 
 @partial(jax.jit, static_argnames="model")
@@ -212,13 +225,14 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
     whole, r = given.whole, given.whole.size
     gram, target, mean, square = np.zeros((r, r)), np.zeros(r), np.zeros(r), np.zeros((r, r))
     shift, weight = None, 0.0
+    summed = _moments_on_host if on_host() else _moments
     for metric, theta, a, *_ in part.blocks():
         t = spread(theta)
         expanded = _expanded(model, metric, t, whole, given.temperature)
         if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
             shift = np.asarray(expanded[0])[0] @ whole.coefficients
         base = prior_score(model, metric, t, given.temperature)
-        terms = _moments(expanded, whole.coefficients, shift, spread(a), base, given.temperature)
+        terms = summed(expanded, whole.coefficients, shift, spread(a), base, given.temperature)
         for total, term in zip((gram, target, mean, square), terms, strict=True):
             total += np.asarray(term)
         weight += a.sum()

@@ -28,6 +28,10 @@ PART, PARTED = 32, 512
 records one of their own is soon worth its compilation."""
 
 
+class LostDigits(ArithmeticError):
+    """The kernel of a basis is too small a difference of kernels of what it is written in."""
+
+
 @dataclass(frozen=True)
 class Basis:
     """r functions of a record: `psi = phi_Z A`, with anchors `records` `{field: (M, ...)}` and `A (M, r)`.
@@ -181,6 +185,7 @@ class OneRelease(MeanEmbedding, Protocol):
     Attributes:
         release: atoms in the coordinates in use.
         metric: `(d, k)` factor of Sigma.
+        most_features: that its kernel can have, 0 where that is not known.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -189,6 +194,8 @@ class OneRelease(MeanEmbedding, Protocol):
     def release(self) -> Release: ...
     @property
     def metric(self) -> np.ndarray: ...
+    @property
+    def most_features(self) -> int: ...
 
     def information(self, records: Records) -> np.ndarray:
         """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.

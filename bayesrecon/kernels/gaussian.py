@@ -1,48 +1,23 @@
-"""The kernel mean embedding of a Gaussian linear regression, in closed form.
-
-With residuals `r = y - X beta` in units of the known part of the scale, `u = log sigma`, and the draws' coefficients
-written as `beta = m + L d`, L a root of their covariance, everything is a polynomial in `e = y - X m` and `x = L' X`,
-
-    r                = e - x d
-    l                = -u - r^2 / (2 sigma^2) + what no parameter moves
-    grad l           = (x r / sigma^2,  r^2 / sigma^2 - 1)                          in (d, u)
-    tr(Sigma Hess l) = -(x' S_dd x + 4 (S_du x) r + 2 S_uu r^2) / sigma^2           S = Sigma in (d, u),
-
-and `S u'' (r^2 / sigma^2 - 1)` more where the coordinate bends u. Records are columns of the monomials
-`1, e^2, e x_i, x_i x_j`, and their coefficients belong to the draws alone.
-No digits are lost: e has the size of a residual, and d is of order one. All of it is multiplied by the model's power.
-"""
+"""The kernel mean embedding of a Gaussian linear regression, in closed form (`kernels.monomials`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from bayesrecon.kernels.embedding import Basis, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
+from bayesrecon.kernels.monomials import Expansion, Frame, Products
 from bayesrecon.kernels.score import prior_score
-from bayesrecon.kernels.view import CHUNK, View, blocks, power_of_two
-from bayesrecon.scratch import Series
+from bayesrecon.kernels.view import Part, View
 from bayesrecon.stored import mean_and_covariance
-from bayesrecon.types import GaussianPredictor, Records
+from bayesrecon.types import GaussianPredictor, Model, Records
 
-_AT_ONCE = 2048  # atoms whose priors are differentiated: few shapes are ever compiled
-
-
-class _Block(NamedTuple):
-    """Some atoms with the coefficients of the F monomials: `value (C, F)`, `phi (C, k, F)` in the metric and
-    `lap (C, F)`, up to what no parameter moves."""
-
-    metric: np.ndarray
-    at: np.ndarray
-    weights: np.ndarray
-    stretch: int
-    value: np.ndarray
-    phi: np.ndarray
-    lap: np.ndarray
+_BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
+_SCORES = 2**22  # entries of a block of scores
+_CONDITION = 1e3  # of the monomials, from which the kernel of combinations of them loses too many digits
 
 
 @dataclass(frozen=True)
@@ -50,180 +25,200 @@ class GaussianEmbedding(View):
     """`MeanEmbedding` of a release of a model that has a `GaussianPredictor`."""
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
-        columns = self._monomials(records)
+        e, x = self._frame.design(self._predictor, records)
+        chunk = _atoms_of(_SCORES, len(e) * self.metric.shape[1])
+        given, found = self._given(np.zeros((0, 0))), []
         with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
-            found = [
-                (b.phi * np.sqrt(b.weights)[:, None, None]).reshape(-1, len(columns)) @ columns
-                for b in self._blocks(None, atoms)
-            ]
+            for metric, theta, weights, n, _ in self._atoms(chunk, None, atoms):
+                phi = given.expanded(self.release.model, theta[:n], metric).scores(e, x)
+                found.append((phi * np.sqrt(weights[:n])[:, None, None]).reshape(-1, len(e)))
         return np.concatenate(found)
 
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
         functions, found, shift = self._functions(basis), [], None
+        given = self._given(functions)
         mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
-        for _, stretch in groupby(self._blocks(label, atoms, stretches), key=attrgetter("stretch")):
-            gram, target, share = np.zeros_like(square), np.zeros_like(mean), 0.0
-            for b in stretch:
-                psi = _times(b.phi, functions)
-                heavy = psi * b.weights[:, None, None]
-                gram += heavy.reshape(-1, basis.size).T @ psi.reshape(-1, basis.size)
-                target -= self.temperature * (b.weights @ b.lap) @ functions + np.tensordot(self._base(b), heavy, 2)
-                value = b.value @ functions
-                # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-                shift = value[0].copy() if shift is None else shift
-                value -= shift
-                mean += b.weights @ value
-                square += (value * b.weights[:, None]).T @ value
-                share += b.weights.sum()
-            found.append(Stretch(share, gram, target))
+        passed = self._pass(_moments_of, given, self._parts(self._block, atoms, stretches), label)
+        diagonal = np.zeros(len(functions))
+        for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
+            products: dict[int, Products] = {}
+            target, share = np.zeros(len(functions)), 0.0
+            for part, (weight, own, kept, aim, first, second) in stretch:
+                fold = id(part.metric)
+                products[fold] = products[fold].plus(kept) if fold in products else kept
+                target += aim
+                shift = own if shift is None else shift
+                # Every part's values are summed about its own first ones.
+                off, share = own - shift, share + weight
+                square += second + np.outer(first, off) + np.outer(off, first) + weight * np.outer(off, off)
+                mean += first + weight * off
+            gram = sum(one.gram() for one in products.values())
+            diagonal += np.diag(gram)
+            found.append(Stretch(share, functions.T @ gram @ functions, target @ functions))
+        _check(diagonal, functions)
         return Moments.of_stretches(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
-        functions, columns = self._functions(basis), self._monomials(probes)
-        inner = np.zeros((len(columns), basis.size))
-        for b in self._blocks("probes", atoms):
-            heavy = _times(b.phi, functions) * b.weights[:, None, None]
-            inner += b.phi.reshape(-1, len(columns)).T @ heavy.reshape(-1, basis.size)
-        return columns.T @ inner
+        functions, columns = self._functions(basis), self._frame.monomials(self._predictor, probes)
+        products: dict[int, Products] = {}
+        for part, kept in self._pass(_products_of, self._given(functions), self._parts(self._block, atoms), "probes"):
+            fold = id(part.metric)
+            products[fold] = products[fold].plus(kept) if fold in products else kept
+        gram = sum(one.gram() for one in products.values())
+        _check(np.diag(gram), functions)
+        return columns.T @ (gram @ functions)
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
         functions = self._functions(basis)
-        fitted = functions @ y
-        return self._covariance(functions, ((b, b.phi @ fitted + self._base(b)) for b in self._blocks("noise")))
+        return self._covariance(self._given(functions, fitted=functions @ y), self._parts(self._block))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
-        drawn, centre, precision = self._normal
-        theta = drawn if simulated else self._theta
-        blocks = self._blocks("noise", theta=theta if simulated else None)
-        scored = ((b, -(theta[b.at] - centre) @ precision @ b.metric) for b in blocks)
-        return self._covariance(self._functions(basis), scored)
+        given = self._given(self._functions(basis), normal=self._normal[1:])
+        return self._covariance(given, self._noise_parts(self._block, simulated))
 
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
         functions = self._functions(basis)
-        fitted, directions = functions @ y, functions @ b
+        given = self._given(functions @ b, fitted=functions @ y)
         rows, scores = self._series(b.shape[1])
-        for block in self._blocks("errors"):
-            score = block.phi @ fitted + self._base(block)
-            rows.add(self._residual(block, score) @ directions)
+        for _, (series, score) in self._pass(_influence_of, given, self._parts(self._block), "errors"):
+            rows.add(series)
             if self.temperature:
-                scores.add(np.linalg.solve(block.metric.T, score.T).T)
+                scores.add(score)
         return rows.done(), scores.done()
 
-    def _residual(self, block: _Block, score: np.ndarray) -> np.ndarray:
-        """`<phi, score> + tau tr(Sigma Hess l)` of the monomials, `(C, F)`."""
-        return np.matmul(score[:, None], block.phi)[:, 0] + self.temperature * block.lap
-
-    def _covariance(self, functions: np.ndarray, scored: Iterator[tuple[_Block, np.ndarray]]) -> np.ndarray:
-        size = functions.shape[1]
+    def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
+        size = given.functions.shape[1]
         mean, square = np.zeros(size), np.zeros((size, size))
-        for block, score in scored:
-            residual = self._residual(block, score) @ functions
-            mean += block.weights @ residual
-            square += (residual * block.weights[:, None]).T @ residual
+        for _, terms in self._pass(_noise_of, given, parts, "noise"):
+            mean += terms[0]
+            square += terms[1]
         return square - np.outer(mean, mean)
 
-    def _base(self, block: _Block) -> np.ndarray:
-        """Score of prior and transforms in the metric, `(C, k)`."""
-        return self._prior[block.at] @ block.metric
-
-    @cached_property
-    def _prior(self) -> Any:
-        theta, chunk = self._theta, min(_AT_ONCE, power_of_two(self.size))
-        eye, found = np.eye(theta.shape[1]), Series(*theta.shape)
-        for t, _, n in blocks(theta, self.weights, chunk):
-            found.add(np.asarray(prior_score(self.release.model, eye, t, self.temperature))[:n])
-        return found.done()
+    def _given(self, functions: np.ndarray, **more: Any) -> "_Given":
+        return _Given(self._frame, functions, self.temperature, **more)
 
     @property
     def _predictor(self) -> GaussianPredictor:
-        predictor = self.release.model.gaussian
-        assert predictor is not None, "a model without closed form"
-        return predictor
+        return _predictor(self.release.model)
 
     @cached_property
-    def _centre(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of the draws' coefficients and a root of their covariance, one where they do not vary."""
-        some = list(self._predictor.coefficients)
-        centre, covariance = mean_and_covariance(self._theta, self.weights)
-        centre = centre[some]
-        values, vectors = np.linalg.eigh(covariance[np.ix_(some, some)])
-        if not values[0] > 0:
-            return centre, np.eye(len(centre))
-        return centre, vectors * np.sqrt(values)
+    def _frame(self) -> Frame:
+        return Frame.of(self._predictor, *mean_and_covariance(self._theta, self.weights))
+
+    @property
+    def width(self) -> int:
+        """F, the number of monomials."""
+        p = len(self._predictor.coefficients)
+        return 2 + p + p * (p + 1) // 2
+
+    @property
+    def _block(self) -> int:
+        """Atoms of a block."""
+        return _atoms_of(_BLOCK, self.width)
 
     def _functions(self, basis: Basis) -> np.ndarray:
         """The basis in the monomials, `(F, r)`."""
-        return self._monomials(basis.records) @ basis.coefficients
+        return self._frame.monomials(self._predictor, basis.records) @ basis.coefficients
 
-    def _monomials(self, records: Records) -> np.ndarray:
-        """`(F, M)` of records."""
-        centre, root = self._centre
-        with np.errstate(over="ignore", invalid="ignore"):
-            e, x, width = self._predictor.design(centre, records)
-            e, x = e / width, (x / width[:, None]) @ root
-            i, j = np.triu_indices(x.shape[1])
-            return np.concatenate([np.ones((1, len(e))), e[None] ** 2, e * x.T, (x[:, i] * x[:, j]).T])
 
-    def _blocks(
-        self, label: str | None, atoms: np.ndarray | None = None, stretches: int = 1, theta: np.ndarray | None = None
-    ) -> Iterator[_Block]:
-        """Coefficients at the release's atoms, or at others of equal weight, a block at a time."""
-        size, weights, places = self.size, self.weights, self._theta
-        if theta is not None:
-            size, weights, places = len(theta), np.full(len(theta), 1 / len(theta)), theta
-        at = np.arange(size)
-        if atoms is not None:
-            at, weights = atoms, weights[atoms] / weights[atoms].sum()
-        p, k = len(self._predictor.coefficients), self.metric.shape[1]
-        chunk = 2 ** int(np.clip(np.log2(CHUNK / (k * (2 + p + p * (p + 1) // 2))), 0, 11))
-        for metric, part, a, n, stretch in self._in_blocks(at, weights, chunk, label, at / size, stretches):
+@dataclass(frozen=True)
+class _Given:
+    """What all parts of a pass share.
+
+    Attributes:
+        frame: of the monomials.
+        functions: `(F, r)` polynomials that sums are taken of.
+        temperature: tau.
+        fitted: `(F,)` the polynomial whose score is the fitted data's.
+        normal: centre and precision of a normal law whose score stands for the fitted one.
+    """
+
+    frame: Frame
+    functions: np.ndarray
+    temperature: float
+    fitted: Any = None
+    normal: Any = None
+
+    def expanded(self, model: Model, theta: np.ndarray, metric: np.ndarray) -> Expansion:
+        return Expansion.at(_predictor(model), self.frame, model.power, theta, metric)
+
+    def blocks(self, model: Model, part: Part) -> Iterator[tuple[Expansion, np.ndarray, np.ndarray, np.ndarray]]:
+        """Expansions at a part's atoms, with their weights, places and the scores of prior and transforms `(C, k)`."""
+        for metric, theta, a, n, _ in part.blocks():
+            base = np.asarray(prior_score(model, metric, theta, self.temperature))[:n]
             with np.errstate(over="ignore", invalid="ignore"):  # scales of no model of these data
-                found = self._coefficients(places[part[:n]], metric)
-            yield _Block(metric, part[:n], a[:n], stretch, *found)
+                yield self.expanded(model, theta[:n], metric), a[:n], theta[:n], base
 
-    def _coefficients(self, theta: np.ndarray, metric: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        predictor, (centre, root) = self._predictor, self._centre
-        columns = list(predictor.coefficients)
-        d = np.linalg.solve(root, (theta[:, columns] - centre).T).T
-        u, slope, bend = _log_sigma(predictor, theta)
-        precision, along = np.exp(-2 * u), metric[predictor.scale or 0]
-        # The metric in d, (p, k), and in u, (C, k); it moves u along a curve of this bend, (C, 1).
-        b, c, bend = np.linalg.solve(root, metric[columns]), slope * along, bend * (along @ along)
-        i, j = np.triu_indices(len(columns))
-        other = np.where(i == j, 0.0, 1.0)
-        middle, tail = slice(2, 2 + len(columns)), slice(2 + len(columns), None)
-        one = np.ones_like(u)
-        square = np.concatenate([0 * one, one, -2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
-        value = -0.5 * square
-        value[:, :1] = -u
-        phi = c[:, :, None] * square[:, None]
-        phi[:, :, 0] -= c
-        # x_i r is e x_i less d_j of every product x_i x_j.
-        phi[:, :, middle] += b.T * precision[:, None]
-        phi[:, :, tail] -= (b[i].T * d[:, None, j] + other * b[j].T * d[:, None, i]) * precision[:, None]
-        mixed, own = c @ b.T, b @ b.T
-        lap = (bend - 2 * (c**2).sum(axis=1, keepdims=True)) * square
-        lap[:, :1] -= bend
-        lap[:, middle] -= 4 * mixed * precision
-        crossed = mixed[:, i] * d[:, j] + other * mixed[:, j] * d[:, i]
-        lap[:, tail] -= ((1 + other) * own[i, j] - 4 * crossed) * precision
-        power = self.release.model.power
-        return power * value, power * phi, power * lap
+    def residual(self, at: Expansion, score: np.ndarray) -> np.ndarray:
+        """`<phi, score> + tau tr(Sigma Hess l)` of the functions, `(C, r)`."""
+        return (at.along(score) + self.temperature * at.lap) @ self.functions
 
 
-def _log_sigma(predictor: GaussianPredictor, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
-    if predictor.scale is None:
-        zero = np.zeros((len(theta), 1))
-        return zero, zero, zero
-    at, power = theta[:, predictor.scale, None], np.full((len(theta), 1), predictor.power)
-    if predictor.logarithm:
-        return power * at, power, 0 * power
-    return power * np.log(np.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too
+def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
+    """Weight of a part, the values that its sums are taken about, its products of scores, target and values."""
+    size, features = given.functions.shape[1], len(given.functions)
+    target, mean, square = np.zeros(features), np.zeros(size), np.zeros((size, size))
+    products, shift, weight = None, None, 0.0
+    for at, a, _, base in given.blocks(model, part):
+        found = at.moments(a)
+        products = found if products is None else products.plus(found)
+        target -= a @ (given.temperature * at.lap + at.along(base))
+        value = at.value @ given.functions
+        # One atom's values as a shift keep the covariance of large log likelihoods accurate.
+        shift = value[0].copy() if shift is None else shift
+        value = (value - shift) * np.sqrt(a)[:, None]
+        mean += np.sqrt(a) @ value
+        square += value.T @ value
+        weight += a.sum()
+    return weight, shift, products, target, mean, square
 
 
-def _times(phi: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    """`(C, k, F)` times `(F, r)` as one product."""
-    return (phi.reshape(-1, len(functions)) @ functions).reshape(*phi.shape[:2], -1)
+def _products_of(model: Model, given: _Given, part: Part) -> Any:
+    products = None
+    for metric, theta, a, n, _ in part.blocks():
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = given.expanded(model, theta[:n], metric).moments(a[:n])
+        products = found if products is None else products.plus(found)
+    return products
+
+
+def _noise_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    size = given.functions.shape[1]
+    mean, square = np.zeros(size), np.zeros((size, size))
+    for at, a, theta, base in given.blocks(model, part):
+        if given.normal is not None:
+            centre, precision = given.normal
+            score = -(theta - centre) @ precision @ part.metric
+        else:
+            score = at.score(given.fitted) + base
+        residual = given.residual(at, score) * np.sqrt(a)[:, None]
+        mean += np.sqrt(a) @ residual
+        square += residual.T @ residual
+    return mean, square
+
+
+def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray | None]:
+    rows, scores = [], []
+    for at, _, _, base in given.blocks(model, part):
+        score = at.score(given.fitted) + base
+        rows.append(given.residual(at, score))
+        if given.temperature:
+            scores.append(np.linalg.solve(part.metric.T, score.T).T)
+    return np.concatenate(rows), np.concatenate(scores) if scores else None
+
+
+def _predictor(model: Model) -> GaussianPredictor:
+    assert model.gaussian is not None, "a model without closed form"
+    return model.gaussian
+
+
+def _atoms_of(entries: int, width: int) -> int:
+    return 2 ** int(np.clip(np.log2(entries / max(1, width)), 0, 11))
+
+
+def _check(diagonal: np.ndarray, functions: np.ndarray) -> None:
+    """That sums over the monomials keep the digits of the functions."""
+    if np.linalg.norm(np.sqrt(np.maximum(diagonal, 0.0))[:, None] * functions, 2) > _CONDITION:
+        raise LostDigits

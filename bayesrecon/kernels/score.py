@@ -3,7 +3,8 @@
 Along a direction v, `l(theta + s v, z)` has the Taylor coefficients `<grad l, v>` and `v' Hess l v`. With the
 columns of a metric factor `Sigma^(1/2)` as directions the first are the whitened scores phi and the second sum
 to the trace `tr(Sigma Hess l)`. Forward sweeps deliver both at once; directions are shared by all atoms, so for
-a linear predictor its tangents are computed once for all draws, and no cancellation is paid twice. At temperature 0
+a linear predictor its tangents are computed once for all draws, and no cancellation is paid twice. Where the likelihood
+goes through few linear predictors it is differentiated along these alone (`kernels.predictors`). At temperature 0
 there is one atom and no trace: one reverse sweep per record, however many parameters a network has.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesrecon.kernels.predictors import expanded, predictors_of
 from bayesrecon.types import Model, Records
 
 Pairs = tuple[Records, Records, Records]
@@ -58,6 +60,10 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature:
         sweep = jax.vmap(jax.vmap(jax.value_and_grad(partial(log_lik, model)), in_axes=(None, 0)), in_axes=(0, None))
         value, gradient = sweep(theta, records)
         return value, (gradient @ metric).swapaxes(1, 2), jnp.zeros_like(value)
+    one = {k: v[0] for k, v in records.items()}
+    found = predictors_of(partial(log_lik, model), theta[0], one)
+    if found is not None:
+        return expanded(found, metric, theta, records)
     over_records = jax.vmap(partial(_along, model), in_axes=(None, None, 0))
     over_directions = jax.vmap(over_records, in_axes=(None, 1, None), out_axes=(None, 0, 0))
     value, phi, curvature = jax.vmap(over_directions, in_axes=(0, None, None))(theta, metric, records)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.kernels.embedding import Basis, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.view import CHUNK, View
 from bayesrecon.types import Records
@@ -71,10 +71,6 @@ class _Block:
     value: np.ndarray
     slopes: np.ndarray
     lap: np.ndarray
-
-
-class LostDigits(ArithmeticError):
-    """The kernel of these combinations of records is too small a difference of those of the records."""
 
 
 @dataclass(frozen=True)
@@ -165,10 +161,10 @@ class SparseEmbedding(View):
         return found
 
     def _look(self, records: Records) -> Touched | None:
-        model, theta = self.release.model, np.asarray(self.release.theta)
+        model, theta = self.release.model, self._theta
         if not self.temperature or not _pays(_FEWEST, theta.shape[1]):
             return None
-        touched = np.asarray(touches(model, theta[0], records)).T
+        touched = np.asarray(touches(model, theta[:1][0], records)).T
         if not _pays(touched.sum(axis=1).max(), theta.shape[1]):
             return None
         for t in theta[evenly(len(theta), _LOOKED_AT)]:

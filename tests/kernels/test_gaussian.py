@@ -1,5 +1,6 @@
 """The closed form of linear regressions against the general path, which differentiates the program."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import conjugate
@@ -7,9 +8,13 @@ import numpy as np
 import pytest
 
 import bayesrecon
+from bayesrecon.engine import using
+from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Estimator
+from bayesrecon.estimation.solve import find_basis
+from bayesrecon.kernels import gaussian
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
-from bayesrecon.kernels.embedding import Basis
+from bayesrecon.kernels.embedding import Basis, LostDigits
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
@@ -56,6 +61,7 @@ def pairs():
         assert factors[1] is not None
         ways = [AdaptiveEmbedding(one, factors[0], None, factors[1]) for one in (given, general(given))]
         assert [way.closed is not None for way in ways] == [True, False]
+        ways = ways[0].closed, ways[1].dense
         found[coordinates] = ways, basis, probes, rng.normal(size=5), rng.normal(size=(5, 3))
     return found
 
@@ -64,7 +70,6 @@ def pairs():
     "quantity",
     [
         lambda e, basis, probes, y, b: e.scores(probes, np.array([0, 17, 299])),
-        lambda e, basis, probes, y, b: e.information(probes),
         lambda e, basis, probes, y, b: e.moments(basis).target,
         lambda e, basis, probes, y, b: e.moments(basis).gram,
         lambda e, basis, probes, y, b: e.moments(basis, np.arange(0, 300, 3)).value,
@@ -82,6 +87,45 @@ def test_closed_form_is_the_general_path(pairs, coordinates, quantity):
     one, other = quantity(closed, *given), quantity(differentiated, *given)
     assert one.shape == other.shape
     np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
+
+
+def test_functions_that_lose_digits_are_summed_densely(pairs, monkeypatch):
+    monkeypatch.setattr(gaussian, "_CONDITION", 1e-3)
+    (closed, dense), basis, probes, *_ = pairs["unconstrained"]
+    for lost in (lambda: closed.moments(basis), lambda: closed.cross(basis, probes)):
+        with pytest.raises(LostDigits):
+            lost()
+    both = AdaptiveEmbedding(closed.release, closed.metric, None, closed.folds)
+    np.testing.assert_array_equal(both.moments(basis).gram, dense.moments(basis).gram)
+    np.testing.assert_array_equal(both.cross(basis, probes), dense.cross(basis, probes))
+
+
+@pytest.mark.slow
+def test_many_coefficients(monkeypatch):
+    """A basis of the kernel loses no digits, and parts that an engine works on add up to the same."""
+    rng, width = np.random.default_rng(2), 12
+    x = rng.normal(0, 3, (60, width))
+    release = from_draws(conjugate.sample_regression(x, x.sum(axis=1), 300, rng), conjugate.regression_model(width))
+    both = AdaptiveEmbedding(release, metric_factor(release, None), None, fold_factors(release, None))
+    law = Reference(release.model.fields, centre={"x": np.zeros(width), "y": 0.0}, scale={"x": 3.0, "y": 9.0})
+    law = replace(law, most=2 * both.most_features)
+    spectrum, basis, few = find_basis(both, law, rng)
+    assert spectrum.rank == both.most_features - 1  # one is a coefficient's covariate, too
+    assert both._cheaper(basis.records) is both.closed
+    y, probes = rng.normal(size=basis.size), law.draw(rng, 30)
+
+    def sums(way):
+        moments = way.moments(basis, stretches=3)
+        parts = [moments.gram, moments.target, moments.value, moments.stretches[1].gram, way.noise(basis, y)]
+        return [*parts, way.cross(basis, probes, few), *way.influence(basis, y, np.eye(basis.size)[:, :3])]
+
+    alone = sums(both.closed)
+    for one, other in zip(alone, sums(both.dense), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=CLOSE * np.abs(other).max())
+    monkeypatch.setattr(gaussian, "_BLOCK", 2**12)
+    with ThreadPoolExecutor(3) as pool, using(pool):
+        for one, other in zip(sums(both.closed), alone, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * np.abs(other).max())
 
 
 def test_noise_of_a_normal_law(pairs):

@@ -1,6 +1,7 @@
 """Releases whose draws stay in a file: the same numbers as those in memory."""
 
 import pickle
+import tempfile
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +13,9 @@ from bayesrecon import scratch
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_arviz, from_cmdstan, from_file, stored
+from bayesrecon.posteriors.door import release_of
 from bayesrecon.scratch import HDF5Rows, Series
-from bayesrecon.stored import column_blocks, mean_and_covariance, row_blocks
+from bayesrecon.stored import Stored, column_blocks, mean_and_covariance, row_blocks
 
 RNG = np.random.default_rng(0)
 DRAWS = {"beta": RNG.normal(26, 3, (2, 201, 2)), "sigma": RNG.gamma(400, 1 / 20, (2, 201))}
@@ -26,7 +28,8 @@ def folder(tmp_path, monkeypatch):
     data = xr.Dataset(
         {"beta": (("chain", "draw", "k"), DRAWS["beta"]), "sigma": (("chain", "draw"), DRAWS["sigma"])},
     )
-    tree = xr.DataTree.from_dict({"posterior": data})
+    stats = xr.Dataset({"lp": (("chain", "draw"), DRAWS["beta"].sum(axis=2))})
+    tree = xr.DataTree.from_dict({"posterior": data, "sample_stats": stats})
     tree.to_netcdf(tmp_path / "draws.nc")
     if pytest.importorskip("zarr"):
         tree.to_zarr(tmp_path / "draws.zarr", consolidated=False, zarr_format=2)
@@ -48,7 +51,27 @@ def test_files_of_arviz(folder, name):
     model = load("kidscore_momiq")
     one = from_file(folder / name, model, folder / "store.h5", trusted=True)
     assert isinstance(one.theta, HDF5Rows)
-    same(one, from_arviz(folder / name, model, trusted=True))
+    other = from_arviz(folder / name, model, trusted=True)
+    same(one, other)
+    np.testing.assert_array_equal(one.log_density, other.log_density)
+
+
+@pytest.mark.parametrize("name", ["draws.nc", "draws.zarr", "chain_0.csv"])
+def test_large_files_stay_files_at_the_door(folder, name, monkeypatch):
+    """Their draws are in a temporary file that goes with the release."""
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    model, path = load("kidscore_momiq"), folder / name
+    small = release_of(path, model, trusted=True)
+    assert not isinstance(small.theta, Stored)
+    monkeypatch.setattr(stored, "_LARGE", 100)
+    large = release_of(path, model, trusted=True)
+    assert isinstance(large.theta, HDF5Rows)
+    same(large, small)
+    np.testing.assert_array_equal(large.log_density, small.log_density)
+    assert len(list(folder.glob("bayesrecon-*.h5"))) == 1
+    del large
+    assert not list(folder.glob("bayesrecon-*.h5"))
+    assert not isinstance(release_of(path, model, draws=50, trusted=True).theta, Stored)
 
 
 def test_files_of_cmdstan(folder):

@@ -38,6 +38,7 @@ VOCABULARY = {
     "scratch",
     "stated",
     "stored",
+    "threads",
     "types",
 }
 """The modules of the root."""

@@ -12,10 +12,12 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletionInference
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import Deletion
 
 
 @in_float64
+@on_one_thread
 def infer_deletion(
     pair: Deletion,
     candidates: Mapping[str, Any],

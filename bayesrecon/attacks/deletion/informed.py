@@ -25,6 +25,7 @@ from bayesrecon.kernels.score import total_score
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import MissingRecord
+from bayesrecon.threads import on_one_thread
 from bayesrecon.types import LinearPredictor, Model, Params, Records, Release
 
 _OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
@@ -35,6 +36,7 @@ _UNSEEN = 0.05
 
 
 @in_float64
+@on_one_thread
 def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: float | None = None) -> MissingRecord:
     """The one record that is not known, from a trained linear predictor and all other records.
 

@@ -1,0 +1,197 @@
+"""A Gaussian linear regression's log likelihood as a polynomial in the record.
+
+With residuals `r = y - X beta` in units of the known part of the scale, `u = log sigma`, `p = 1 / sigma^2`, and
+coefficients written as `beta = m + L d`, L a root of the draws' covariance, it is one in `e = y - X m` and `x = L' X`,
+
+    r                = e - x d
+    l                = -u - p r^2 / 2 + what no parameter moves
+    grad l           = (p r x,  p r^2 - 1)                                          in (d, u)
+    tr(Sigma Hess l) = -p (x' S_dd x + 4 (S_du x) r + 2 S_uu r^2)                   S = Sigma in (d, u),
+
+and `S u'' (p r^2 - 1)` more where the coordinate bends u. Records are columns of the F monomials
+`1 - p0 e^2, e^2, e x_i, x_i x_j`, p0 a typical p, and their coefficients belong to the draws alone. No digits are lost:
+e has the size of a residual, d is of order one, and `1 - p0 e^2` takes out what the first two have in common.
+
+In a metric that moves d along `b (p, k)` and u along `c (k,)` the scores of the monomials are
+
+    phi = c q' + E,   E = p b_i  for e x_i,   -p (b_i d_j + b_j d_i)  for x_i x_j
+
+(`-p b_i d_i` where i = j), so that inner products of scores are moments of q, d and p: no array has the k directions.
+All of it is multiplied by the model's power.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.types import GaussianPredictor, Records
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the monomials are taken about.
+
+    Attributes:
+        centre: `(p,)` mean of the draws' coefficients.
+        root: `(p, p)` of their covariance.
+        precision: typical `1 / sigma^2`.
+    """
+
+    centre: np.ndarray
+    root: np.ndarray
+    precision: float
+
+    @classmethod
+    def of(cls, predictor: GaussianPredictor, mean: np.ndarray, covariance: np.ndarray) -> "Frame":
+        """Of draws with that mean and covariance; the root is one where their coefficients do not vary."""
+        some = list(predictor.coefficients)
+        values, vectors = np.linalg.eigh(covariance[np.ix_(some, some)])
+        root = vectors * np.sqrt(values) if values[0] > 0 else np.eye(len(some))
+        with np.errstate(over="ignore", divide="ignore"):
+            precision = float(np.exp(-2 * _log_sigma(predictor, mean[None])[0][0, 0]))
+        return cls(mean[some], root, precision if 0 < precision < np.inf else 1.0)
+
+    def design(self, predictor: GaussianPredictor, records: Records) -> tuple[np.ndarray, np.ndarray]:
+        """`e (M,)` and `x (M, p)`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            e, x, width = predictor.design(self.centre, records)
+            return e / width, (x / width[:, None]) @ self.root
+
+    def monomials(self, predictor: GaussianPredictor, records: Records) -> np.ndarray:
+        """`(F, M)` of records."""
+        e, x = self.design(predictor, records)
+        with np.errstate(over="ignore", invalid="ignore"):
+            i, j = np.triu_indices(x.shape[1])
+            square = e[None] ** 2
+            return np.concatenate([1 - self.precision * square, square, e * x.T, (x[:, i] * x[:, j]).T])
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The coefficients of the monomials at a block of C atoms, in a metric.
+
+    Attributes:
+        b, c: `(p, k)` and `(C, k)` along which d and u move.
+        d: `(C, p)`.
+        precision: `(C, 1)`.
+        q, value, lap: `(C, F)`; values up to what no parameter moves.
+        power: of the model.
+    """
+
+    b: np.ndarray
+    c: np.ndarray
+    d: np.ndarray
+    precision: np.ndarray
+    q: np.ndarray
+    value: np.ndarray
+    lap: np.ndarray
+    power: float
+
+    @classmethod
+    def at(
+        cls, predictor: GaussianPredictor, frame: Frame, power: float, theta: np.ndarray, metric: np.ndarray
+    ) -> "Expansion":
+        """At atoms `(C, d)` in the metric `(d, k)`."""
+        columns = list(predictor.coefficients)
+        d = np.linalg.solve(frame.root, (theta[:, columns] - frame.centre).T).T
+        u, slope, bend = _log_sigma(predictor, theta)
+        precision, along = np.exp(-2 * u), metric[predictor.scale or 0]
+        b, c, bend = np.linalg.solve(frame.root, metric[columns]), slope * along, bend * (along @ along)
+        i, j = np.triu_indices(len(columns))
+        other, one = np.where(i == j, 0.0, 1.0), np.ones_like(u)
+        off = precision - frame.precision
+        rest = np.concatenate([-2 * d, (1 + other) * d[:, i] * d[:, j]], axis=1) * precision
+        q = np.concatenate([-one, off, rest], axis=1)
+        # The last of these is small: `-(u - u0) p0 - p / 2` has no slope at p0.
+        value = np.concatenate([-u, -off / 2 - (u + np.log(frame.precision) / 2) * frame.precision, -rest / 2], axis=1)
+        norm, mixed, own = (c**2).sum(axis=1, keepdims=True), c @ b.T, b @ b.T
+        lap = np.concatenate([-bend * one, bend * off - 2 * norm * precision, (bend - 2 * norm) * rest], axis=1)
+        lap[:, 2:] -= 4 * _paired(mixed, d, i, j) * precision
+        lap[:, 2 + len(columns) :] -= (1 + other) * own[i, j] * precision
+        return cls(b, c, d, precision, q, power * value, power * lap, power)
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.triu_indices(self.d.shape[1])
+
+    def along(self, score: np.ndarray) -> np.ndarray:
+        """Inner products `<phi, score>` of the monomials with a vector `(C, k)` an atom, `(C, F)`."""
+        found = self.q * (self.c * score).sum(axis=1, keepdims=True)
+        found[:, 2:] += _paired(score @ self.b.T, self.d, *self._pairs) * self.precision
+        return self.power * found
+
+    def score(self, fitted: np.ndarray) -> np.ndarray:
+        """`phi fitted`, `(C, k)`, of a polynomial `(F,)`."""
+        width = self.d.shape[1]
+        square = np.zeros((width, width))
+        square[self._pairs] = fitted[2 + width :]
+        square = square + np.triu(square, 1).T
+        inner = (fitted[2 : 2 + width] - self.d @ square) * self.precision
+        return self.power * (self.c * (self.q @ fitted)[:, None] + inner @ self.b)
+
+    def scores(self, e: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """`phi` of records with that design, `(C, k, M)`."""
+        r = e - self.d @ x.T
+        slope, square = self.precision * r, self.precision * r**2 - 1
+        return self.power * (slope[:, None] * (x @ self.b).T + self.c[:, :, None] * square[:, None])
+
+    def moments(self, weights: np.ndarray) -> "Products":
+        """Of scores, weighted."""
+        half = 0.5 * (self.c**2).sum(axis=1, keepdims=True) * self.q
+        half[:, 2:] += _paired(self.c @ self.b.T, self.d, *self._pairs) * self.precision
+        rows = np.concatenate([np.ones_like(self.precision), -self.d], axis=1) * self.precision
+        scaled = self.power**2 * weights[:, None]
+        return Products(self.b @ self.b.T, self.q.T @ (scaled * half), rows.T @ (scaled * rows))
+
+
+@dataclass(frozen=True)
+class Products:
+    """Sums over atoms of one metric of which the kernel of the monomials is made.
+
+    Attributes:
+        own: `(p, p)` inner products of the directions of d.
+        half: `(F, F)` the part along u, which its transpose completes.
+        inner: `(p + 1, p + 1)` second moments of `(1, -d) p`.
+    """
+
+    own: np.ndarray
+    half: np.ndarray
+    inner: np.ndarray
+
+    def plus(self, other: "Products") -> "Products":
+        return Products(self.own, self.half + other.half, self.inner + other.inner)
+
+    def gram(self) -> np.ndarray:
+        """Kernel of the monomials, `(F, F)`."""
+        own, w, found = self.own, self.inner, self.half + self.half.T
+        i, j = np.triu_indices(len(own))
+        other = np.where(i == j, 0.0, 1.0)
+        middle, tail = slice(2, 2 + len(own)), slice(2 + len(own), None)
+        found[middle, middle] += own * w[0, 0]
+        crossed = own[:, i] * w[0, 1 + j] + other * own[:, j] * w[0, 1 + i]
+        found[middle, tail] += crossed
+        found[tail, middle] += crossed.T
+        inner, block = w[1:, 1:], found[tail, tail]
+        for left, right, times in ((i, j, 1.0), (j, i, other[:, None])):
+            block += times * (own[np.ix_(left, i)] * inner[np.ix_(right, j)])
+            block += times * (own[np.ix_(left, j)] * inner[np.ix_(right, i)]) * other
+        return found
+
+
+def _paired(s: np.ndarray, d: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """`s_i` of the monomials `e x_i` and `-(s_i d_j + s_j d_i)` of `x_i x_j`, `(C, F - 2)`."""
+    other = np.where(i == j, 0.0, 1.0)
+    return np.concatenate([s, -(s[:, i] * d[:, j] + other * (s[:, j] * d[:, i]))], axis=1)
+
+
+def _log_sigma(predictor: GaussianPredictor, theta: np.ndarray) -> tuple[Any, Any, Any]:
+    """`log sigma`, and its first and second derivative in its coordinate, `(C, 1)` each."""
+    if predictor.scale is None:
+        zero = np.zeros((len(theta), 1))
+        return zero, zero, zero
+    at, power = theta[:, predictor.scale, None], np.full((len(theta), 1), predictor.power)
+    if predictor.logarithm:
+        return power * at, power, 0 * power
+    return power * np.log(np.abs(at)), power / at, -power / at**2  # a normal law of sigma has negative values, too
