@@ -217,7 +217,8 @@ def coloured(touched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Args:
         touched: `(M, d)`.
     """
-    together = touched.T.astype(np.float32) @ touched.astype(np.float32) > 0
+    few = scipy.sparse.csr_array(touched, dtype=np.int32)
+    together = (few.T @ few).toarray() > 0
     colour = np.full(len(together), -1)
     for i in np.argsort(-together.sum(axis=0), kind="stable"):
         taken = set(colour[together[i]].tolist())

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.records.candidates import Around, Guess, candidates_of, naive_guesses, readout
-from bayesrecon.attacks.records.decode import decode, inverse_root
+from bayesrecon.attacks.records.dense import units_of
+from bayesrecon.attacks.records.noise import Noise, noise_of
 from bayesrecon.attacks.records.rows import make_rows
 from bayesrecon.attacks.records.slots import make_slots
-from bayesrecon.attacks.records.system import System, make_system, units_of
+from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
@@ -24,9 +25,7 @@ from bayesrecon.knowledge import Knowledge
 from bayesrecon.results.records import Column, RecordTable
 from bayesrecon.types import Progress, Release
 
-_SCATTERED = 2048  # records whose errors are the scatter of their own series; more are predicted with their help
 _SERIES = 512  # series whose autocorrelation is looked at
-_AT_ONCE = 1024  # functionals whose products with the noise are held at once
 _STANDS_OUT = 4.0  # standard errors from the guess
 _TELLING = 200  # functionals whose mean squared disagreement tells a common factor within a tenth
 
@@ -67,14 +66,17 @@ def recover_records(
     rows = make_rows(view, knowledge.known, unknown, rng)
     pairs = rows.pairs()
     slots = make_slots(view.model, theta, metric_factor(view, chosen.metric), pairs)
-    system = make_system(view, slots, rows.base(), pairs, progress)
+    one = rows.features == 1 and bool(rows.distinct.all())
+    system = make_system(view, slots, rows.base(), pairs, progress, layers=one)
+    noise = noise_of(system)
     read = readout(view, rows, slots, rng)
-    some = evenly(read.columns.shape[1], _SCATTERED)
+    # Errors of these are the scatter of their own series; the others are predicted with their help.
+    some = evenly(read.columns.shape[1], noise.scattered)
     series = system.influence(read.columns[:, some].toarray(), progress)
     weights = np.asarray(view.weights)
     scatter = weights @ (series - weights @ series) ** 2
     draws = _effective(series, np.asarray(view.chain)) / len(weights) / np.sum(weights**2)
-    precision, predicted = _normal_theory(system, read.columns)
+    predicted = noise.variances(read.columns)
     inflation = float(np.median(scatter / np.maximum(predicted[some], 1e-300)))
     variance = inflation * predicted
     variance[some] = scatter
@@ -82,9 +84,9 @@ def recover_records(
     visibility = np.where(read.readable, visibility, 0.0)
     seen = visibility >= PARTLY
     variance /= draws
-    precision *= draws / max(inflation, 1.0)
-    each, whole = _understated(system, read.columns[:, seen.ravel()], variance[seen.ravel()], precision)
-    precision /= whole
+    scale = draws / max(inflation, 1.0)
+    each, whole = _understated(system, noise, read.columns[:, seen.ravel()], variance[seen.ravel()])
+    scale /= max(1.0, scale * whole)
     se = np.sqrt(each * variance).reshape(rows.count, -1)
     floor = np.sqrt(predicted * np.sum(weights**2)).reshape(rows.count, -1)
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
@@ -99,9 +101,7 @@ def recover_records(
     if options is not None:
         if progress is not None:
             progress("values", 0.0)
-        precision = rows.padded_square(precision)
-        solution = rows.padded(system.solution).ravel()
-        probability = decode(precision, solution, options.amplitudes, options.log_prior)
+        probability = noise.probabilities(scale, rows, system.solution, options.amplitudes, options.log_prior)
         if progress is not None:
             progress("values", 1.0)
     columns = {}
@@ -145,37 +145,24 @@ def _visibility(system: System, columns: Any) -> np.ndarray:
     """Share of each functional that the draws determine, `(S,)`."""
     if system.visible is None:
         return np.ones(columns.shape[1])
-    a = columns / units_of(system.gram)[:, None]
+    a = columns / units_of(np.asarray(system.gram))[:, None]
     whole = np.maximum((a**2).sum(axis=0), 1e-300)
     return np.clip(((a.T @ system.visible) ** 2).sum(axis=1) / whole, 0, 1)
 
 
-def _normal_theory(system: System, columns: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Precision of the solution per draw `(M, M)`, and the variances of the functionals `(S,)` that it implies."""
-    information = system.information()
-    unit = np.sqrt(np.maximum(np.diag(information), 1e-300))
-    scaled = information / unit[:, None]
-    scaled /= unit
-    scaled[np.diag_indices_from(scaled)] += 1e-10
-    root = inverse_root(scaled)
-    a = (columns / unit[:, None]).tocsc()
-    starts = range(0, a.shape[1], _AT_ONCE)
-    variance = [((a[:, i : i + _AT_ONCE].T @ root) ** 2).sum(axis=1) for i in starts]
-    return information, np.concatenate(variance)
-
-
-def _understated(system: System, columns: Any, variance: np.ndarray, precision: np.ndarray) -> tuple[float, float]:
-    """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution.
+def _understated(system: System, noise: Noise, columns: Any, variance: np.ndarray) -> tuple[float, float]:
+    """Squared errors as multiples of the stated ones: of the functionals `columns (M, S)`, and of the whole solution,
+    of that which one draw would have.
 
     Influence has heavy tails, and draws far out pull the fit towards themselves, so that their residuals tell less than
     they move it. The halves of the draws disagree by all of it. One where too few unknowns share the factor to tell.
     """
     apart = system.disagreement
     if apart is None or len(variance) < _TELLING:
-        return 1.0, 1.0
+        return 1.0, 0.0
     each = np.mean((columns.T @ apart) ** 2 / np.maximum(variance, 1e-300))
     rank = len(apart) if system.visible is None else system.visible.shape[1]
-    return max(1.0, float(each)), max(1.0, float(apart @ precision @ apart) / rank)
+    return max(1.0, float(each)), noise.length(apart) / rank
 
 
 def _column(

@@ -14,7 +14,7 @@ import scipy.linalg
 lapack: Any = scipy.linalg.lapack
 
 # Of a full step: larger ones oscillate between coupled rows, and with fifteen steps 96 % of the way is gone.
-_STEPS, _DAMPING = 15, 0.2
+STEPS, DAMPING = 15, 0.2
 _FLOOR = 1e-3  # smallest variance of a row, in squared distances between its values: certainty would never be revised
 _SAME = 1e-6  # of the range of a row's values: closer ones are the same but for rounding
 _CERTAIN = 1e-7  # rows closer to certainty than this are settled
@@ -32,19 +32,19 @@ def decode(precision: np.ndarray, solution: np.ndarray, candidates: np.ndarray, 
         log_prior: `(N, C)`; minus infinity for padding.
     """
     n, _, p = candidates.shape
-    floor = _floor(candidates, log_prior)
-    probability = _normalised(log_prior)
-    mean, covariance = _moments(probability, candidates, floor)
+    floor = floor_of(candidates, log_prior)
+    probability = normalised(log_prior)
+    mean, covariance = moments_of(probability, candidates, floor)
     site = np.linalg.inv(covariance)  # (N, p, p)
     shift = np.einsum("npq,nq->np", site, mean)
     field = (precision @ solution).reshape(n, p)
     active = np.arange(n)
-    for step in range(_STEPS):
+    for step in range(STEPS):
         rows = candidates[active], log_prior[active], floor[active]
         new_site, new_shift, found = _step(precision, field, site[active], shift[active], *rows)
         probability[active] = found
-        site[active] += _DAMPING * (new_site - site[active])
-        shift[active] += _DAMPING * (new_shift - shift[active])
+        site[active] += DAMPING * (new_site - site[active])
+        shift[active] += DAMPING * (new_shift - shift[active])
         if step % _SETTLING == _SETTLING - 1 or (step == 0 and n * p > _LARGE):
             open_ = found.max(axis=1) < 1 - _CERTAIN
             if not open_.any():
@@ -80,8 +80,8 @@ def _step(
         - 0.5 * np.einsum("ncp,npq,ncq->nc", candidates, cavity, candidates)
         + log_prior
     )
-    found = _normalised(energy)
-    tilted_mean, tilted_covariance = _moments(found, candidates, floor)
+    found = normalised(energy)
+    tilted_mean, tilted_covariance = moments_of(found, candidates, floor)
     tilted = np.linalg.inv(tilted_covariance)
     new_site, new_shift = tilted - cavity, np.einsum("npq,nq->np", tilted, tilted_mean) - cavity_shift
     # A site that is no normal law keeps what it had.
@@ -109,19 +109,19 @@ def _settle(
     return precision[np.ix_(keep, keep)], moved.reshape(-1, p)
 
 
-def _normalised(energy: np.ndarray) -> np.ndarray:
+def normalised(energy: np.ndarray) -> np.ndarray:
     prob = np.exp(energy - energy.max(axis=1, keepdims=True))
     return prob / prob.sum(axis=1, keepdims=True)
 
 
-def _moments(prob: np.ndarray, candidates: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments_of(prob: np.ndarray, candidates: np.ndarray, floor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mean = np.einsum("nc,ncp->np", prob, candidates)
     centred = candidates - mean[:, None, :]
     cov = np.einsum("nc,ncp,ncq->npq", prob, centred, centred)
     return mean, cov + floor
 
 
-def _floor(candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+def floor_of(candidates: np.ndarray, log_prior: np.ndarray) -> np.ndarray:
     """`(N, p, p)` a small multiple of the squared spacing of the candidates in every direction."""
     n, _, p = candidates.shape
     found = np.zeros((n, p, p))

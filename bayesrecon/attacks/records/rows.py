@@ -133,6 +133,8 @@ def _distinct(release: Release, rows: Rows) -> np.ndarray:
     """Dependence among the values of a row's features at all draws, up to constants."""
     n, p = rows.distinct.shape
     theta = np.asarray(release.theta)
+    if p == 1:  # a few draws tell whether a feature moves at all
+        theta = theta[evenly(len(theta), _ATOMS)]
     batch = rows.filled({k: np.tile(v, n) for k, v in rows.anchors.items()}, p + 1)
     total, gram, shift = np.zeros((n, p)), np.zeros((n, p, p)), 0.0
     step = min(max(1, _VALUES // (n * (p + 1))), len(theta))

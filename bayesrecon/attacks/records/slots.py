@@ -12,8 +12,10 @@ Parameters that nearly all rows touch may be left out, given like the others.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import Pairs, feature_gradients
@@ -67,6 +69,14 @@ class Slots:
                 if column[rows[0]] != NONE:
                     found.setdefault(rows.tobytes(), ([], rows))[0].append(a)
         return [(np.array(slots), rows) for slots, rows in found.values()]
+
+    def common(self, values: np.ndarray) -> Any:
+        """`(M, c)` sparse vectors, `values (q, M)` of a slot on the rows that share its coordinate."""
+        rows = [np.flatnonzero(column != NONE) for column in self.index.T]
+        column = np.concatenate([self.index[own, a] for a, own in enumerate(rows)])
+        entries = np.concatenate([values[a, own] for a, own in enumerate(rows)])
+        shape = (len(self.index), len(self.basis))
+        return scipy.sparse.csr_array((entries, (np.concatenate(rows), column)), shape)
 
 
 def make_slots(model: Model, theta: np.ndarray, metric: np.ndarray, pairs: Pairs) -> Slots:

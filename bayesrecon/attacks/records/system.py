@@ -13,11 +13,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.attacks.records.blocks import Blocks, NotSolved, layered
+from bayesrecon.attacks.records.dense import halves_of, solved
+from bayesrecon.attacks.records.layers import in_layers, pays
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.errors import BayesreconError, check_memory
 from bayesrecon.estimation.stein import summed
@@ -26,16 +30,15 @@ from bayesrecon.kernels.sparse import scatter
 from bayesrecon.precision import x64
 from bayesrecon.types import Progress, Records, Release
 
-lapack: Any = scipy.linalg.lapack
+blas: Any = scipy.linalg.blas
+
+REMEDY = "give fewer known rows: those of the units of interest, or a part at a time"
 
 _BLOCK = 2**23  # doubles in a block of derivatives
 _KEPT = 10**8  # doubles of derivatives that are kept for the errors instead of computed twice
 _FEWEST, _MOST = 128, 1024  # draws in a block: enough for a product to pay, few enough to fit
+_COPIES = 8  # of the blocks of K that are held at once
 _AHEAD = 2  # blocks that are computed ahead
-_SINGULAR = 1e-11  # eigenvalues of K below this share of the largest are rounding
-_REST = 1e-13  # diagonal entries, of ones, that are rounding once the columns before them are taken out
-_LOW = 0.5  # rank as a share of the size up to which a factor of few columns is cheaper than all eigenvectors
-_STILL = 1e-20  # diagonal entries of K below this share of the largest: the feature does not move with the parameters
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class System:
     """`K s = b` with the law of its noise.
 
     Attributes:
-        gram: `(M, M)` K.
+        gram: `(M, M)` K, an array or a sum of layers.
         target: `(M,)` b.
         mean: `(q, M)` mean derivatives by slot.
         solution: `(M,)` s, of least norm where K is singular.
@@ -53,13 +56,14 @@ class System:
             does.
         split: number of draws in the first half.
         kept: the blocks of derivatives, where they are few enough to keep.
+        common: `(M, c)` what all rows of a set do together, sparse.
     """
 
     release: Release
     slots: Slots
     base: Records
     pairs: Pairs
-    gram: np.ndarray
+    gram: np.ndarray | Blocks
     target: np.ndarray
     mean: np.ndarray
     solution: np.ndarray
@@ -68,6 +72,7 @@ class System:
     halves: tuple[np.ndarray, np.ndarray] | None
     split: int
     kept: list[Any]
+    common: Any
     _score: list[np.ndarray] = field(default_factory=list, repr=False)  # of the solution, from the pass for errors
 
     @property
@@ -78,23 +83,6 @@ class System:
             return None
         share = float(np.sum(np.asarray(self.release.weights)[: self.split]))
         return (self.halves[0] - self.halves[1]) * np.sqrt(share * (1 - share))
-
-    def information(self) -> np.ndarray:
-        """Information about s per draw, `(M, M)`.
-
-        For a posterior close to normal, gradients that are constant over the draws (a linear f) carry noise of
-        covariance K and gradients that are linear (a quadratic f) carry twice that: in both cases K noise^-1 K is
-        the covariance of f itself, the Cramer-Rao bound.
-        """
-        found = np.array(self.gram)
-        for slots, rows in self.slots.sharing():
-            mean = self.mean[np.ix_(slots, rows)]
-            if len(rows) == len(found):
-                found += mean.T @ mean
-            else:
-                found[np.ix_(rows, rows)] += mean.T @ mean
-        found *= 0.5
-        return found
 
     def influence(self, columns: np.ndarray, progress: Progress | None = None) -> np.ndarray:
         """Per-draw influence on `columns' s`, `(T, S)`, for `columns (M, S)`."""
@@ -152,27 +140,31 @@ class System:
 
 
 def make_system(
-    release: Release, slots: Slots, base: Records, pairs: Pairs, progress: Progress | None = None
+    release: Release,
+    slots: Slots,
+    base: Records,
+    pairs: Pairs,
+    progress: Progress | None = None,
+    layers: bool = False,
 ) -> System:
-    """One pass over the draws, and the solve."""
+    """One pass over the draws, and the solve.
+
+    Args:
+        layers: whether K may be kept as a sum of block-diagonal layers, where that pays: every row has one feature.
+    """
     size, sharing = len(slots.index), slots.sharing()
-    remedy = "give fewer known rows: those of the units of interest, or a part at a time"
-    check_memory(2 * 8 * size**2, f"{size} unknowns of the known rows", remedy)
-    gram, mean, target = np.zeros((size, size)), np.zeros((slots.width, size)), np.zeros(size)
-    # What all rows share goes to K itself, which then is the only array of its size in the pass.
-    parts = [gram if len(rows) == size else np.zeros((len(rows), len(rows))) for _, rows in sharing]
+    sets = [rows for _, rows in sharing]
+    layers = layers and pays(sets, size)
+    numbers = sum(len(rows) ** 2 for rows in sets) if layers else size**2
+    check_memory((_COPIES if layers else 2) * 8 * numbers, f"{size} unknowns of the known rows", REMEDY)
+    mean, target = np.zeros((slots.width, size)), np.zeros(size)
+    parts = [np.zeros((len(rows), len(rows)), order="F") for rows in sets]
     weights, at = np.asarray(release.weights), 0
     kept = []
     keep = release.size * size * (slots.width + 1) <= _KEPT
-    half: tuple[np.ndarray, np.ndarray] | None = None
+    half: tuple[Any, np.ndarray] | None = None
     split = 0
-
-    def add_parts(whole: np.ndarray) -> np.ndarray:
-        for part, (_, rows) in zip(parts, sharing, strict=True):
-            if part is not gram:
-                whole[np.ix_(rows, rows)] += part
-        return whole
-
+    assembled = partial(layered, sets, size=size) if layers else partial(_assembled, sets, size=size)
     for block in _blocks(release, slots, base, pairs, "kernel", progress):
         if keep:
             kept.append(block)
@@ -185,39 +177,49 @@ def make_system(
             target -= a_t @ (d[a] * u[:, index])
         mean += np.einsum("t,atm->am", a_t, d)
         root = np.sqrt(a_t)[:, None]
-        for part, (together, rows) in zip(parts, sharing, strict=True):
+        for i, (together, rows) in enumerate(sharing):
             x = np.concatenate([d[a][:, rows] * root for a in together])
-            part += x.T @ x
+            parts[i] = blas.dsyrk(1.0, x.T, beta=1.0, c=parts[i], lower=1, overwrite_c=1)
         if half is None and 2 * at >= release.size > at:
-            half, split = (add_parts(gram.copy()), target.copy()), at
-    add_parts(gram)
-    if not (np.isfinite(np.diag(gram)).all() and np.isfinite(target).all()):
+            half, split = (assembled([_mirrored(part.copy(order="F")) for part in parts]), target.copy()), at
+    gram = assembled([_mirrored(part) for part in parts])
+    del parts
+    diagonal = gram.diagonals().sum(axis=0) if isinstance(gram, Blocks) else np.diag(gram)
+    if not (np.isfinite(diagonal).all() and np.isfinite(target).all()):
         raise BayesreconError("the scores of the known rows overflow; narrow bounds= or domain=")
-    solution, visible, solve = _solve(gram, target)
-    halves = None if half is None else _halves(gram, target, visible, *half)
-    return System(release, slots, base, pairs, gram, target, mean, solution, visible, solve, halves, split, kept)
+    common = slots.common(mean)
+    if isinstance(gram, Blocks):
+        try:
+            solver, halves = in_layers(gram, target, common, half)
+        except NotSolved:
+            check_memory(2 * 8 * size**2, f"{size} unknowns of the known rows", REMEDY)
+            gram = gram.dense()
+            half = half and (half[0].dense(), half[1])
+        else:
+            rest = halves, split, kept, common
+            return System(release, slots, base, pairs, gram, target, mean, solver(target), None, solver, *rest)
+    solution, visible, solve = solved(gram, target)
+    halves = None if half is None else halves_of(gram, target, visible, *half)
+    return System(
+        release, slots, base, pairs, gram, target, mean, solution, visible, solve, halves, split, kept, common
+    )
 
 
-def _halves(
-    gram: np.ndarray, target: np.ndarray, visible: np.ndarray | None, first: np.ndarray, at: np.ndarray
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """See `System`; `first` and `at` are the first half's part of K, which is used up, and of b."""
-    unit = units_of(gram)
-    first /= unit
-    first /= unit[:, None]
-    second = gram / unit
-    second /= unit[:, None]
-    second -= first
-    solutions = []
-    for k, b in ((first, at / unit), (second, (target - at) / unit)):
-        if visible is not None:
-            k, b = visible.T @ k @ visible, visible.T @ b
-        factor, info = lapack.dpotrf(k.T, lower=1, clean=0, overwrite_a=1)
-        if info:
-            return None
-        x = scipy.linalg.cho_solve((factor, True), b, check_finite=False)
-        solutions.append((x if visible is None else visible @ x) / unit)
-    return solutions[0], solutions[1]
+def _mirrored(part: np.ndarray) -> np.ndarray:
+    """A symmetric array of which the lower triangle was there."""
+    for i in range(len(part)):
+        part[i, i + 1 :] = part[i + 1 :, i]
+    return part
+
+
+def _assembled(sets: list[np.ndarray], parts: list[np.ndarray], size: int) -> np.ndarray:
+    """The sum of the parts on their rows; what all rows share becomes the array itself."""
+    whole = next((part for part in parts if len(part) == size), None)
+    found = np.zeros((size, size)) if whole is None else whole.T
+    for rows, part in zip(sets, parts, strict=True):
+        if part is not whole:
+            found[np.ix_(rows, rows)] += part
+    return found
 
 
 def _blocks(
@@ -254,51 +256,3 @@ def _blocks(
             yield found
             if progress is not None:
                 progress(label, (i + 1) / len(starts))
-
-
-def units_of(gram: np.ndarray) -> np.ndarray:
-    """Scales `(M,)` in which K has a diagonal of ones, less where a feature moves by rounding alone."""
-    diagonal = np.diag(gram)
-    return np.sqrt(np.maximum(diagonal, max(_STILL * diagonal.max(), 1e-300)))
-
-
-def _solve(
-    gram: np.ndarray, target: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None, Callable[[np.ndarray], np.ndarray]]:
-    """Least-norm solution in units that give K a diagonal of ones, and a solver for further right-hand sides."""
-    unit = units_of(gram)
-    scaled = gram / unit[:, None] / unit
-
-    def in_units(solve: Callable[[np.ndarray], np.ndarray], right: np.ndarray) -> np.ndarray:
-        scale = unit if right.ndim == 1 else unit[:, None]
-        return solve(right / scale) / scale
-
-    factor, info = lapack.dpotrf(scaled, lower=1, clean=0)
-    if not info:
-        rcond, info = lapack.dpocon(factor, np.abs(scaled).sum(axis=0).max(), uplo="L")
-        if rcond > _SINGULAR:
-
-            def solve(right: np.ndarray) -> np.ndarray:
-                return in_units(lambda x: scipy.linalg.cho_solve((factor, True), x, check_finite=False), right)
-
-            return solve(target), None, solve
-    values, vectors = _spectrum(scaled)
-    kept = values > _SINGULAR * values[-1]
-    basis = vectors[:, kept]
-
-    def solve_kept(right: np.ndarray) -> np.ndarray:
-        return in_units(lambda x: basis @ ((basis.T @ x).T / values[kept]).T, right)
-
-    return solve_kept(target), (None if basis.shape[1] == len(basis) else basis), solve_kept
-
-
-def _spectrum(scaled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, ascending, and eigenvectors; of a matrix of low rank those that are not rounding only."""
-    factor, order, rank, _ = lapack.dpstrf(scaled, lower=1, tol=_REST)
-    if not 0 < rank <= _LOW * len(scaled):
-        return scipy.linalg.eigh(scaled, check_finite=False)
-    # K = L L' with few columns: its eigenvectors are the left singular vectors of L.
-    tall = np.empty((len(scaled), rank))
-    tall[order - 1] = np.tril(factor[:, :rank])
-    vectors, singular, _ = scipy.linalg.svd(tall, full_matrices=False, check_finite=False)
-    return singular[::-1] ** 2, vectors[:, ::-1]

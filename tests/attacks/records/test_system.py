@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from answered import design, parts
 
-from bayesrecon.attacks.records.system import _halves, _solve, make_system, units_of
+from bayesrecon.attacks.records.dense import halves_of, solved, units_of
+from bayesrecon.attacks.records.system import make_system
 from bayesrecon.kernels.score import feature_gradients
 from bayesrecon.models import load
 from bayesrecon.precision import x64
@@ -105,8 +106,8 @@ def test_the_halves_where_the_kernel_has_low_rank():
     first, second = (tall @ np.diag(rng.uniform(0.5, 1, 5)) @ tall.T for _ in range(2))
     at, rest = first @ rng.normal(size=40), second @ rng.normal(size=40)
     gram = first + second
-    expected = gram @ (_solve(first, at)[0] - _solve(second, rest)[0]) / 2
-    one, two = _halves(gram, at + rest, _solve(gram, at + rest)[1], first.copy(), at)
+    expected = gram @ (solved(first, at)[0] - solved(second, rest)[0]) / 2
+    one, two = halves_of(gram, at + rest, solved(gram, at + rest)[1], first.copy(), at)
     np.testing.assert_allclose(gram @ (one - two) / 2, expected, atol=1e-8 * np.abs(expected).max())
 
 
@@ -115,7 +116,7 @@ def test_a_kernel_of_low_rank_is_solved_on_what_it_determines():
     tall = rng.normal(size=(40, 5)) * 10.0 ** rng.uniform(-3, 3, (40, 1))
     gram = tall @ tall.T
     target = gram @ rng.normal(size=40)
-    solution, visible, solve = _solve(gram, target)
+    solution, visible, solve = solved(gram, target)
     unit = units_of(gram)
     np.testing.assert_allclose(gram @ solution, target, atol=1e-8 * np.abs(target).max())
     np.testing.assert_allclose(visible.T @ visible, np.eye(5), atol=1e-12)

@@ -1,0 +1,156 @@
+"""The law of the solution's noise by normal theory, and what it says of functionals and of legal values.
+
+For a posterior close to normal, gradients that are constant over the draws (a linear f) carry noise of covariance K and
+gradients that are linear (a quadratic f) carry twice that: in both cases K noise^-1 K is the covariance of f itself,
+the Cramer-Rao bound, half of `K + mean' mean` on the rows of every set.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layered
+from bayesrecon.attacks.records.conjugate import Solver
+from bayesrecon.attacks.records.decode import decode, inverse_root
+from bayesrecon.attacks.records.decode_layers import decode_layers
+from bayesrecon.attacks.records.rows import Rows
+from bayesrecon.attacks.records.system import REMEDY, System
+from bayesrecon.diagnostics import evenly
+from bayesrecon.errors import check_memory
+
+_AT_ONCE = 1024  # functionals whose products with the noise are held at once
+_CHECKED = 32  # variances that are also computed exactly,
+_OFF = 0.1  # and how far from their common ratio to the approximate ones they may be
+
+
+class Noise(Protocol):
+    """Precision of the solution per draw."""
+
+    scattered: int
+    """Functionals of which exact errors are affordable."""
+
+    def variances(self, columns: Any) -> np.ndarray:
+        """Variances `(S,)` of the functionals `columns (M, S)`, sparse."""
+        ...
+
+    def length(self, x: np.ndarray) -> float:
+        """`x' precision x`."""
+        ...
+
+    def probabilities(
+        self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
+    ) -> np.ndarray:
+        """Probabilities `(N, C)` of candidates, for `scale` independent draws. May use up the noise."""
+        ...
+
+
+def noise_of(system: System) -> Noise:
+    """Of layers, where their approximate inverse is close to exact ones; else of one array.
+
+    Raises:
+        BayesreconError: the array does not fit into memory.
+    """
+    size = len(system.target)
+    if isinstance(system.gram, Blocks):
+        sets, values = [], []
+        for slots, rows in system.slots.sharing():
+            mean = system.mean[np.ix_(slots, rows)]
+            sets.append(rows)
+            values.append(mean.T @ mean)
+        means = layered(sets, values, size)
+        del values
+        precision = system.gram.with_(means, lambda a, b: 0.5 * (a + b))
+        del means
+        try:
+            return _checked(precision, system.common)
+        except NotSolved:
+            return DenseNoise(_affordable(precision))
+    found = np.array(system.gram)
+    for slots, rows in system.slots.sharing():
+        mean = system.mean[np.ix_(slots, rows)]
+        if len(rows) == len(found):
+            found += mean.T @ mean
+        else:
+            found[np.ix_(rows, rows)] += mean.T @ mean
+    found *= 0.5
+    return DenseNoise(found)
+
+
+@dataclass(frozen=True)
+class DenseNoise:
+    """`precision (M, M)` per draw."""
+
+    precision: np.ndarray
+    scattered: int = 2048
+
+    def variances(self, columns: Any) -> np.ndarray:
+        unit = np.sqrt(np.maximum(np.diag(self.precision), 1e-300))
+        scaled = self.precision / unit[:, None]
+        scaled /= unit
+        scaled[np.diag_indices_from(scaled)] += 1e-10
+        root = inverse_root(scaled)
+        a = (columns / unit[:, None]).tocsc()
+        starts = range(0, a.shape[1], _AT_ONCE)
+        return np.concatenate([((a[:, i : i + _AT_ONCE].T @ root) ** 2).sum(axis=1) for i in starts])
+
+    def length(self, x: np.ndarray) -> float:
+        return float(x @ self.precision @ x)
+
+    def probabilities(
+        self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
+    ) -> np.ndarray:
+        precision = self.precision
+        precision *= scale
+        return decode(rows.padded_square(precision), rows.padded(solution).ravel(), amplitudes, log_prior)
+
+
+@dataclass(frozen=True)
+class LayeredNoise:
+    """Of rows with one feature each.
+
+    Attributes:
+        precision: per draw.
+        common: as in `Solver`.
+        inverse: of the precision.
+        level: exact variances as a multiple of the approximate ones.
+    """
+
+    precision: Blocks
+    common: Any
+    inverse: Inverse
+    level: float
+    scattered: int = 128
+
+    def variances(self, columns: Any) -> np.ndarray:
+        return np.asarray((columns.tocsc() ** 2).T @ (self.level * self.inverse.variance))
+
+    def length(self, x: np.ndarray) -> float:
+        return float(x @ (self.precision @ x))
+
+    def probabilities(
+        self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
+    ) -> np.ndarray:
+        try:
+            return decode_layers(self.precision, scale, self.common, solution, amplitudes[:, :, 0], log_prior)
+        except NotSolved:
+            return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solution, amplitudes, log_prior)
+
+
+def _checked(precision: Blocks, common: Any) -> LayeredNoise:
+    """Raises `NotSolved` where approximate and exact variances are not all in one ratio."""
+    inverse = precision.inverse()
+    some = evenly(precision.size, _CHECKED)
+    ones = np.zeros((precision.size, len(some)))
+    ones[some, np.arange(len(some))] = 1.0
+    exact = Solver(precision, inverse, common, np.zeros(precision.size))(ones)[some, np.arange(len(some))]
+    ratio = exact / inverse.variance[some]
+    level = float(np.median(ratio))
+    if not np.abs(ratio / level - 1).max() <= _OFF:
+        raise NotSolved
+    return LayeredNoise(precision, common, inverse, level)
+
+
+def _affordable(precision: Blocks) -> np.ndarray:
+    check_memory(4 * 8 * precision.size**2, f"{precision.size} unknowns whose blocks do not come apart", REMEDY)
+    return precision.dense()
