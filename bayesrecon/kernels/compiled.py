@@ -74,7 +74,12 @@ def compile_cache(folder: str | Path | None = None) -> Path:
 
 def keep_by_default() -> None:
     """What the command line does: nothing where that is switched off, already settled, or cannot be."""
-    if os.environ.get(SWITCH) == "0" or _FOLDER in os.environ or "jax" in sys.modules or _crashes():
+    if os.environ.get(SWITCH) == "0" or "jax" in sys.modules or _crashes():
+        return
+    # XLA logs an error for every entry that it reads on some processors, and goes on: it takes preferences of its
+    # compiler for instructions that they lack (jax-ml/jax#38445). What really fails raises.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if _FOLDER in os.environ:
         return
     try:
         compile_cache()
@@ -82,9 +87,6 @@ def keep_by_default() -> None:
         return
     # An entry that cannot be read or written costs a compilation, nothing else.
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
-    # XLA logs an error for every entry that it reads on some processors, and goes on: it takes preferences of its
-    # compiler for instructions that they lack (jax-ml/jax#38445). What really fails raises.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def _own() -> Path:
