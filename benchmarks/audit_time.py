@@ -76,14 +76,16 @@ found.to_netcdf(sys.argv[1] + "/draws.nc")
 WORDS = """# How long an audit takes
 
 Made by `python benchmarks/audit_time.py`: {draws} draws of a hierarchical model of 16 parameters on 400 patients. Every
-row is the median of {repetitions} `bayesrecon audit` in processes of their own, compilation included, on {cores} cores
-that carried a load of {load:.1f} in the mean. The target is {target} s with default effort; remedies are begun until 45
-seconds *on the clock* have passed, so that a busy machine predicts by theory what an idle one measures.
+row is the median of audits by the command line, {repetitions} a row, in processes of their own, compilation included,
+on {cores} cores that carried a load of {load:.1f} in the mean. The target is {target} s with default effort; remedies
+are begun until 45 seconds *on the clock* have passed, so that a busy machine predicts by theory what an idle one
+measures.
 
 {table}
 
-*Processor* and *clock* are in seconds. `draws alone` is the same file without log density, pointwise log likelihoods
-and observed data. *Remedies*: measured by attacking again, predicted by theory, not tried.
+*Processor* and *clock* are in seconds; under a load far above the number of cores the clock says nothing. `draws alone`
+is the same file without log density, pointwise log likelihoods and observed data. *Remedies*: measured by attacking
+again, predicted by theory, not tried.
 """
 
 

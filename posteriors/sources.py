@@ -250,6 +250,8 @@ def _column(parameter: Parameter, values: Any) -> np.ndarray:
     if values.dtype.kind not in "fiub":
         raise BayesreconError(f"draws of {parameter.name} are not numbers (dtype {values.dtype})")
     values = values.astype(float)
+    if values.ndim == 2 and parameter.shape and set(parameter.shape) == {1}:  # `beta` for `beta.1`: a vector of one
+        values = values.reshape(*values.shape, *parameter.shape)
     if values.ndim < 2 or values.shape[2:] != parameter.shape:
         raise BayesreconError(
             f"draws of {parameter.name} have shape {values.shape}, expected (chains, draws"

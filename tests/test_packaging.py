@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from bayesrecon._version import __version__
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -39,3 +41,14 @@ def test_the_lowest_versions_are_those_of_pyproject():
         if not one.startswith("bayesrecon["):
             name, bound = re.match(r"([\w.-]+)>=([\d.]+)", one).groups()
             assert pinned[name] == bound
+
+
+def test_the_version_is_one():
+    """The latest one that the changelog was cut for, on its day, is the one that is cited."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", changes, re.MULTILINE)
+    assert headings[0] == ("Unreleased", "")
+    version, day = headings[1]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (cited["version"], str(cited["date-released"])) == (version, day)
+    assert __version__.split(".dev")[0] == version

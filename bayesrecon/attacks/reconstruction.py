@@ -11,6 +11,7 @@ from bayesrecon.attacks.attack import (
     attacks,
     kind_of,
 )
+from bayesrecon.attacks.deletion.pair import read_pair
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import Knows
@@ -104,6 +105,8 @@ def reconstruct(
         from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
 
         release = release_of(release, model)
+    if isinstance(release, Deletion):
+        release = read_pair(release)
     if attack is None:
         attack = _default(release, n, knows)
     elif n is not None:

@@ -1,5 +1,6 @@
 """What the draws themselves give: statistics of the data, records of units, and what thinner or rounder draws leave."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -67,7 +68,17 @@ def _summary(recovery: Recovery) -> str:
     by_name = {r.name: r for r in recovery}
     count = by_name.get("n")
     known = f"n = {count.estimate:.5g} ± {count.se:.2g}, " if count and count.estimate and count.se else ""
-    return f"{recovery.draws} draws: {known}{independent(recovery.rank, recovery.gap)}"
+    return f"{recovery.draws} draws: {known}{_counted(recovery)}{independent(recovery.rank, recovery.gap)}"
+
+
+def _counted(recovery: Recovery) -> str:
+    """How many categories of which fields are counted, and how well."""
+    errors: dict[str, list[float]] = {}
+    for row in recovery:
+        found = re.fullmatch(r"n\[([^=,]+)=[^=,]+\]", row.name)
+        if found and row.verdict == "determined" and row.se is not None:
+            errors.setdefault(found[1], []).append(row.se)
+    return "".join(f"{len(se)} categories of {name} counted to ± {np.median(se):.2g}, " for name, se in errors.items())
 
 
 def draws_remedies(

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.plots.frame import BLUE, finish, new_figure
+from bayesrecon.plots.frame import BLUE, finish, fit, new_figure
 from bayesrecon.plots.text import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from bayesrecon.results.witness import Witness
+
+_MAP = (5.4, 4.4)  # inches, with its scale of colours
 
 
 def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
@@ -34,6 +36,7 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('y', 'density of the records')
     """
+    own = ax is None
     ax = new_figure().add_subplot() if ax is None else ax
     names = [label(name) for name in witness.fields]
     share = f"{np.average(witness.visibility, weights=np.maximum(witness.values, 0) + 1e-300):.0%} of it determined"
@@ -57,4 +60,8 @@ def plot_witness(witness: "Witness", ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel(names[0])
     ax.set_title(f"Where the private records lie\n({share})", loc="left")
     finish(ax)
+    if own and len(names) == 1:
+        fit(ax.figure)
+    elif own:
+        ax.figure.set_size_inches(*_MAP)  # type: ignore[union-attr]
     return ax

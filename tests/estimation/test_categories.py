@@ -8,12 +8,14 @@ from conjugate import PRIOR_SCALE, sample_regression
 
 import bayesrecon
 from bayesrecon.auditing.columns import counts_by_category
+from bayesrecon.auditing.draws import draws_finding
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.categories import categories
 from bayesrecon.estimation.statistics import Component
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
+from bayesrecon.results.audit import Thresholds
 
 CLINICS = [3.0, 7.0, 8.0]
 DOSES = [0.0, 0.5, 1.0, 2.0, 4.0]
@@ -145,3 +147,10 @@ def test_counts_of_records_that_were_solved_for_one_by_one():
     items = counts_by_category("clinic", [1.0, 2.0], codes, clear)
     assert [(i.name, i.estimate, i.se) for i in items] == [("n[clinic=1]", 1.0, 0.0), ("n[clinic=2]", 2.0, 0.0)]
     assert counts_by_category("clinic", [1.0], codes, ~clear)[0].se is None
+
+
+def test_an_audit_says_how_well_categories_are_counted(clinics):
+    found = draws_finding(bayesrecon.recover(clinics[1]), None, Thresholds())
+    assert "3 categories of clinic counted to ± " in found.summary
+    item = next(item for item in found.evidence if item.name == "n[clinic=8]")
+    assert item.lower < item.estimate < item.upper

@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesrecon.attacks.deletion.angle import by_gradient
 from bayesrecon.attacks.deletion.approximated import between
+from bayesrecon.attacks.deletion.pair import read_pair
 from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
@@ -52,6 +53,7 @@ def infer_deletion(
     >>> int(infer_deletion(pair, some, public=public, total=400).probability.argmax())
     7
     """
+    pair = read_pair(pair)
     model = pair.before.model
     missing = [f for f in model.fields if f not in candidates]
     if missing:

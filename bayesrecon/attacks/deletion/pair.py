@@ -33,3 +33,10 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
 
     chosen = model if model is None else model if isinstance(model, str) and model in ESTIMATORS else model_of(model)
     return paired(release_of(before, chosen), release_of(after, chosen))
+
+
+def read_pair(pair: Deletion) -> Deletion:
+    """The pair, its members read where somebody put what they hold into it as it was."""
+    if isinstance(pair.before, Release) and isinstance(pair.after, Release):
+        return pair
+    return deletion(pair.before, pair.after)
