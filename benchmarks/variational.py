@@ -84,11 +84,11 @@ design of a study often is, the rest is exact.
 """
 LOW_RANK = """## Factors of low rank
 
-`AutoLowRankMultivariateNormal` is not read without a stated `residual=`. Its optimum is often none: as in factor analysis
-(Heywood 1931), the ELBO grows on while the variance that a coordinate has beside the factors heads for zero. *Endless*
-counts such fits: from where the run ended, quasi-Newton steps on the exact ELBO took that share of a coordinate's
-variance below 0.0001. Equations of these directions hold at no step of a run. The other columns are what the iterates
-would have stated.
+`AutoLowRankMultivariateNormal` is not read without a stated `residual=`. Its optimum is often none: as in factor
+analysis (Heywood 1931), the ELBO grows on while the variance that a coordinate has beside the factors heads for zero.
+*Endless* counts such fits: from where the run ended, quasi-Newton steps on the exact ELBO took that share of a
+coordinate's variance below 0.0001. Equations of these directions hold at no step of a run. The other columns are what
+the iterates would have stated.
 """
 
 

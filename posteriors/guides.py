@@ -48,7 +48,7 @@ def from_guide(
     | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
-    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own, or what a `Tracker` stored | an optimum of the ELBO |
+    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own; or as a `Tracker` stores them | the same |
     | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
 
     Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
@@ -149,8 +149,8 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     metric = white if seen.shape[1] == len(phi) else white @ seen
     if residual is None and law.slow:
         raise BayesreconError(
-            f"{law.name}: {law.slow}, so that no iterates tell how far it is from its optimum; fit a guide of full rank, "
-            "or state residual=, 0 at the optimum"
+            f"{law.name}: {law.slow}, so that no iterates tell how far it is from its optimum; fit a guide of full "
+            "rank, or state residual=, 0 at the optimum"
         )
     none = np.zeros((len(phi), 0))
     if residual is not None:

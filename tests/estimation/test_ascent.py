@@ -56,8 +56,8 @@ def raw(u):
 
 @pytest.mark.slow
 def test_gradients_average_to_zero_in_what_was_moved():
-    """Iterates wander about where they do, in the entries of the factor: the covariance is then too wide on average, and
-    its own gradient does not average to zero."""
+    """Iterates wander about where they do, in the entries of the factor: the covariance is then too wide on average,
+    and its own gradient does not average to zero."""
     start = summaries.mode(summaries.MODEL, summaries.DATA, summaries.start())
     mean, covariance = variational.optimum(summaries.MODEL, summaries.DATA, *start)
     with x64():
