@@ -277,7 +277,8 @@ def main() -> None:
             rows[part] = make()
             stored.write_text(json.dumps(rows, indent=1) + "\n")
     lines = [INTRODUCTION, "## Optima", "", *table(rows["optima"], 1), "", MEAN_FIELD, *table(rows["open"], 1), ""]
-    lines += ["## Fits as users make them", "", *table(rows["users"], 4), "", LOW_RANK, *table(rows["low"], 3)]
+    lines += ["## Fits as users make them", "", *table(rows["users"], 4)]
+    lines += ["", LOW_RANK, *table(rows["low"], 3)] if rows["low"] else []
     PAGE.write_text("\n".join(lines) + "\n")
     print(f"{time.perf_counter() - began:.0f} s")
 

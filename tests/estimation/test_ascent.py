@@ -65,16 +65,15 @@ def test_gradients_average_to_zero_in_what_was_moved():
         root = np.linalg.cholesky(covariance[np.ix_(back, back)])
         centre = np.concatenate([mean[back], root[np.tril_indices(3)]])
         size = 0.3 * np.sqrt(np.diag(covariance))[back][np.concatenate([np.arange(3), np.tril_indices(3)[0]])]
-        points = centre + np.random.default_rng(0).normal(size=(30, 9)) * size
+        points = centre + np.random.default_rng(0).normal(size=(16, 9)) * size
 
         def elbo(u):
             records = jax.vmap(derived.log_lik, in_axes=(None, 0))(raw(u), summaries.DATA)
             return records.sum() + derived.log_prior(raw(u))
 
-        slopes = jax.jit(jax.vmap(lambda u: (jax.grad(elbo)(u), jax.hessian(elbo)(u))))
-        for _ in range(20):
-            gradient, hessian = (np.asarray(x).mean(axis=0) for x in slopes(points))
-            points = points - np.linalg.solve(hessian, gradient)
+        gradients, hessian = jax.jit(jax.vmap(jax.grad(elbo))), np.asarray(jax.jit(jax.hessian(elbo))(centre))
+        for _ in range(30):
+            points = points - np.linalg.solve(hessian, np.asarray(gradients(points)).mean(axis=0))
         slope = jax.jit(jax.jacfwd(raw))
         phis, at = np.array([np.asarray(raw(u)) for u in points]), np.asarray(slope(points.mean(axis=0)))
         turned = np.array([np.asarray(slope(u)) @ np.linalg.inv(at) for u in points])
