@@ -285,6 +285,8 @@ class Ascent:
         steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam
             and its kin); none where gradients had no noise.
         points: `(K, d)` parameters at late steps in their order, with `theta` their mean; None where there are none.
+        turned: `(K, d, d)` what a step of the optimiser that moves the mean by v moves each point by, `turned[i] @ v`,
+            where it moved other numbers than these: its gradients average to zero, those in theta need not.
         freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
             s but what the equations tell.
     """
@@ -292,6 +294,7 @@ class Ascent:
     score: Any
     steps: Any
     points: Any = None
+    turned: Any = None
     freedom: float = field(default=math.inf, metadata={"static": True})
 
 

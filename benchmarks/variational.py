@@ -1,10 +1,13 @@
 """What variational fits give away: optima, and fits as users make them. Writes VARIATIONAL.md.
 
-    python benchmarks/variational.py [fits]      needs POSTERIOR_DB_PATH; about ten minutes on two cores
+    python benchmarks/variational.py [fits] [optima] [open] [users] [low]
+                                                 needs POSTERIOR_DB_PATH; about ten minutes on two cores
 
-Every fit is made from the data, and every statistic compared with them afterwards.
+Every fit is made from the data, and every statistic compared with them afterwards. With names of parts only these are
+made anew; the others are those of variational.json.
 """
 
+import json
 import sys
 import time
 import warnings
@@ -15,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpyro.infer import SVI, Trace_ELBO, autoguide
+from scipy.optimize import minimize
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
@@ -24,8 +28,10 @@ from variational import optimum, ready
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, from_numpyro
-from bayesrecon.posteriors import from_guide, from_posteriordb
+from bayesrecon.models.normal import variational
+from bayesrecon.posteriors import autoguides, from_guide, from_posteriordb, gaussian
 from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.precision import x64
 
 PAGE = Path(__file__).resolve().parent / "VARIATIONAL.md"
 POSTERIORS = (
@@ -48,7 +54,9 @@ RUNS = (
     ("AutoNormal", "linear", 300, 2, 0.005, 6000),
     ("AutoMultivariateNormal", "poisson", 200, 1, 0.01, 4000),
 )
+LOW = (("linear", 200, 1, 4000), ("linear", 300, 4, 8000), ("poisson", 200, 3, 8000))
 ITERATES = 20
+_TRIED = 8  # optima of low rank
 
 INTRODUCTION = """# What variational fits give away
 
@@ -58,6 +66,29 @@ statistics, *seen* how many are determined. *Fits as users make them* are NumPyr
 one particle, from the default start, on standardised data that were simulated: the parameters alone, and with
 iterates of the second half of the run. *Held* counts the true values inside 95 % intervals, *silent* the fits of which
 nothing was stated.
+"""
+MEAN_FIELD = """## What a mean field leaves open
+
+A mean field of d coordinates satisfies 2d equations, and a linear regression of y on x with an intercept has six
+totals: n, the sums of x and y, and those of x², xy and y². With r the residual at the mean of the fit, the equations in
+the coefficients say that r and x r add up to what the prior asks for; those in their standard deviations, the diagonal
+of E_q[Hess log p], tell n (times E[1/sigma²]) and the sum of x²; those in sigma tell the sum of r², and n once more.
+These are five totals: n and the sums of x², r, x r and r². The sum of x stands in no equation, as it would multiply the
+covariance of intercept and slope, which a mean field does not have. Nor could another attack find it: reflect the x of
+the private records across the part of the vector of ones that is orthogonal to the residuals, and leave the residuals
+alone. All five totals stay, and so does the optimum, with all its digits; the mean of x is another one, and with it the
+mean, variance and covariance of y. `tests/posteriors/test_guides.py` makes such records and fits them.
+
+What it leaves open is bounded by what records can be: `bound`, over the domains given. And with one field known, as the
+design of a study often is, the rest is exact.
+"""
+LOW_RANK = """## Factors of low rank
+
+`AutoLowRankMultivariateNormal` is not read without a stated `residual=`. Its optimum is often none: as in factor
+analysis (Heywood 1931), the ELBO grows on while the variance that a coordinate has beside the factors heads for zero.
+*Endless* counts such fits: from where the run ended, quasi-Newton steps on the exact ELBO took that share of a
+coordinate's variance below 0.0001. Equations of these directions hold at no step of a run. The other columns are what
+the iterates would have stated.
 """
 
 
@@ -90,6 +121,71 @@ def optima() -> list[dict[str, str]]:
     return rows
 
 
+def left_open() -> list[dict[str, str]]:
+    """Bounds of a mean field of `kidscore_momiq`, and what is told once a field is known."""
+    release, database = from_posteriordb("kidiq-kidscore_momiq"), open_database()
+    model, theta = release.model, np.asarray(release.theta)
+    records = find(model.name).records(read_data(database, "kidiq"))
+    truth = true_statistics(model, records)
+    mean, covariance = optimum(model, records, theta.mean(axis=0), np.cov(theta.T), full=False)
+    fit = gaussian(model, mean, covariance, fit="mean field")
+    domains = {
+        "mom_iq 50 to 160, kid_score 0 to 180": ((50, 160), (0, 180)),
+        "70 to 140, 20 to 145": ((70, 140), (20, 145)),
+    }
+    found = {
+        title: bayesrecon.bound(fit, domain=dict(zip(("mom_iq", "kid_score"), ranges, strict=True)))
+        for title, ranges in domains.items()
+    }
+    known = bayesrecon.recover(fit, known={"mom_iq": records["mom_iq"]})
+    rows = []
+    for interval in found[next(iter(domains))].intervals:
+        row = {"statistic": interval.name, "true": f"{truth[interval.name]:.6g}"}
+        row |= {title: f"{b[interval.name].lower:.5g} to {b[interval.name].upper:.5g}" for title, b in found.items()}
+        told = [r for r in known if r.name == interval.name]
+        rows.append(row | {"mom_iq known": f"{told[0].estimate:.8g}" if told else "known"})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def low_rank(kind: str, n: int, p: int, steps: int, count: int) -> list[dict[str, str]]:
+    """Fits of low rank, read as if their iterates told how far they are from an optimum."""
+    refused, autoguides._SLOW = autoguides._SLOW, ""
+    try:
+        rows = run("AutoLowRankMultivariateNormal", kind, n, p, 0.01, steps, count, (True,))
+    finally:
+        autoguides._SLOW = refused
+    ends = f"{sum(endless(kind, n, p, steps))} of {_TRIED}"
+    return [{k: v for k, v in row.items() if k != "guide"} | {"endless": ends} for row in rows]
+
+
+def endless(kind: str, n: int, p: int, steps: int) -> list[bool]:
+    """Whether a coordinate's own variance vanishes on the way to the optimum of low rank, of the first data sets."""
+    rng, program, name = np.random.default_rng(0), PROGRAMS[kind], "AutoLowRankMultivariateNormal"
+    sets = [simulated(kind, n, p, rng) for _ in range(_TRIED)]
+    xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
+    guide = getattr(autoguide, name)(program)
+    fitted = fits(program, guide, 0.01, steps, xs, ys)
+    ready(guide, xs[0], ys[0])
+    model = from_numpyro(program, {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
+    derived, found, d = variational(model), [], model.dimension
+    with x64():
+        for i, (x, y) in enumerate(sets):
+            last = {k: np.asarray(v[i, -1], float) for k, v in fitted.items()}
+            law = autoguides.autoguide_law(model, guide, last, ())
+            records = {"x": jnp.asarray(x, float), "y": jnp.asarray(y, float)}
+
+            def loss(u, law=law, records=records):
+                phi = law.phi(u)
+                return -jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records).sum() - derived.log_prior(phi)
+
+            slope = jax.jit(jax.value_and_grad(loss))
+            end = minimize(lambda u, f=slope: [np.asarray(v) for v in f(u)], law.native, jac=True, method="BFGS").x
+            factor = end[d:-d].reshape(d, -1)
+            found.append(bool((1 / (1 + (factor**2).sum(axis=1))).min() < 1e-4))
+    return found
+
+
 def size(name: str, truth: dict[str, float]) -> float:
     """What an error is relative to: a mean is also measured against its field's spread, a covariance against two."""
     kind, _, fields = name.rstrip(")").partition("(")
@@ -116,7 +212,7 @@ def fits(program, guide, rate, steps, xs, ys):
     return jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), len(xs)), xs, ys)
 
 
-def run(guide_name, kind, n, p, rate, steps, count) -> list[dict[str, str]]:
+def run(guide_name, kind, n, p, rate, steps, count, which=(False, True)) -> list[dict[str, str]]:
     rng, program = np.random.default_rng(0), PROGRAMS[kind]
     sets = [simulated(kind, n, p, rng) for _ in range(count)]
     xs, ys = (jnp.array([s[i] for s in sets]) for i in (0, 1))
@@ -125,7 +221,7 @@ def run(guide_name, kind, n, p, rate, steps, count) -> list[dict[str, str]]:
     ready(guide, xs[0], ys[0])
     model = from_numpyro(program, {"x": (p,), "y": ()}, domain=None if kind == "linear" else {"x": "binary"})
     rows = []
-    for with_iterates in (False, True):
+    for with_iterates in which:
         held = stated = silent = 0
         z, widths = [], []
         for i, (x, y) in enumerate(sets):
@@ -168,8 +264,21 @@ def table(rows: list[dict[str, str]], words: int) -> list[str]:
 def main() -> None:
     warnings.simplefilter("ignore")
     count, began = int(sys.argv[1]) if len(sys.argv) > 1 else 34, time.perf_counter()
-    users = [row for settings in RUNS for row in run(*settings, count)]
-    lines = [INTRODUCTION, "## Optima", "", *table(optima(), 1), "", "## Fits as users make them", "", *table(users, 4)]
+    stored, chosen = PAGE.with_name("variational.json"), sys.argv[2:]
+    rows = json.loads(stored.read_text()) if chosen else {}
+    parts = {
+        "optima": lambda: optima(),
+        "open": left_open,
+        "users": lambda: [row for settings in RUNS for row in run(*settings, count)],
+        "low": lambda: [row for settings in LOW for row in low_rank(*settings, count)],
+    }
+    for part, make in parts.items():
+        if not chosen or part in chosen:
+            rows[part] = make()
+            stored.write_text(json.dumps(rows, indent=1) + "\n")
+    lines = [INTRODUCTION, "## Optima", "", *table(rows["optima"], 1), "", MEAN_FIELD, *table(rows["open"], 1), ""]
+    lines += ["## Fits as users make them", "", *table(rows["users"], 4)]
+    lines += ["", LOW_RANK, *table(rows["low"], 3)] if rows["low"] else []
     PAGE.write_text("\n".join(lines) + "\n")
     print(f"{time.perf_counter() - began:.0f} s")
 

@@ -17,7 +17,7 @@ _FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariat
 GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)
 """Guides that are read, by their names."""
 
-_SLOW = "factors of low rank come to rest in some directions long after the others"
+_SLOW = "factors of low rank come to rest long after the others in some directions, and in others never"
 _REMEMBERED = 64  # guides, so that compiled functions are reused
 _LOG_PRIOR = 1e-4  # relative, from which two priors differ: guides are often fitted in single precision
 

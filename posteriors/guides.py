@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, check_memory
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.models.door import model_of
 from bayesrecon.models.normal import laplace, variational, whitening
@@ -48,7 +48,7 @@ def from_guide(
     | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
     | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
     | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
-    | `pymc.fit(method="advi")`; `"fullrank_advi"` with `residual` | left out: its own | an optimum of the ELBO |
+    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own; or as a `Tracker` stores them | the same |
     | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
 
     Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
@@ -142,19 +142,24 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
     phis = np.array([np.asarray(law.phi(x)) for x in points])
     phi = phis.mean(axis=0)
     white = whitening(model, phi)
-    moves = np.linalg.solve(white, np.asarray(_slope(law.phi, points.mean(axis=0))))
+    slope = np.asarray(_slope(law.phi, points.mean(axis=0)))
+    moves = np.linalg.solve(white, slope)
     directions, size, _ = np.linalg.svd(moves / np.linalg.norm(moves, axis=0).clip(1e-300), full_matrices=False)
     seen = directions[:, size > _REDUNDANT * size[0]]
     metric = white if seen.shape[1] == len(phi) else white @ seen
     if residual is None and law.slow:
         raise BayesreconError(
-            f"{law.name}: {law.slow}, and nothing else tells it; state residual=, 0 where the fit is at its optimum"
+            f"{law.name}: {law.slow}, so that no iterates tell how far it is from its optimum; fit a guide of full "
+            "rank, or state residual=, 0 at the optimum"
         )
     none = np.zeros((len(phi), 0))
     if residual is not None:
         ascent = _stated(residual, metric)
     elif len(points) > 1:
-        ascent = Ascent(none, white @ moves, phis)
+        check_memory(8 * len(points) * len(phi) ** 2, f"slopes of {len(points)} iterates", "supply fewer iterates")
+        back = np.linalg.pinv(slope, rcond=_REDUNDANT)
+        turned = np.array([np.asarray(_slope(law.phi, x)) @ back for x in points])
+        ascent = Ascent(none, white @ moves, phis, turned)
     else:
         ascent = Ascent(none, white @ moves, freedom=0.0)
     normal = none

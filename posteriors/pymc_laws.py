@@ -14,10 +14,6 @@ from bayesrecon.types import Model
 APPROXIMATIONS = ("MeanField", "FullRank")
 """Approximations that are read, by their names."""
 
-_SLOW = (
-    "the iterates of PyMC's full-rank fits understate how far they are from their optimum"  # 43 of 54 intervals held
-)
-
 
 def is_pymc_approximation(guide: Any) -> bool:
     """Whether this is one of PyMC's approximations, read or not."""
@@ -75,7 +71,6 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> La
         name=f"PyMC {kind} of {model.name}",
         native=native(_own(fit, spread) if params is None else params, "the parameters of the fit"),
         phi=phi,
-        slow=_SLOW if full else "",
         iterates=tuple(native(given, f"iterate {i}") for i, given in enumerate(iterates, 1)),
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.approximations import printed
+from bayesrecon.posteriors.mixed import from_mixed
 from bayesrecon.posteriors.summaries import field_name, regression
 from bayesrecon.types import Release
 
@@ -19,15 +20,18 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     | `OLS`, `GLM` (Gaussian) | `scale (X'X)^-1`, `scale = RSS / (n - p)` | "ols" |
     | `Logit`, `GLM` (Binomial, logit link) | inverse of minus the Hessian | "logit" |
     | `Poisson`, `GLM` (Poisson, log link) | inverse of minus the Hessian | "poisson" |
+    | `MixedLM` by maximum likelihood, an intercept a group | the same, the scale profiled out | `models.mixed` |
 
-    Records are the rows of the design, a column of ones left out.
+    Records are the rows of the design, a column of ones left out; of a `MixedLM` the groups, all of one size, with the
+    means of their rows and the scatter about them.
 
     Args:
         response: default the name that the result has.
 
     Raises:
         BayesreconError: another model or link, a covariance that is no inverse Hessian (`cov_type` robust, clustered,
-            HAC), weights, offsets, or a regularised fit.
+            HAC), weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups,
+            with random slopes or over groups of several sizes.
 
     >>> import statsmodels.api as sm
     >>> from_statsmodels(sm.OLS([1.0, 2.0, 2.5, 4.0], sm.add_constant([0.0, 1.0, 2.0, 3.0])).fit()).temperature
@@ -37,7 +41,7 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     kind = type(fitted).__name__
     if fitted is None or not hasattr(result, "cov_params"):
         raise BayesreconError(f"expected the result of a statsmodels fit, got a {type(result).__name__}")
-    estimator = _estimator_of(kind, fitted)
+    estimator = kind if kind == "MixedLM" else _estimator_of(kind, fitted)
     if getattr(result, "cov_type", "nonrobust") != "nonrobust":
         raise BayesreconError(
             f"cov_type={result.cov_type!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'"
@@ -48,6 +52,8 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         values = getattr(fitted, attribute, None)
         if values is not None and np.size(values) and not _plain(attribute, np.asarray(values, float)):
             raise BayesreconError(f"{attribute} is not read; fit without it")
+    if kind == "MixedLM":
+        return from_mixed(result, response, name)
     names = [str(n) for n in fitted.exog_names]
     design = np.asarray(fitted.exog, float)
     labels = ["const" if np.all(design[:, i] == 1) else field_name(n) for i, n in enumerate(names)]
@@ -104,16 +110,8 @@ def _estimator_of(kind: str, fitted: Any) -> str:
         raise BayesreconError(
             f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
         )
-    if kind == "MixedLM":
-        why = "by REML its likelihood does not factorise over groups"
-        if not getattr(fitted, "reml", True):
-            why = "its covariance is that of a likelihood with the scale profiled out"
-        raise BayesreconError(
-            f"MixedLM is not read: {why}; give the mode and covariance of a model whose records are the groups to "
-            "posteriors.gaussian"
-        )
     raise BayesreconError(
-        f"{kind} is not read; expected OLS, Logit, Poisson or GLM, or posteriors.gaussian with a model"
+        f"{kind} is not read; expected OLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian with a model"
     )
 
 

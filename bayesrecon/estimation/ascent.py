@@ -86,8 +86,10 @@ def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> Left:
         )
         return Left(theta, np.column_stack([stated, hessian]), found.freedom, wrong)
     gradients = [total_score(release.model, t, pseudo.records, pseudo.weights) for t in (theta, *ascent.points)]
-    own, *others = (metric.T @ np.asarray(g) for g in gradients)
-    # The gradient is zero on average over the iterates, which is not the one at their average.
+    own = metric.T @ np.asarray(gradients[0])
+    turned = [metric] * len(ascent.points) if ascent.turned is None else [t @ metric for t in np.asarray(ascent.turned)]
+    others = [moved.T @ np.asarray(g) for moved, g in zip(turned, gradients[1:], strict=True)]
+    # The gradient in what was moved is zero on average over the iterates, which is not the one at their average.
     bent = np.mean(others, axis=0) - own
     at = back @ found.mean - np.linalg.solve(hessian, bent)
     errors = hessian @ back * found.error

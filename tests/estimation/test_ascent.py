@@ -1,6 +1,20 @@
-import numpy as np
+from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import summaries
+import variational
+
+import bayesrecon
 from bayesrecon.estimation.ascent import settling
+from bayesrecon.models.normal import variational as derived_of
+from bayesrecon.models.normal import whitening
+from bayesrecon.posteriors.laws import phi_of
+from bayesrecon.posteriors.sources import at_parameter
+from bayesrecon.precision import x64
+from bayesrecon.types import Ascent, Noise
 
 RATES = np.array([0.2, 0.5, 1.0, 1.0, 1.0, 2.0])
 
@@ -32,3 +46,46 @@ def test_points_that_have_not_come_to_rest():
 def test_too_few_points_tell_nothing():
     assert settling(np.zeros((3, 6)), RATES, np.ones(6)).freedom == 0
     assert settling(np.ones((9, 6)), RATES, np.ones(6)).freedom == 0
+
+
+def raw(u):
+    """phi of a mean and the entries of the Cholesky factor, the last coordinate first, as some optimisers move them."""
+    lower, at = np.tril_indices(3), np.array([2, 1, 0])
+    return phi_of(summaries.MODEL, u[:3][at], jnp.zeros((3, 3)).at[lower].set(u[3:])[at])
+
+
+@pytest.mark.slow
+def test_gradients_average_to_zero_in_what_was_moved():
+    """Iterates wander about where they do, in the entries of the factor: the covariance is then too wide on average,
+    and its own gradient does not average to zero."""
+    start = summaries.mode(summaries.MODEL, summaries.DATA, summaries.start())
+    mean, covariance = variational.optimum(summaries.MODEL, summaries.DATA, *start)
+    with x64():
+        derived, back = derived_of(summaries.MODEL), np.array([2, 1, 0])
+        root = np.linalg.cholesky(covariance[np.ix_(back, back)])
+        centre = np.concatenate([mean[back], root[np.tril_indices(3)]])
+        size = 0.3 * np.sqrt(np.diag(covariance))[back][np.concatenate([np.arange(3), np.tril_indices(3)[0]])]
+        points = centre + np.random.default_rng(0).normal(size=(16, 9)) * size
+
+        def elbo(u):
+            records = jax.vmap(derived.log_lik, in_axes=(None, 0))(raw(u), summaries.DATA)
+            return records.sum() + derived.log_prior(raw(u))
+
+        gradients, hessian = jax.jit(jax.vmap(jax.grad(elbo))), np.asarray(jax.jit(jax.hessian(elbo))(centre))
+        for _ in range(30):
+            points = points - np.linalg.solve(hessian, np.asarray(gradients(points)).mean(axis=0))
+        slope = jax.jit(jax.jacfwd(raw))
+        phis, at = np.array([np.asarray(raw(u)) for u in points]), np.asarray(slope(points.mean(axis=0)))
+        turned = np.array([np.asarray(slope(u)) @ np.linalg.inv(at) for u in points])
+        ascent, none = Ascent(np.zeros((9, 0)), at * size, phis, turned), np.zeros((9, 0))
+        metric = whitening(summaries.MODEL, phis.mean(axis=0))
+
+    def found(ascent):
+        noise = Noise(none, none, ascent=ascent)
+        return bayesrecon.recover(at_parameter(phis.mean(axis=0), derived, "fit", metric=metric, noise=noise))
+
+    recovered = found(ascent)
+    assert not recovered.failures
+    for name, true in summaries.TRUTH.items():
+        assert abs(recovered[name].estimate - true) < 3 * recovered[name].se
+    assert "not stationary" in found(replace(ascent, turned=None)).failures[0]

@@ -1,0 +1,97 @@
+"""Mixed models that statsmodels fitted by maximum likelihood, as releases.
+
+What `MixedLM` prints as the covariance of its coefficients and of `ratio`, the variance of the intercepts over that of
+the errors, is the inverse of minus the Hessian with the scale profiled out: a block of the inverse with it. With
+`C` that block, the entries of `C^-1` for two coefficients, or a coefficient and the ratio, are those of minus the whole
+Hessian, since the score of every coefficient is zero and the scale multiplies it; the one of the ratio twice is not,
+and is left out.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.mixed import mixed
+from bayesrecon.models.normal import laplace, pack
+from bayesrecon.posteriors.sources import at_parameter
+from bayesrecon.posteriors.summaries import field_name
+from bayesrecon.types import Noise, Release
+
+_TOLERANCE = 1e-5  # to which statsmodels' optimisers make the slope of the mean log likelihood of a row vanish
+_FAR = 0.1  # standard errors of the ratio that are left of the optimisation, beyond which it is at the boundary
+_REMEDY = "give the mode and covariance of a model whose records are the groups to posteriors.gaussian"
+
+
+def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
+    """A `MixedLM` with an intercept for every group, all groups of one size.
+
+    Raises:
+        BayesreconError: REML, random slopes or variance components, groups of several sizes, a variance at zero, or a
+            fit that has not converged.
+    """
+    fitted = result.model
+    if getattr(fitted, "reml", True) or getattr(result, "method", "ML") == "REML":
+        raise BayesreconError(
+            "MixedLM by REML is not read: its likelihood does not factorise over groups; fit with reml=False"
+        )
+    if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
+        raise BayesreconError(f"MixedLM with random slopes or variance components is not read; {_REMEDY}")
+    sizes = {len(y) for y in fitted.endog_li}
+    if len(sizes) > 1:
+        raise BayesreconError(
+            f"MixedLM over groups of {min(sizes)} to {max(sizes)} rows is not read, only over groups of one size; "
+            f"{_REMEDY}"
+        )
+    if not getattr(result, "converged", True):
+        raise BayesreconError("this MixedLM has not converged; fit it with another method=")
+    names, design = [str(n) for n in fitted.exog_names], np.asarray(fitted.exog, float)
+    constant = [i for i in range(len(names)) if np.all(design[:, i] == 1)]
+    order = [*constant, *(i for i in range(len(names)) if i not in constant)]
+    if len(constant) > 1:
+        raise BayesreconError("the design has two intercepts")
+    size, sigma = sizes.pop(), float(np.sqrt(result.scale))
+    ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
+    covariates = [field_name(names[i]) for i in order[len(constant) :]]
+    model = mixed(covariates, response or field_name(str(fitted.endog_names)), bool(constant), size)
+    at, p = [*order, len(order)], len(order)
+    block = np.asarray(result.cov_params(), float)[np.ix_(at, at)]
+    mean = np.concatenate([np.asarray(result.fe_params, float)[order], [ratio, sigma]])
+    slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))  # the root of the ratio is what is moved
+    if not slope * np.sqrt(block[-1, -1]) < _FAR:
+        raise BayesreconError("the variance of the intercepts is zero: at the boundary nothing is stationary; fit OLS")
+    return _release(model.in_constrained_coordinates, mean, block, p, slope, name or "MixedLM")
+
+
+def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str) -> Release:
+    """Equations of all scores, and of the Hessian's entries with a coefficient.
+
+    Args:
+        block: `(p + 1, p + 1)`; the scale stands apart, in a unit of length that was not released.
+        slope: what may be left of the score of the ratio.
+    """
+    d = p + 2
+    covariance = np.zeros((d, d))
+    covariance[: p + 1, : p + 1] = 0.5 * (block + block.T)
+    covariance[-1, -1] = (0.1 * mean[-1]) ** 2
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        raise BayesreconError("the covariance of the estimates is not positive definite") from None
+    rows, columns = np.tril_indices(d)
+    whole = np.zeros((d + len(rows), 0))
+    inner = np.linalg.cholesky(covariance[:p, :p])
+    along = np.column_stack([np.vstack([inner, np.zeros((2, p))]), np.sqrt(np.diag(covariance)) * (np.arange(d) == p)])
+    for i in range(p):
+        for j in range(i, p + 1):
+            change = np.outer(along[:, i], along[:, j])
+            change = np.linalg.solve(root, np.linalg.solve(root, change + change.T).T)
+            step = root @ (np.tril(change, -1) + 0.5 * np.diag(np.diag(change)))
+            whole = np.column_stack([whole, np.concatenate([np.zeros(d), step[rows, columns]])])
+    scores = np.zeros((len(whole), d))
+    scores[:d] = root
+    shift = np.zeros((len(whole), 1))
+    shift[:d, 0] = covariance[:, p] * slope
+    phi = pack(model, mean, covariance)
+    noise = Noise(np.zeros((len(phi), 0)), shift)
+    return at_parameter(phi, laplace(model, False), name, metric=np.column_stack([scores, whole]), noise=noise)

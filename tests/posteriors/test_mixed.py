@@ -1,0 +1,77 @@
+"""Mixed models of statsmodels: a record is a group."""
+
+import numpy as np
+import pytest
+
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.mixed import mixed
+from bayesrecon.posteriors import from_statsmodels
+
+GROUPS, SIZE = 40, 6
+RNG = np.random.default_rng(0)
+X = 2 + RNG.normal(size=(GROUPS, SIZE)) + RNG.normal(size=(GROUPS, 1))
+Y = 1 + 0.5 * X + 0.8 * RNG.normal(size=(GROUPS, 1)) + RNG.normal(size=(GROUPS, SIZE))
+
+
+def fit(rows=slice(None), reml=False, slopes=False, y=Y):
+    lm = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed")
+    x, groups = X.ravel()[rows], np.repeat(np.arange(GROUPS), SIZE)[rows]
+    design = lm.add_constant(x)
+    model = lm.MixedLM(y.ravel()[rows], design, groups=groups, exog_re=design if slopes else None)
+    return model.fit(reml=reml)
+
+
+def test_the_law_of_a_group_is_the_normal_one():
+    """Written out with its covariance, which the means and scatter stand for."""
+    from scipy.stats import multivariate_normal
+
+    params = {"coefficient": np.array([1.0, 0.5]), "ratio": 0.7, "sigma": 1.3}
+    x, y = X[0] - X[0].mean(), Y[0] - Y[0].mean()
+    record = {"x": X[0].mean(), "y": Y[0].mean(), "within": np.array([x @ x, x @ y, y @ y])}
+    covariance = 1.3**2 * (np.eye(SIZE) + 0.7)
+    whole = multivariate_normal(1 + 0.5 * X[0], covariance).logpdf(Y[0])
+    found = float(mixed(["x"], "y", True, SIZE).log_lik_at(params, record))
+    assert found - 0.5 * SIZE * np.log(2 * np.pi) == pytest.approx(whole, rel=1e-5)  # in single precision
+
+
+@pytest.mark.slow
+def test_the_number_of_groups_and_their_means():
+    found = bayesrecon.recover(from_statsmodels(fit()))
+    assert not found.failures
+    truth = {"n": GROUPS, "mean(x1)": X.mean(), "mean(y)": Y.mean()}
+    for name, true in truth.items():
+        row = found[name]
+        assert row.verdict == "determined"
+        assert row.lower <= true <= row.upper
+        assert row.estimate == pytest.approx(true, rel=1e-3)
+    # the design's variance within groups and that between them enter as one total
+    assert found["var(x1)"].verdict == "undetermined"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reml": True}, "fit with reml=False"),
+        ({"rows": slice(2, None)}, "over groups of 4 to 6 rows"),
+        ({"y": 1 + 0.5 * X + np.tile([1.0, -1.0], (GROUPS, SIZE // 2))}, "has not converged"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_not_read(change, message):
+    with pytest.raises(BayesreconError, match=message) as caught:
+        from_statsmodels(fit(**change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_random_slopes():
+    with pytest.raises(BayesreconError, match="random slopes"):
+        from_statsmodels(fit(slopes=True))
+
+
+def test_names_and_sizes():
+    with pytest.raises(BayesreconError, match="distinct covariates"):
+        mixed(["y"], "y", True, 3)
+    with pytest.raises(BayesreconError, match="groups of 1 row"):
+        mixed(["x"], "y", True, 1)
