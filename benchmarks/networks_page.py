@@ -145,6 +145,18 @@ def _verdict(grid):
         "* A rank above them is not enough: descents end elsewhere, and then it is they, not the rank, that end the "
         "reconstruction. So the rank bounds from above what comes back, and does not predict it."
     )
+    open_cells = [
+        f"width {width}, N {n}, towards {pull}"
+        for pull in PULLS
+        for (width, n), cell in _cells(grid, pull).items()
+        if not any(map(_solved, cell))
+    ]
+    if open_cells:
+        lines.append(
+            "* Cells that no seed finished, neither by a solution nor by a certificate that there is none: "
+            + "; ".join(open_cells)
+            + ". Rank and spectrum there need no descent and stand in the table."
+        )
     wanted = _wanted()
     absent = [c for c in wanted if c not in {(r["pull"], r["width"], r["n"]) for r in grid}]
     if absent:
