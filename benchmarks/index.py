@@ -167,7 +167,7 @@ def _short(row):
 
 
 def _verdict(posteriors):
-    """What the rows show, of every kind from its smallest N to its largest."""
+    """What the rows show, of every kind from its smallest N to its largest, and what the sampler warned of."""
     for kind in KINDS:
         own = [r for r in posteriors if r["kind"] == kind]
         if own:
@@ -175,6 +175,9 @@ def _verdict(posteriors):
             ends = f"from {first['index']:.1f} at N {first['n']} to {last['index']:.1f} at N {last['n']:,}"
             rank = f"the rank is {last['rank']}" if all(r["gap"] for r in own) else "the spectrum decays"
             yield f"* {kind}: {ends}; {rank}."
+    for r in posteriors:
+        if r["notes"]:
+            yield f"* The sampler on {r['kind']}, N {r['n']:,}: {'; '.join(r['notes'])}."
 
 
 def _picture(posteriors, networks):

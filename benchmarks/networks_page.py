@@ -12,6 +12,7 @@ from networks_penalty_page import picture, section
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "NETWORKS.md"
 SOLVED = 1e-9
+TRAINED = 1e-6  # gradient of training above which a network is no trained one
 PULLS = {"start": "towards the start, which the attack knows", "zero": "towards zero (weight decay)"}
 
 INTRODUCTION = """# What networks of two and three layers give away
@@ -77,7 +78,7 @@ def _rows(path):
 
 
 def _solved(row):
-    return row["residual"] < max(SOLVED, 10 * row["stationary"])
+    return row["residual"] < max(SOLVED, min(10 * row["stationary"], TRAINED))
 
 
 def _cells(grid, pull):
@@ -118,10 +119,11 @@ def _grid(grid):
 
 def _verdict(grid):
     """Whether the rank tells where reconstruction ends."""
-    enough = [r for r in grid if r["ranks"][1] >= r["unknowns"]]
-    short = [r for r in grid if r["ranks"][1] < r["unknowns"]]
+    trained = [r for r in grid if r["stationary"] <= TRAINED]
+    enough = [r for r in trained if r["ranks"][1] >= r["unknowns"]]
+    fewer = [r for r in trained if r["ranks"][1] < r["unknowns"]]
     lines = []
-    for name, rows in (("at least as large as", enough), ("smaller than", short)):
+    for name, rows in (("at least as large as", enough), ("smaller than", fewer)):
         if rows:
             right = sum(r["close"] == 1 for r in rows)
             solved = sum(map(_solved, rows))
@@ -139,12 +141,34 @@ def _verdict(grid):
     fixed = sum(r["determined"] for r in grid)
     wrong = sum(r["wrongly"] for r in grid)
     lines.append(f"* {fixed} records were called determined; {wrong} of them are farther than 1e-3 from a private one.")
-    lines.append(f"* In {sum(r['least'] > 0 for r in grid)} networks a positive residual was certified for all data.")
+    certified = [r for r in grid if r["least"] > 0]
+    lines.append(f"* In {len(certified)} networks a positive residual was certified for all data.")
+    short = [r for r in grid if r["stationary"] > TRAINED]
+    if short:
+        names = sorted({f"width {r['width']}, N {r['n']}" for r in short})
+        also = sum(r["least"] > 0 for r in short)
+        lines.append(
+            f"* Training stopped short of a stationary point in {len(short)} networks ({'; '.join(names)}; last "
+            f"column), which are left out above: the private records do not solve their equations either, as was "
+            f"certified in {also} of them."
+        )
     lines.append("* A rank below the unknowns rules single records out: what solves the equations is not unique.")
     lines.append(
         "* A rank above them is not enough: descents end elsewhere, and then it is they, not the rank, that end the "
         "reconstruction. So the rank bounds from above what comes back, and does not predict it."
     )
+    open_cells = [
+        f"width {width}, N {n}, towards {pull}"
+        for pull in PULLS
+        for (width, n), cell in _cells(grid, pull).items()
+        if not any(_solved(r) or r["least"] > 0 for r in cell)
+    ]
+    if open_cells:
+        lines.append(
+            "* Cells that no seed finished, neither by a solution nor by a certificate that there is none: "
+            + "; ".join(open_cells)
+            + ". Rank and spectrum there need no descent and stand in the table."
+        )
     wanted = _wanted()
     absent = [c for c in wanted if c not in {(r["pull"], r["width"], r["n"]) for r in grid}]
     if absent:

@@ -29,7 +29,7 @@ from bayesrecon.posteriors import dirac, train_network
 
 KEPT = Path(__file__).resolve().parent / "networks_penalty.json"
 SHAPE, PIXELS, CLASSES = (14, 14), 196, 10
-WIDTHS, RECORDS, SEEDS, SHADOWS, NULLS = (80, 40, 160), 50, 12, 4, 20
+WIDTHS, RECORDS, SEEDS, SHADOWS, NULLS = (40, 80), 50, 12, 4, 20
 DECAY = 0.1
 RESTARTS, STEPS = 2, 60
 
