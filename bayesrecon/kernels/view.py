@@ -114,9 +114,6 @@ class View:
     def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
         return np.ones(len(next(iter(records.values()))), bool)
 
-    def _noise_atoms(self, chunk: int, simulated: bool) -> Iterator[AtomBlock]:
-        return self._read(self._noise_parts(chunk, simulated), "noise")
-
     def _noise_parts(self, chunk: int, simulated: bool) -> list[Part]:
         if not simulated:
             return self._parts(chunk)
@@ -170,18 +167,6 @@ class View:
     @property
     def _theta(self) -> Any:
         return as_rows(self.release.theta)
-
-    def _in_blocks(
-        self,
-        theta: np.ndarray,
-        weights: np.ndarray,
-        chunk: int,
-        label: str | None,
-        place: np.ndarray,
-        stretches: int = 1,
-    ) -> Iterator[AtomBlock]:
-        """Metric, atoms, weights and their number, block by block, and the stretch that a block belongs to."""
-        return self._read(self._divided(theta, weights, chunk, place, stretches), label)
 
     def _read(self, parts: list[Part], label: str | None) -> Iterator[AtomBlock]:
         done, whole = 0, sum(len(part.weights) for part in parts)
