@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.engine import Work, mapped
+from bayesrecon.engine import Work, block_entries, mapped, on_host
 from bayesrecon.scratch import Series
 from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.types import Model, Progress, Records, Release
@@ -149,7 +149,7 @@ class View:
         width = sum(len(next(iter(r.values()))) for r in records) * self.metric.shape[1]
         entries = sum(math.prod(f.shape) for f in self.release.model.fields.values())
         width *= max(1, entries // _ENTRIES)
-        return 2 ** int(np.clip(np.log2(CHUNK / width), 0, 11))
+        return 2 ** int(np.clip(np.log2(block_entries(CHUNK) / width), 0, 11 if on_host() else 16))
 
     def _atoms(
         self, chunk: int, label: str | None, atoms: np.ndarray | None = None, stretches: int = 1
