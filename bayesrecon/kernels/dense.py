@@ -235,7 +235,8 @@ class _Given:
 
 def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
     """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
-    whole, sums, shift = given.whole, None, None
+    whole, shift = given.whole, None
+    sums: Any = None
     metric, tau = _numbers((part.metric, np.float64(given.temperature)))
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
