@@ -93,9 +93,34 @@ def swept(work: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) ->
 
 
 def spread(array: Any) -> Any:
-    """An array with its first axis over the devices in use; as it is where there is one, or they do not divide it."""
+    """An array with its first axis over the devices in use, whole on each where they do not divide it; as it is where
+    none are chosen and this process's memory will do."""
     place = _CHOSEN.get()
-    return place.spread(array) if isinstance(place, _Devices) else array
+    if isinstance(place, _Devices):
+        return place.put(array, len(array) % len(place.devices) == 0)
+    return array if on_host() else _put(array)
+
+
+def placed(arrays: Any) -> Any:
+    """Arrays, in whatever they are held, whole on every device in use, where they stay as long as the result."""
+    place = _CHOSEN.get()
+    return place.put(arrays, False) if isinstance(place, _Devices) else _put(arrays)
+
+
+def _put(arrays: Any) -> Any:
+    import jax
+
+    return jax.device_put(arrays)
+
+
+def block_entries(least: int) -> int:
+    """Numbers of a block that a device has room for, a thirty-second of its memory; `least` where it does not say."""
+    if on_host():
+        return least
+    import jax
+
+    stats = jax.local_devices()[0].memory_stats() or {}
+    return max(least, int(stats.get("bytes_limit", 0)) // (8 * 32))
 
 
 def on_host() -> bool:
@@ -132,15 +157,13 @@ class _Devices:
     def map(self, work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
         return _here(work, model, shared, parts)
 
-    def spread(self, array: Any) -> Any:
+    def put(self, arrays: Any, divided: bool) -> Any:
         import jax
         import numpy as np
         from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-        if len(array) % len(self.devices):
-            return array
         mesh = Mesh(np.array(self.devices), ("draws",))
-        return jax.device_put(array, NamedSharding(mesh, PartitionSpec("draws")))
+        return jax.device_put(arrays, NamedSharding(mesh, PartitionSpec(*["draws"] * divided)))
 
 
 @dataclass(frozen=True)
@@ -240,7 +263,9 @@ def _in_scope(work: Work, model: Any, shared: Any, part: Any) -> Any:
 
 
 def _elsewhere(work: Work, model: bytes, shared: bytes, part: Any) -> Any:
-    return _in_scope(work, _opened(model), _opened(shared), part)
+    import jax
+
+    return jax.device_get(_in_scope(work, _opened(model), _opened(shared), part))
 
 
 def _swept_elsewhere(given: bytes, item: Any) -> Any:

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.engine import mapped, spread, swept, using
+from bayesrecon.engine import block_entries, mapped, spread, swept, using
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import find_basis
 from bayesrecon.kernels import gaussian, view
 from bayesrecon.kernels.dense import DenseEmbedding
+from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro
@@ -209,6 +210,85 @@ def test_the_extra_is_named(release, small, monkeypatch):
         pytest.raises(BayesreconError, match=r"pip install 'bayesrecon\[distributed\]'"),
     ):
         passes(release)
+
+
+@pytest.fixture
+def moved(monkeypatch):
+    """What goes to the devices and comes back."""
+    import jax
+
+    counts = {"there": 0, "back": 0}
+    put, get = jax.device_put, jax.device_get
+
+    def counting_put(*arguments, **more):
+        counts["there"] += 1
+        return put(*arguments, **more)
+
+    def counting_get(*arguments):
+        counts["back"] += 1
+        return get(*arguments)
+
+    monkeypatch.setattr(jax, "device_put", counting_put)
+    monkeypatch.setattr(jax, "device_get", counting_get)
+    return counts
+
+
+@pytest.mark.parametrize("decays", [False, True])
+def test_a_pass_stays_on_the_device(release, small, moved, decays):
+    """Anchors and coefficients go there once, a block's atoms and weights when it is their turn, a part's metric and
+    scalars with it; sums come back once. Nothing else moves: JAX refuses whatever is not asked for."""
+    import jax
+
+    rng = np.random.default_rng(0)
+    size = 40 if decays else 6  # more than a part of the records where the spectrum decays
+    records, probes = ({"x": rng.normal(size=(n, 2)), "y": rng.normal(size=n)} for n in (size, 9))
+    basis, y = Basis(records, rng.normal(size=(size, size)), decays), rng.normal(size=size)
+    with x64():
+        embedding = DenseEmbedding(release, metric_factor(release, None))
+        chunk = embedding._chunk(basis.padded.records)
+        parts = embedding._parts(chunk, None, 2)
+        blocks = sum(-(-len(part.weights) // part.chunk) for part in parts)
+        alone = embedding.moments(basis, stretches=2), embedding.noise(basis, y), embedding.cross(basis, probes)
+        with using(jax.local_devices()[:1]):
+            moved.update(there=0, back=0)
+            with jax.transfer_guard("disallow"):
+                found = embedding.moments(basis, stretches=2)
+            assert moved["back"] == 1
+            assert moved["there"] == 1 + 2 * blocks + 3 * len(parts)
+            with jax.transfer_guard("disallow"):
+                others = []
+                for one in (lambda: embedding.noise(basis, y), lambda: embedding.cross(basis, probes)):
+                    moved.update(back=0)
+                    others.append(one())
+                    assert moved["back"] == 1
+    check([found.gram, found.target, found.value], [alone[0].gram, alone[0].target, alone[0].value], 1e-11)
+    check([one.gram for one in found.stretches], [one.gram for one in alone[0].stretches], 1e-11)
+    check(others, alone[1:], 1e-11)
+
+
+def test_a_guard_sees_what_is_not_asked_for():
+    """Or the test before could not fail."""
+    import jax
+    import jax.numpy as jnp
+
+    there = jax.device_put(np.ones(3))
+    with pytest.raises(Exception, match=r"[Dd]isallowed"), jax.transfer_guard("disallow"):
+        jnp.add(there, np.ones(3))
+
+
+def test_blocks_fill_a_part_of_the_memory_of_a_device(monkeypatch):
+    import jax
+
+    assert block_entries(100) == 100
+
+    class Device:
+        def memory_stats(self):
+            return {"bytes_limit": 2**34}
+
+    with using(jax.local_devices()[:1]):
+        assert block_entries(100) == 100  # one that does not say
+        monkeypatch.setattr(jax, "local_devices", lambda: [Device()])
+        assert block_entries(100) == 2**26
 
 
 DEVICES = """

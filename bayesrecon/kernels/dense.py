@@ -1,6 +1,6 @@
 """The mean embedding of one release by products of whole score matrices, streamed over its atoms."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.engine import on_host, spread
+from bayesrecon.engine import on_host, placed, pooled, spread
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two
@@ -137,34 +137,32 @@ class DenseEmbedding(View):
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        given, r = _Given(basis.padded, self.temperature), basis.size
-        found: list[Stretch] = []
-        mean, square, shift = np.zeros(r), np.zeros((r, r)), None
-        passed = self._pass(_moments_of, given, self._parts(self._chunk(given.whole.records), atoms, stretches), label)
+        given, r = _Given(basis.padded, self.temperature).placed(), basis.size
+        parts = self._parts(self._chunk(given.whole.records), atoms, stretches)
+        passed = self._pass(_moments_of, given, parts, label)
+        found: list[tuple[float, Any]] = []
+        values: Any = None
         for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
-            gram, target, share = np.zeros_like(square), np.zeros_like(mean), 0.0
-            for _, sums in stretch:
-                weight, own = sums[0], sums[1][:r]
-                terms = [term[:r, :r] if term.ndim == 2 else term[:r] for term in sums[2:]]
-                shift = own if shift is None else shift
-                gram += terms[0]
-                target += terms[1]
-                # Every part's values are summed about its own first ones.
-                off, share = own - shift, share + weight
-                square += terms[3] + np.outer(terms[2], off) + np.outer(off, terms[2]) + weight * np.outer(off, off)
-                mean += terms[2] + weight * off
-            found.append(Stretch(share, gram, target))
-        return Moments.of_stretches(found, square - np.outer(mean, mean))
+            kernel: Any = None
+            share = 0.0
+            for part, (products, value) in stretch:
+                kernel = _plus(kernel, products)
+                values = value if values is None else _joined(values, value)
+                share += part.weights.sum()
+            found.append((share, kernel))
+        found, (_, _, mean, square) = jax.device_get((found, values))  # the only one of a pass
+        sums = [Stretch(share, gram[:r, :r], target[:r]) for share, (gram, target) in found]
+        return Moments.of_stretches(sums, (square - np.outer(mean, mean))[:r, :r])
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         whole, count = basis.padded, len(next(iter(probes.values())))
         others = tuple(part for part, _ in _in_parts(probes))
-        given = _Given(whole, self.temperature, others=others)
+        given = _Given(whole, self.temperature, others=others).placed()
         parts = self._parts(self._chunk(whole.records, probes), atoms)
-        total: Any = 0.0
+        total: Any = None
         for _, found in self._pass(_cross_of, given, parts, "probes"):
-            total = total + found
-        return total[:count, : basis.size]
+            total = _plus(total, found)
+        return np.asarray(jax.device_get(total))[:count, : basis.size]
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
         whole = basis.padded
@@ -181,7 +179,7 @@ class DenseEmbedding(View):
     def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
         whole = basis.padded
         fitted, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
-        given = _Given(whole, self.temperature, fitted=fitted, directions=directions)
+        given = _Given(whole, self.temperature, fitted=fitted, directions=directions).placed()
         series, scores = self._series(b.shape[1])
         for _, (rows, score) in self._pass(_influence_of, given, self._parts(self._chunk(whole.records)), "errors"):
             series.add(rows)
@@ -191,11 +189,10 @@ class DenseEmbedding(View):
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
         """Of the residuals of a padded basis."""
-        size = given.whole.size
-        mean, square = np.zeros(size), np.zeros((size, size))
-        for _, terms in self._pass(_noise_of, given, parts, "noise"):
-            mean += terms[0]
-            square += terms[1]
+        total: Any = None
+        for _, terms in self._pass(_noise_of, given.placed(), parts, "noise"):
+            total = _plus(total, terms)
+        mean, square = jax.device_get(total)
         return square - np.outer(mean, mean)
 
 
@@ -210,6 +207,7 @@ class _Given:
         fitted: `(M,)` weights of the data that were fitted.
         directions: `(M, S)` along which residuals are taken.
         normal: centre and precision of a normal law whose score stands for the fitted one.
+        anchors: the parts of the basis on the devices, where they are kept there.
     """
 
     whole: Basis
@@ -218,70 +216,137 @@ class _Given:
     fitted: Any = None
     directions: Any = None
     normal: Any = None
+    anchors: tuple[Records, ...] = ()
+
+    def placed(self) -> "_Given":
+        """Kept on the devices for a whole pass, where they work on it."""
+        if on_host() or pooled():
+            return self
+        arrays = self.parts, self.whole.coefficients, self.others, self.fitted, self.directions, self.normal
+        anchors, coefficients, *rest = placed(arrays)
+        whole = Basis(self.whole.records, coefficients, self.whole.decays)
+        return _Given(whole, self.temperature, *rest, anchors=tuple(anchors))
+
+    @property
+    def parts(self) -> Sequence[Records]:
+        """The anchors."""
+        return self.anchors or self.whole.parts
 
 
-def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
-    """Weight of a part, the values that its sums are taken about, and its sums."""
-    whole, r = given.whole, given.whole.size
-    gram, target, mean, square = np.zeros((r, r)), np.zeros(r), np.zeros(r), np.zeros((r, r))
-    shift, weight = None, 0.0
-    summed = _moments_on_host if on_host() else _moments
-    for metric, theta, a, *_ in part.blocks():
+def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
+    """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
+    whole, shift = given.whole, None
+    sums: Any = None
+    metric, tau = _numbers((part.metric, np.float64(given.temperature)))
+    for _, theta, a, *_ in part.blocks():
         t = spread(theta)
-        expanded = _expanded(model, metric, t, whole, given.temperature)
-        if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
-            shift = np.asarray(expanded[0])[0] @ whole.coefficients
+        expanded = _expanded(model, metric, t, given)
         base = prior_score(model, metric, t, given.temperature)
-        terms = summed(expanded, whole.coefficients, shift, spread(a), base, given.temperature)
-        for total, term in zip((gram, target, mean, square), terms, strict=True):
-            total += np.asarray(term)
-        weight += a.sum()
-    return weight, shift, gram, target, mean, square
+        if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
+            shift = _first(expanded[0], whole.coefficients)
+        if on_host():
+            terms = _moments_on_host(expanded, whole.coefficients, np.asarray(shift), a, base, given.temperature)
+        else:
+            terms = _moments(expanded, whole.coefficients, shift, spread(a), base, tau)
+        sums = _plus(sums, terms)
+    gram, target, mean, square = sums
+    return (gram, target), (_numbers(part.weights.sum()), _numbers(shift), mean, square)
 
 
 def _cross_of(model: Model, given: _Given, part: Part) -> Any:
-    total: Any = 0.0
-    for metric, theta, a, *_ in part.blocks():
+    total: Any = None
+    metric = _numbers(part.metric)
+    for _, theta, a, *_ in part.blocks():
         t = spread(theta)
         anchors, scored = (
             [scores(model, metric, t, some, given.temperature) for some in parts]
-            for parts in (given.whole.parts, given.others)
+            for parts in (given.parts, given.others)
         )
-        total = total + np.asarray(_cross(anchors, given.whole.coefficients, np.repeat(a, metric.shape[1]), scored))
+        heavy = spread(np.repeat(a, metric.shape[1]))
+        total = _plus(total, _numbers(_cross(anchors, given.whole.coefficients, heavy, scored)))
     return total
 
 
-def _noise_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
-    size, tame = given.whole.size, given.normal is not None
-    mean, square = np.zeros(size), np.zeros((size, size))
-    for metric, theta, a, *_ in part.blocks():
+def _noise_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
+    total: Any = None
+    metric, tau = _numbers((part.metric, np.float64(given.temperature)))
+    for _, theta, a, *_ in part.blocks():
         t = spread(theta)
-        expanded = _expanded(model, metric, t, given.whole, given.temperature)
+        expanded = _expanded(model, metric, t, given)
         if given.normal is not None:
-            centre, precision = given.normal
-            score = spread(-(theta - centre) @ precision @ metric)
+            score = _normal_score(t, *given.normal, metric)
         else:
-            score = expanded[1] @ given.fitted + prior_score(model, metric, t, given.temperature)
-        terms = _noise(expanded, given.whole.coefficients, spread(a), score, given.temperature, tame)
-        mean += np.asarray(terms[0])
-        square += np.asarray(terms[1])
-    return mean, square
+            score = _fitted_score(expanded[1], given.fitted, prior_score(model, metric, t, given.temperature))
+        terms = _noise(expanded, given.whole.coefficients, spread(a), score, tau, given.normal is not None)
+        total = _plus(total, _numbers(terms))
+    return total
 
 
 def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray | None]:
     rows, found = [], []
-    for metric, theta, _, n, _ in part.blocks():
+    metric, tau = _numbers((part.metric, np.float64(given.temperature)))
+    for _, theta, _, n, _ in part.blocks():
         t = spread(theta)
         base = prior_score(model, metric, t, given.temperature)
-        expanded = _expanded(model, metric, t, given.whole, given.temperature)
-        r, s = _residuals(expanded, given.fitted, given.directions, base, given.temperature)
-        rows.append(np.asarray(r)[:n])
+        expanded = _expanded(model, metric, t, given)
+        r, s = jax.device_get(_residuals(expanded, given.fitted, given.directions, base, tau))
+        rows.append(r[:n])
         if given.temperature:
-            found.append(np.linalg.solve(metric.T, np.asarray(s)[:n].T).T)
+            found.append(np.linalg.solve(part.metric.T, s[:n].T).T)
     return np.concatenate(rows), np.concatenate(found) if found else None
 
 
-def _expanded(model: Model, metric: np.ndarray, theta: Any, whole: Basis, temperature: float) -> tuple[Any, ...]:
+def _numbers(arrays: Any) -> Any:
+    """Where they are summed: on the devices in use, or as NumPy's."""
+    return jax.tree.map(np.asarray, arrays) if on_host() else placed(arrays)
+
+
+def _plus(total: Any, more: Any) -> Any:
+    """Sums of several arrays, the first of which is None."""
+    if total is None:
+        return more
+    if isinstance(jax.tree.leaves(total)[0], np.ndarray):
+        return jax.tree.map(np.add, total, more)
+    return _added(total, more)
+
+
+@jax.jit
+def _added(total: Any, more: Any) -> Any:
+    return jax.tree.map(jnp.add, total, more)
+
+
+def _joined(total: Any, own: Any) -> Any:
+    """Sums of values, each about their own shift, about that of the first."""
+    return (_joined_here if isinstance(total[2], np.ndarray) else _joined_there)(total, own)
+
+
+def _joined_here(total: Any, own: Any) -> Any:
+    (weight, shift, mean, square), (more, other, first, second) = total, own
+    off = other - shift
+    moved = first[:, None] * off
+    second = second + moved + moved.T + more * off[:, None] * off
+    return weight + more, shift, mean + first + more * off, square + second
+
+
+_joined_there = jax.jit(_joined_here)
+
+
+@jax.jit
+def _first(value: Any, coefficients: Any) -> Any:
+    return value[0] @ coefficients
+
+
+@jax.jit
+def _normal_score(theta: Any, centre: Any, precision: Any, metric: Any) -> Any:
+    return -(theta - centre) @ precision @ metric
+
+
+@jax.jit
+def _fitted_score(phi: Any, fitted: Any, base: Any) -> Any:
+    return phi @ fitted + base
+
+
+def _expanded(model: Model, metric: np.ndarray, theta: Any, given: _Given) -> tuple[Any, ...]:
     """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
-    parts = [_taylor(model, metric, theta, part, temperature) for part in whole.parts]
+    parts = [_taylor(model, metric, theta, part, given.temperature) for part in given.parts]
     return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))

@@ -11,7 +11,6 @@ posterior. Coordinates that no record touches together share a sweep (Curtis, Po
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ import scipy.sparse
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
-from bayesrecon.kernels.view import CHUNK, View
-from bayesrecon.types import Records
+from bayesrecon.kernels.view import CHUNK, Part, View
+from bayesrecon.types import Model, Records
 
 NONE = -1  # the record has no coordinate of this colour
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
@@ -58,15 +57,13 @@ class Touched:
 
 @dataclass(frozen=True)
 class _Block:
-    """One block of atoms, of a stretch of them, with the derivatives of the records' log likelihoods there.
+    """One block of atoms with the derivatives of the records' log likelihoods there.
 
     `value (C, M)`, `slopes (q, C, M)` along the colours, and `lap (C, M) = tr(Sigma Hess l)` where it was wanted.
     """
 
-    stretch: int
     theta: np.ndarray
     weights: np.ndarray
-    metric: np.ndarray
     sigma: np.ndarray
     value: np.ndarray
     slopes: np.ndarray
@@ -88,35 +85,33 @@ class SparseEmbedding(View):
         return self._seen[id(records)][1]
 
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
-        touched = self._of(records)
+        given = self._given(self._of(records))
         found = []
-        for block in self._sweeps(touched, self._atoms(self._chunk(records), None, atoms), second=False):
-            slopes = block.slopes * np.sqrt(block.weights)[:, None]
-            phi = sum(s[:, None] * block.metric.T[:, i] for i, s in zip(touched.index, slopes, strict=True))
-            found.append(np.reshape(phi, (-1, touched.size)))
+        for part in self._parts(self._chunk(records), atoms):
+            for block in given.sweeps(self.release.model, part, given.touched, second=False):
+                slopes = block.slopes * np.sqrt(block.weights)[:, None]
+                phi = sum(s[:, None] * part.metric.T[:, i] for i, s in zip(given.touched.index, slopes, strict=True))
+                found.append(np.reshape(phi, (-1, given.touched.size)))
         return np.concatenate(found)
 
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
     ) -> Moments:
-        touched = self._of(basis.records)
-        a, size = basis.coefficients, touched.size
+        given = self._given(self._of(basis.records), basis.coefficients)
+        a, size = basis.coefficients, given.touched.size
         found, diagonal = [], np.zeros(size)
         mean, square, shift = np.zeros(basis.size), np.zeros((basis.size, basis.size)), None
-        blocks = self._sweeps(touched, self._atoms(_chunk(touched), label, atoms, stretches))
-        for _, stretch in groupby(blocks, key=attrgetter("stretch")):
+        passed = self._pass(_moments_of, given, self._parts(_chunk(given.touched), atoms, stretches), label)
+        for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
             gram, target, share = np.zeros((size, size)), np.zeros(size), 0.0
-            for block in stretch:
-                heavy = block.weights[:, None]
-                share += block.weights.sum()
-                _add_gram(gram, block.slopes * np.sqrt(heavy), touched, block.sigma)
-                target -= block.weights @ self._residual(block, touched, self._prior(block.theta))
-                value = block.value @ a
-                # One atom's values as a shift keep the covariance of large log likelihoods accurate.
-                shift = value[0].copy() if shift is None else shift
-                value -= shift
-                mean += block.weights @ value
-                square += (value * heavy).T @ value
+            for _, (weight, own, kernel, aim, first, second) in stretch:
+                gram += kernel
+                target += aim
+                shift = own if shift is None else shift
+                # Every part's values are summed about its own first ones.
+                off, share = own - shift, share + weight
+                square += second + np.outer(first, off) + np.outer(off, first) + weight * np.outer(off, off)
+                mean += first + weight * off
             diagonal += np.diag(gram)
             found.append(Stretch(share, a.T @ gram @ a, a.T @ target))
         if np.linalg.norm(np.sqrt(diagonal)[:, None] * a, 2) > _CONDITION:
@@ -125,35 +120,39 @@ class SparseEmbedding(View):
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         anchors, others = self._of(basis.records), self._of(probes)
-        found, chunk = np.zeros((others.size, anchors.size)), min(_chunk(anchors), _chunk(others))
-        ours = self._sweeps(anchors, self._atoms(chunk, None, atoms), second=False)
-        theirs = self._sweeps(others, self._atoms(chunk, "probes", atoms), second=False)
-        for one, other in zip(ours, theirs, strict=True):
-            for j, y in zip(anchors.index, one.slopes * one.weights[:, None], strict=True):
-                for i, x in zip(others.index, other.slopes, strict=True):
-                    found += (x.T @ y) * one.sigma[np.ix_(i, j)]
-        return found @ basis.coefficients
+        total, chunk = np.zeros((others.size, anchors.size)), min(_chunk(anchors), _chunk(others))
+        given = self._given(anchors, others=others)
+        for _, found in self._pass(_cross_of, given, self._parts(chunk, atoms), "probes"):
+            total += found
+        return total @ basis.coefficients
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
-        touched = self._of(basis.records)
-        weights = basis.coefficients @ y
-        blocks = self._sweeps(touched, self._atoms(_chunk(touched), "noise"))
-        return self._covariance(basis, touched, ((b, self._score(b, touched, weights)) for b in blocks))
+        given = self._given(self._of(basis.records), basis.coefficients, fitted=basis.coefficients @ y)
+        return self._covariance(given, self._parts(_chunk(given.touched)))
 
     def normal_noise(self, basis: Basis, *, simulated: bool = False) -> np.ndarray:
-        touched = self._of(basis.records)
-        _, centre, precision = self._normal
-        blocks = self._sweeps(touched, self._noise_atoms(_chunk(touched), simulated))
-        return self._covariance(basis, touched, ((b, -(b.theta - centre) @ precision) for b in blocks))
+        given = self._given(self._of(basis.records), basis.coefficients, normal=self._normal[1:])
+        return self._covariance(given, self._noise_parts(_chunk(given.touched), simulated))
 
-    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        touched = self._of(basis.records)
-        weights, directions = basis.coefficients @ y, basis.coefficients @ b
-        rows, fitted = [], []
-        for block in self._sweeps(touched, self._atoms(_chunk(touched), "errors")):
-            fitted.append(self._score(block, touched, weights))
-            rows.append(self._residual(block, touched, fitted[-1]) @ directions)
-        return np.concatenate(rows), np.concatenate(fitted)
+    def influence(self, basis: Basis, y: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+        directions, fitted = basis.coefficients @ b, basis.coefficients @ y
+        given = self._given(self._of(basis.records), directions, fitted=fitted)
+        rows, scores = self._series(b.shape[1])
+        for _, (series, score) in self._pass(_influence_of, given, self._parts(_chunk(given.touched)), "errors"):
+            rows.add(series)
+            scores.add(score)
+        return rows.done(), scores.done()
+
+    def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
+        size = given.functions.shape[1]
+        mean, square = np.zeros(size), np.zeros((size, size))
+        for _, terms in self._pass(_noise_of, given, parts, "noise"):
+            mean += terms[0]
+            square += terms[1]
+        return square - np.outer(mean, mean)
+
+    def _given(self, touched: Touched, functions: Any = None, **more: Any) -> "_Given":
+        return _Given(touched, self.temperature, functions, **more)
 
     def _of(self, records: Records) -> Touched:
         found = self.touched(records)
@@ -174,40 +173,105 @@ class SparseEmbedding(View):
             return None
         return Touched(records, index, (colour == np.arange(len(index))[:, None]).astype(float))
 
-    def _sweeps(self, touched: Touched, blocks: Iterator[Any], second: bool = True) -> Iterator[_Block]:
-        """Derivatives at the atoms of the blocks, second ones where wanted."""
+
+@dataclass(frozen=True)
+class _Given:
+    """What all parts of a pass share.
+
+    Attributes:
+        touched: records and their coordinates.
+        temperature: tau.
+        functions: `(M, r)` combinations of the records that sums are taken of.
+        fitted: `(M,)` weights of the data that were fitted.
+        normal: centre and precision of a normal law whose score stands for the fitted one.
+        others: records whose inner products with the first are taken.
+    """
+
+    touched: Touched
+    temperature: float
+    functions: Any = None
+    fitted: Any = None
+    normal: Any = None
+    others: Touched | None = None
+
+    def sweeps(self, model: Model, part: Part, touched: Touched, second: bool = True) -> Iterator[_Block]:
+        """Derivatives at the atoms of a part, second ones where wanted."""
         pairs = np.stack(np.triu_indices(len(touched.index)), axis=1)[: None if second else 0]
-        for metric, theta, weights, n, stretch in blocks:
-            sigma = metric @ metric.T
-            share = np.zeros((len(pairs), touched.size))
-            for row, (i, j) in zip(share, pairs, strict=True):
-                row += sigma[touched.index[i], touched.index[j]] * (1 if i == j else 2)
-            sweep = along_coordinates(self.release.model, theta, touched.records, touched.colours, pairs, share)
+        sigma = part.metric @ part.metric.T
+        share = np.zeros((len(pairs), touched.size))
+        for row, (i, j) in zip(share, pairs, strict=True):
+            row += sigma[touched.index[i], touched.index[j]] * (1 if i == j else 2)
+        for _, theta, weights, n, _ in part.blocks():
+            sweep = along_coordinates(model, theta, touched.records, touched.colours, pairs, share)
             value, slopes, lap = map(np.asarray, sweep)
-            yield _Block(stretch, theta[:n], weights[:n], metric, sigma, value[:n], slopes[:, :n], lap[:n])
+            yield _Block(theta[:n], weights[:n], sigma, value[:n], slopes[:, :n], lap[:n])
 
-    def _prior(self, theta: np.ndarray) -> np.ndarray:
-        return np.asarray(prior_score(self.release.model, np.eye(theta.shape[1]), theta, self.temperature))
+    def prior(self, model: Model, theta: np.ndarray) -> np.ndarray:
+        return np.asarray(prior_score(model, np.eye(theta.shape[1]), theta, self.temperature))
 
-    def _score(self, block: _Block, touched: Touched, weights: np.ndarray) -> np.ndarray:
-        """Score of the posterior of weighted records, `(C, d)`."""
-        return self._prior(block.theta) + touched.gather(block.slopes * weights)
+    def score(self, model: Model, block: _Block) -> np.ndarray:
+        """Score `(C, d)` of the posterior of the fitted records, or of the normal law in its place."""
+        if self.normal is not None:
+            centre, precision = self.normal
+            return -(block.theta - centre) @ precision
+        return self.prior(model, block.theta) + self.touched.gather(block.slopes * self.fitted)
 
-    def _residual(self, block: _Block, touched: Touched, score: np.ndarray) -> np.ndarray:
+    def residual(self, block: _Block, score: np.ndarray) -> np.ndarray:
         """`<phi_m, score> + tau tr(Sigma Hess l_m)`, `(C, M)`."""
         found = self.temperature * block.lap
         whole = score @ block.sigma
-        for column, slope in zip(touched.index, block.slopes, strict=True):
+        for column, slope in zip(self.touched.index, block.slopes, strict=True):
             found += slope * whole[:, column]
         return found
 
-    def _covariance(self, basis: Basis, touched: Touched, scored: Iterator[tuple[_Block, np.ndarray]]) -> np.ndarray:
-        mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
-        for block, score in scored:
-            residual = self._residual(block, touched, score) @ basis.coefficients
-            mean += block.weights @ residual
-            square += (residual * block.weights[:, None]).T @ residual
-        return square - np.outer(mean, mean)
+
+def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
+    """Weight of a part, the values that its sums are taken about, kernel and target of the records, and values."""
+    touched, size = given.touched, given.functions.shape[1]
+    gram, target = np.zeros((touched.size, touched.size)), np.zeros(touched.size)
+    mean, square, shift, weight = np.zeros(size), np.zeros((size, size)), None, 0.0
+    for block in given.sweeps(model, part, touched):
+        heavy = block.weights[:, None]
+        weight += block.weights.sum()
+        _add_gram(gram, block.slopes * np.sqrt(heavy), touched, block.sigma)
+        target -= block.weights @ given.residual(block, given.prior(model, block.theta))
+        value = block.value @ given.functions
+        # One atom's values as a shift keep the covariance of large log likelihoods accurate.
+        shift = value[0].copy() if shift is None else shift
+        value -= shift
+        mean += block.weights @ value
+        square += (value * heavy).T @ value
+    return weight, shift, gram, target, mean, square
+
+
+def _cross_of(model: Model, given: _Given, part: Part) -> np.ndarray:
+    anchors, others = given.touched, given.others
+    assert others is not None
+    found = np.zeros((others.size, anchors.size))
+    sweeps = (given.sweeps(model, part, some, second=False) for some in (anchors, others))
+    for one, other in zip(*sweeps, strict=True):
+        for j, y in zip(anchors.index, one.slopes * one.weights[:, None], strict=True):
+            for i, x in zip(others.index, other.slopes, strict=True):
+                found += (x.T @ y) * one.sigma[np.ix_(i, j)]
+    return found
+
+
+def _noise_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    size = given.functions.shape[1]
+    mean, square = np.zeros(size), np.zeros((size, size))
+    for block in given.sweeps(model, part, given.touched):
+        residual = given.residual(block, given.score(model, block)) @ given.functions
+        mean += block.weights @ residual
+        square += (residual * block.weights[:, None]).T @ residual
+    return mean, square
+
+
+def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    rows, scores = [], []
+    for block in given.sweeps(model, part, given.touched):
+        scores.append(given.score(model, block))
+        rows.append(given.residual(block, scores[-1]) @ given.functions)
+    return np.concatenate(rows), np.concatenate(scores)
 
 
 def coloured(touched: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.engine import Work, mapped
+from bayesrecon.engine import Work, block_entries, mapped, on_host
 from bayesrecon.scratch import Series
 from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance, part_of
 from bayesrecon.types import Model, Progress, Records, Release
@@ -114,9 +114,6 @@ class View:
     def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
         return np.ones(len(next(iter(records.values()))), bool)
 
-    def _noise_atoms(self, chunk: int, simulated: bool) -> Iterator[AtomBlock]:
-        return self._read(self._noise_parts(chunk, simulated), "noise")
-
     def _noise_parts(self, chunk: int, simulated: bool) -> list[Part]:
         if not simulated:
             return self._parts(chunk)
@@ -152,7 +149,7 @@ class View:
         width = sum(len(next(iter(r.values()))) for r in records) * self.metric.shape[1]
         entries = sum(math.prod(f.shape) for f in self.release.model.fields.values())
         width *= max(1, entries // _ENTRIES)
-        return 2 ** int(np.clip(np.log2(CHUNK / width), 0, 11))
+        return 2 ** int(np.clip(np.log2(block_entries(CHUNK) / width), 0, 11 if on_host() else 16))
 
     def _atoms(
         self, chunk: int, label: str | None, atoms: np.ndarray | None = None, stretches: int = 1
@@ -170,18 +167,6 @@ class View:
     @property
     def _theta(self) -> Any:
         return as_rows(self.release.theta)
-
-    def _in_blocks(
-        self,
-        theta: np.ndarray,
-        weights: np.ndarray,
-        chunk: int,
-        label: str | None,
-        place: np.ndarray,
-        stretches: int = 1,
-    ) -> Iterator[AtomBlock]:
-        """Metric, atoms, weights and their number, block by block, and the stretch that a block belongs to."""
-        return self._read(self._divided(theta, weights, chunk, place, stretches), label)
 
     def _read(self, parts: list[Part], label: str | None) -> Iterator[AtomBlock]:
         done, whole = 0, sum(len(part.weights) for part in parts)

@@ -1,11 +1,14 @@
 """Passes that cost what records touch: the same numbers as dense ones."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pytest
 from numpyro import distributions as dist
 
+from bayesrecon.engine import using
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import find_basis
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
@@ -151,3 +154,29 @@ def test_records_that_touch_everything_are_left_dense():
     with x64():
         sparse = SparseEmbedding(in_coordinates(given, "unconstrained"), np.eye(6))
         assert sparse.touched({"x": rng.normal(size=(9, 6)), "y": np.zeros(9)}) is None
+
+
+def test_an_engine_takes_the_parts(both, monkeypatch):
+    _, adaptive, basis, probes = both
+    monkeypatch.setattr("bayesrecon.kernels.sparse.CHUNK", 2**9)
+    y = np.random.default_rng(3).normal(size=basis.size)
+
+    def sums():
+        moments, (rows, scores) = adaptive.sparse.moments(basis, stretches=2), adaptive.influence(basis, y, y[:, None])
+        noise = adaptive.noise(basis, y), adaptive.normal_noise(basis)
+        return moments.gram, moments.target, moments.value, adaptive.cross(basis, probes), *noise, rows, scores
+
+    class Counting(ThreadPoolExecutor):
+        asked = 0
+
+        def submit(self, *arguments, **more):
+            Counting.asked += 1
+            return super().submit(*arguments, **more)
+
+    with x64():
+        alone = sums()
+        with Counting(2) as pool, using(pool):
+            found = sums()
+    assert Counting.asked > 20
+    for one, other in zip(found, alone, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * np.abs(other).max())
