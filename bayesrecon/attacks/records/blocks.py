@@ -84,6 +84,23 @@ class Blocks:
                     found[np.ix_(rows, rows)] += values
         return found
 
+    def places(self) -> np.ndarray:
+        """`(L, M, 3)` group, block and position of every row in every layer; -1 where it has none."""
+        found = np.full((len(self.layers), self.size, 3), -1)
+        for own, layer in zip(found, self.layers, strict=True):
+            for i, group in enumerate(layer):
+                block, position = np.indices(group.index.shape)
+                own[group.index] = np.stack([np.full_like(block, i), block, position], axis=-1)
+        return found
+
+    def column(self, row: int, places: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows and entries of a column, layer by layer."""
+        found = []
+        for layer, (group, block, position) in zip(self.layers, places[:, row], strict=True):
+            if group >= 0:
+                found.append((layer[group].index[block], layer[group].values[block, position]))
+        return found
+
     def between(self, vectors: Any) -> np.ndarray:
         """`Z' Q Z (c, c)` of sparse `vectors (M, c)`."""
         found = np.zeros((vectors.shape[1],) * 2)

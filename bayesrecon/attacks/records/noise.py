@@ -14,6 +14,7 @@ from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layere
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode, inverse_root
 from bayesrecon.attacks.records.decode_layers import decode_layers
+from bayesrecon.attacks.records.doubts import Table, doubted
 from bayesrecon.attacks.records.rows import Rows
 from bayesrecon.attacks.records.system import REMEDY, System
 from bayesrecon.diagnostics import evenly
@@ -132,9 +133,12 @@ class LayeredNoise:
         self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
     ) -> np.ndarray:
         try:
-            return decode_layers(self.precision, scale, self.common, solution, amplitudes[:, :, 0], log_prior)
+            found = decode_layers(self.precision, scale, self.common, solution, amplitudes[:, :, 0], log_prior)
         except NotSolved:
             return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solution, amplitudes, log_prior)
+        if log_prior.shape[1] != 2 or not np.isfinite(log_prior).all():
+            return found
+        return doubted(Table(self.precision, scale, solution, amplitudes[:, :, 0], log_prior), found)
 
 
 def _checked(precision: Blocks, common: Any) -> LayeredNoise:
