@@ -103,7 +103,12 @@ class DenseNoise:
     ) -> np.ndarray:
         precision = self.precision
         precision *= scale
-        return decode(rows.padded_square(precision), rows.padded(solution).ravel(), amplitudes, log_prior)
+        precision, solution = rows.padded_square(precision), rows.padded(solution).ravel()
+        found = decode(precision, solution, amplitudes, log_prior)
+        if not _two_valued(amplitudes, log_prior):
+            return found
+        whole = layered([np.arange(len(precision))], [precision], len(precision))
+        return doubted(Table(whole, 1.0, solution, amplitudes[:, :, 0], log_prior), found)
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ class LayeredNoise:
             found = decode_layers(self.precision, scale, self.common, solution, amplitudes[:, :, 0], log_prior)
         except NotSolved:
             return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solution, amplitudes, log_prior)
-        if log_prior.shape[1] != 2 or not np.isfinite(log_prior).all():
+        if not _two_valued(amplitudes, log_prior):
             return found
         return doubted(Table(self.precision, scale, solution, amplitudes[:, :, 0], log_prior), found)
 
@@ -153,6 +158,10 @@ def _checked(precision: Blocks, common: Any) -> LayeredNoise:
     if not np.abs(ratio / level - 1).max() <= _OFF:
         raise NotSolved
     return LayeredNoise(precision, common, inverse, level)
+
+
+def _two_valued(amplitudes: np.ndarray, log_prior: np.ndarray) -> bool:
+    return amplitudes.shape[1:] == (2, 1) and bool(np.isfinite(log_prior).all())
 
 
 def _affordable(precision: Blocks) -> np.ndarray:

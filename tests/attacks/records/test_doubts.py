@@ -48,7 +48,7 @@ def test_flips_gain_what_the_table_gains(table):
 
 
 def test_the_best_table_and_its_rivals_are_found(table):
-    """From any table. The odds of a row are those of the best table with another value, or less where it is unlikely."""
+    """From any table. Odds are those of the best table with another value, or less where it is unlikely."""
     table, solution, log_prior = table
     tables, energy = energies(table, solution, log_prior)
     top = tables[energy.argmax()]
