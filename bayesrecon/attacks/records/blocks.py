@@ -18,13 +18,18 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.errors import BayesreconError
+
 lapack: Any = scipy.linalg.lapack
 
 _SWEEPS, _AGREED = 30, 1e-3  # over the layers, and the relative change of variances from which they agree
 
 
-class NotSolved(ArithmeticError):
+class NotSolved(BayesreconError):
     """The matrix is singular to what is seen of it."""
+
+    def __init__(self) -> None:
+        super().__init__("the equations of the known rows are too close to singular; give fewer known rows")
 
 
 @dataclass(frozen=True)
