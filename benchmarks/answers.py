@@ -5,6 +5,7 @@ the parameters that the answers were made from: whoever owns the answers may kno
 A thousand parameters and 50,000 answers take minutes, and successive draws are all but independent.
 """
 
+import sys
 from functools import partial
 
 import jax
@@ -21,7 +22,13 @@ _LEAST = 1.0  # precision of a standard normal law, that of every raw coordinate
 _SPREAD = 0.3  # of the logarithms of the slopes
 
 
-def posterior(persons, items, seed, draws=10_000, chains=4):
+def design(persons, items):
+    """Every person answers every item."""
+    person, item = np.indices((persons, items)) + 1
+    return {"person": person.ravel(), "item": item.ravel()}
+
+
+def posterior(persons, items, draws, seed, chains=4):
     """A release with draws of the posterior, and the answers, records of the model `irt_2pl`."""
     model, rng = load("irt_2pl", persons=persons, items=items), np.random.default_rng(seed)
     where, at = {}, 0
@@ -46,8 +53,7 @@ def posterior(persons, items, seed, draws=10_000, chains=4):
             parts.append(np.asarray(path)[_SETTLING:])
     theta, chain = np.concatenate(parts), np.repeat(np.arange(chains), draws // chains)
     name = f"{persons} persons, {items} items"
-    person, item = np.indices((persons, items)) + 1
-    records = {"person": person.ravel(), "item": item.ravel(), "y": y.ravel().astype(int)}
+    records = {**design(persons, items), "y": y.ravel().astype(int)}
     return Release(theta, np.full(len(theta), 1 / len(theta)), chain, None, model, name=name), records
 
 
@@ -97,3 +103,9 @@ def _chain(log_density, centre, factor, key, count):
     start = jnp.zeros(size)
     _, (path, accepted) = jax.lax.scan(draw, (start, *slope(start)), jax.random.split(key, count))
     return path, accepted.mean()
+
+
+if __name__ == "__main__":
+    *numbers, path = sys.argv[1:]
+    release, records = posterior(*map(int, numbers))
+    np.savez(path, theta=np.asarray(release.theta), chain=np.asarray(release.chain), y=records["y"])

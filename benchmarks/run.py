@@ -7,9 +7,7 @@ resident memory is that of this work alone. Parts that were measured earlier sta
 """
 
 import argparse
-import contextlib
 import importlib.metadata
-import io
 import json
 import os
 import platform
@@ -30,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "speed.json", HERE / "SPEED.md"
 RECORDS = 500
 STORED = (100_000, 200_000, 400_000, 1_000_000)
+TABLES = {500: (25, 20), 2_000: (100, 20), 50_000: (1000, 50)}
 PACKAGES = ("numpy", "scipy", "jax", "numpyro", "arviz", "scikit-learn")
 
 Numbers = dict[str, float]
@@ -224,12 +223,17 @@ def over_coordinates(coordinates: int) -> Numbers:
     }
 
 
-def over_unknowns(persons: int) -> Numbers:
-    from records import timing
+def over_unknowns(unknowns: int) -> Numbers:
+    """A table of answers from draws of its posterior."""
+    from records import whole
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        seconds, _ = timed(lambda: timing(persons, 10_000))
-    return {"seconds": seconds, "peak, MiB": peak()}
+    return whole(*TABLES[unknowns]) | {"peak, MiB": peak()}
+
+
+def over_layers(unknowns: int) -> Numbers:
+    from records import either_way
+
+    return either_way(*TABLES[unknowns])
 
 
 def whole_process(_: int) -> Numbers:
@@ -340,10 +344,16 @@ PARTS: dict[str, Part] = {
         (5, 10, 26, 50),
     ),
     "unknowns": (
-        "Records of a 2PL model, 20 items, 10,000 draws",
-        "persons",
+        "Answers of a 2PL model, 2,000 draws of its posterior: 25 and 100 persons on 20 items, 1,000 on 50",
+        "answers",
         over_unknowns,
-        (25, 100, 500),
+        tuple(TABLES),
+    ),
+    "layers": (
+        "The same answers through the layers of their kernel, persons and items, and through the kernel as one array",
+        "answers",
+        over_layers,
+        (500, 2_000),
     ),
     "sizes": ("Effective sample sizes beside ArviZ, 10,000 draws", "series", effective_sizes, (10, 100, 1000)),
     "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),

@@ -18,13 +18,18 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.errors import BayesreconError
+
 lapack: Any = scipy.linalg.lapack
 
 _SWEEPS, _AGREED = 30, 1e-3  # over the layers, and the relative change of variances from which they agree
 
 
-class NotSolved(ArithmeticError):
+class NotSolved(BayesreconError):
     """The matrix is singular to what is seen of it."""
+
+    def __init__(self) -> None:
+        super().__init__("the equations of the known rows are too close to singular; give fewer known rows")
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,23 @@ class Blocks:
             for group in layer:
                 for rows, values in zip(group.index, group.values, strict=True):
                     found[np.ix_(rows, rows)] += values
+        return found
+
+    def places(self) -> np.ndarray:
+        """`(L, M, 3)` group, block and position of every row in every layer; -1 where it has none."""
+        found = np.full((len(self.layers), self.size, 3), -1)
+        for own, layer in zip(found, self.layers, strict=True):
+            for i, group in enumerate(layer):
+                block, position = np.indices(group.index.shape)
+                own[group.index] = np.stack([np.full_like(block, i), block, position], axis=-1)
+        return found
+
+    def column(self, row: int, places: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows and entries of a column, layer by layer."""
+        found = []
+        for layer, (group, block, position) in zip(self.layers, places[:, row], strict=True):
+            if group >= 0:
+                found.append((layer[group].index[block], layer[group].values[block, position]))
         return found
 
     def between(self, vectors: Any) -> np.ndarray:

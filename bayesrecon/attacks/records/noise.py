@@ -14,6 +14,7 @@ from bayesrecon.attacks.records.blocks import Blocks, Inverse, NotSolved, layere
 from bayesrecon.attacks.records.conjugate import Solver
 from bayesrecon.attacks.records.decode import decode, inverse_root
 from bayesrecon.attacks.records.decode_layers import decode_layers
+from bayesrecon.attacks.records.doubts import Table, doubted
 from bayesrecon.attacks.records.rows import Rows
 from bayesrecon.attacks.records.system import REMEDY, System
 from bayesrecon.diagnostics import evenly
@@ -102,7 +103,12 @@ class DenseNoise:
     ) -> np.ndarray:
         precision = self.precision
         precision *= scale
-        return decode(rows.padded_square(precision), rows.padded(solution).ravel(), amplitudes, log_prior)
+        precision, solution = rows.padded_square(precision), rows.padded(solution).ravel()
+        found = decode(precision, solution, amplitudes, log_prior)
+        if not _two_valued(amplitudes, log_prior):
+            return found
+        whole = layered([np.arange(len(precision))], [precision], len(precision))
+        return doubted(Table(whole, 1.0, solution, amplitudes[:, :, 0], log_prior), found)
 
 
 @dataclass(frozen=True)
@@ -132,9 +138,12 @@ class LayeredNoise:
         self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
     ) -> np.ndarray:
         try:
-            return decode_layers(self.precision, scale, self.common, solution, amplitudes[:, :, 0], log_prior)
+            found = decode_layers(self.precision, scale, self.common, solution, amplitudes[:, :, 0], log_prior)
         except NotSolved:
             return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solution, amplitudes, log_prior)
+        if not _two_valued(amplitudes, log_prior):
+            return found
+        return doubted(Table(self.precision, scale, solution, amplitudes[:, :, 0], log_prior), found)
 
 
 def _checked(precision: Blocks, common: Any) -> LayeredNoise:
@@ -149,6 +158,10 @@ def _checked(precision: Blocks, common: Any) -> LayeredNoise:
     if not np.abs(ratio / level - 1).max() <= _OFF:
         raise NotSolved
     return LayeredNoise(precision, common, inverse, level)
+
+
+def _two_valued(amplitudes: np.ndarray, log_prior: np.ndarray) -> bool:
+    return amplitudes.shape[1:] == (2, 1) and bool(np.isfinite(log_prior).all())
 
 
 def _affordable(precision: Blocks) -> np.ndarray:
