@@ -7,6 +7,7 @@ resident memory is that of this work alone. Parts that were measured earlier sta
 """
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
