@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bayesrecon.results.reconstruction import Reconstruction
 
 _WIDTH, _HEIGHT = 2.5, 1.7  # inches of a panel of a trace
+_ALONE = styles(1)[0]
 _A_ROW = 3  # fields beside each other
 _MOST = 7  # fields whose traces are drawn
 _LEADING = 4  # columns of a trace before the moments
@@ -121,7 +122,7 @@ def plot_reconstruction(result: "Reconstruction", path: str | Path | None = None
     iterations, kept, values = _column(result, "iteration"), _kept(result), result.statistics()
     for ax, name in zip(traces, names, strict=True):
         trace = _column(result, name)
-        _draw_trace(ax, iterations, trace, *styles(1))
+        _draw_trace(ax, iterations, trace, _ALONE)
         if kept is not None:
             ax.plot(iterations[kept], trace[kept], "o", ms=6, color=BLUE, zorder=3)
         _frame_trace(ax, _short(name))
@@ -259,7 +260,7 @@ def _draw_gap(ax: "Axes", result: "Reconstruction", iterations: np.ndarray, kept
     shown = list(gaps[np.isfinite(gaps)])
     ax.set_yscale("log")
     signed = result.certificate == "signed measures"
-    _draw_trace(ax, iterations, gaps, *styles(1), None if signed or not shown else "to signed measures")
+    _draw_trace(ax, iterations, gaps, _ALONE, None if signed or not shown else "to signed measures")
     if kept is not None:
         ax.plot(iterations[kept], gaps[kept], "o", ms=6, color=BLUE, zorder=3)
     if result.gap > 0 and not signed:
