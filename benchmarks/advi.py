@@ -48,8 +48,8 @@ of the others, *z* their errors in standard errors, *± of n* the half width of 
 **Full rank.** PyMC moves the entries of the Cholesky factor themselves, those below the diagonal too, whose steps are
 then no small share of a posterior standard deviation. The gradient in what it moves is zero on average over late
 iterates; the one in the covariance is not, as the two differ by a slope that moves along. Read as if it were, 9 of 16
-fits were called not stationary, and intervals of the others held 34 of 42 true values; the rows below average the
-gradient in what was moved.
+fits were called not stationary, and intervals of the others held 34 of 42 true values; below, the gradient is averaged
+in what was moved.
 
 **PyMC's default optimiser** is silent in every fit, and rightly: 10,000 steps, PyMC's default number, are too few for
 it. It is a windowed Adagrad with a step of 0.001, of which a step is at most that, whatever the gradient, and 0.0003
