@@ -437,10 +437,11 @@ def draw(part: str, rows: list[dict[str, Any]]) -> None:
     import matplotlib.pyplot as plt
 
     rows = [row for row in rows if "not measured" not in row]
-    if len(rows) < 2:
+    costs = [k for k in rows[0] if k.endswith(", s") or k == "seconds"] if len(rows) > 1 else []
+    if not costs:
         return
     figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
-    for name in (k for k in rows[0] if k.endswith(", s") or k == "seconds"):
+    for name in costs:
         axes.loglog([row["size"] for row in rows], [row[name] for row in rows], marker="o", label=name)
     axes.set(xlabel=PARTS[part][1], ylabel="seconds")
     axes.grid(alpha=0.3)

@@ -28,8 +28,10 @@ _OFF = 0.1  # and how far from their common ratio to the approximate ones they m
 class Noise(Protocol):
     """Precision of the solution per draw."""
 
-    scattered: int
-    """Functionals of which exact errors are affordable."""
+    @property
+    def scattered(self) -> int:
+        """Functionals of which exact errors are affordable."""
+        ...
 
     def variances(self, columns: Any) -> np.ndarray:
         """Variances `(S,)` of the functionals `columns (M, S)`, sparse."""
