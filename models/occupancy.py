@@ -164,7 +164,7 @@ def multi_occupancy(species: int = 50, sites: int = 20, visits: int = 18) -> Mod
         def log_density(counts: Any) -> Any:
             ways = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
             there = ways + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
-            site = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
+            site: Any = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
             available = jnp.log(omega) + jnp.sum(site, axis=1)
             seen = jnp.sum(counts, axis=1) > 0
             return jnp.where(seen, available, jnp.logaddexp(available, jnp.log1p(-omega)))

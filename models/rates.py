@@ -51,7 +51,8 @@ def survey(nmax: int = 500, surveys: int = 5) -> Model:
         def log_density(counts: Any) -> Any:
             terms = BinomialLogit(logit, sizes).log_prob(counts[..., None]).sum(axis=-2)
             large = sizes >= counts.max(axis=-1)[..., None]
-            return jax.scipy.special.logsumexp(jnp.where(large, terms, -jnp.inf), axis=-1) - jnp.log(nmax)
+            possible: Any = jnp.where(large, terms, -jnp.inf)
+            return jax.scipy.special.logsumexp(possible, axis=-1) - jnp.log(nmax)
 
         def draw(key: Any) -> Any:
             size, returns = jax.random.split(key)
