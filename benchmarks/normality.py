@@ -32,7 +32,7 @@ from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
 from bayesrecon.precision import in_float64  # noqa: E402
 
 ROWS, PAGE = HERE / "normality.json", HERE / "NORMALITY.md"
-CHOSEN = ("negative binomial", "Weibull", "beta", "Student t", "von Mises", "truncated normal")
+CHOSEN = ("negative binomial", "Weibull", "beta", "Student t", "truncated normal", "zero-inflated Poisson")
 HEAD = ("family", "records", "draws", "sets", "skewness", "excess kurtosis", "noise", "5 to 95 %", "error")
 HEAD += ("failed", "determined", "held", "95 %", "partly", "held", "95 %")
 
