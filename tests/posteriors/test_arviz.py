@@ -29,6 +29,8 @@ def groups(**changes):
 def inference_data(**changes):
     import arviz as az
 
+    if int(az.__version__.split(".")[0]) >= 1:
+        pytest.skip("this ArviZ has trees alone")
     return az.InferenceData(**groups(**changes), attrs={"bayesrecon_version": "1", "created": "x"})
 
 
