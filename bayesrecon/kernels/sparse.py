@@ -144,12 +144,7 @@ class SparseEmbedding(View):
         return rows.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
-        size = given.functions.shape[1]
-        mean, square = np.zeros(size), np.zeros((size, size))
-        for _, terms in self._pass(_noise_of, given, parts, "noise"):
-            mean += terms[0]
-            square += terms[1]
-        return square - np.outer(mean, mean)
+        return self._scatter(_noise_of, given, parts, given.functions.shape[1])
 
     def _given(self, touched: Touched, functions: Any = None, **more: Any) -> "_Given":
         return _Given(touched, self.temperature, functions, **more)
