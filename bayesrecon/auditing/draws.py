@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from bayesrecon.attacks.recovery import recover
-from bayesrecon.auditing.effort import Budget
+from bayesrecon.auditing.effort import FEWEST, Budget
 from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import DROP_DRAWS
 from bayesrecon.diagnostics import Z95
@@ -26,7 +26,6 @@ from bayesrecon.types import Progress, Release
 _THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for
 _DIGITS = (3, 2)  # more are below the errors of the draws, fewer leave no posterior
 _SUBSETS = 80  # from which an error is known to a twelfth
-_FEWEST = 12  # from which it is known to a fifth
 _AMPLE = 10  # draws for each feature from which the error of thinner draws is known by theory
 _LISTED = 2  # statistics that a remedy is reported for
 
@@ -112,7 +111,7 @@ def draws_remedies(
             whole, se = at[name]
             values = [f[name] for f in found if f is not None and f.get(name) is not None]
             left = None
-            if len(values) >= _FEWEST:
+            if len(values) >= FEWEST:
                 # Subsets share draws with the whole: their distance misses the whole's own error.
                 left = float(np.sqrt(float(np.mean((np.array(values, float) - whole) ** 2)) + se**2))
             remedies.append(Remedy(f"keep {t} draws", name, se, outlook[name].se[t], left))
@@ -123,7 +122,7 @@ def _tried_subsets(
     release: Release, count: int, rng: np.random.Generator, key: int, budget: Budget, seconds: float
 ) -> list[dict[str, float | None] | None]:
     """What is found in subsets: as many as time allows, none where these would be too few to tell an error."""
-    if not budget.allows(_FEWEST * seconds):
+    if not budget.allows(FEWEST * seconds):
         return []
     found = []
     for _ in range(_SUBSETS):

@@ -9,6 +9,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.results.audit import Finding, Remedy
 
 Effort = Literal["quick", "full"]
+FEWEST = 12  # trials from which an error is known to a fifth
 QUICK_SECONDS = 45.0  # from the beginning of an audit; one minute with what comes before and after it
 
 _NEVER = float("inf")
@@ -31,6 +32,21 @@ class Budget:
     def allows(self, seconds: float = 0.0) -> bool:
         """Whether something that takes so long would be ready in time."""
         return self.clock() + seconds < self.ends
+
+    def part(self, of: int) -> "Budget":
+        """One of so many equal parts of what is left."""
+        now = self.clock()
+        return replace(self, ends=now + (self.ends - now) / of)
+
+    def enough(self, of: int) -> Callable[[int, float], bool]:
+        """Whether to end after so many trials, the last of which took so many seconds: when one of `of` parts of the
+        time is over, but `FEWEST` are made as long as all of it allows them."""
+        part = self.part(of)
+
+        def over(done: int, seconds: float) -> bool:
+            return not (part.allows(seconds) if done >= FEWEST else self.allows((FEWEST - done) * seconds))
+
+        return over
 
     def timed(self, make: Callable[[], _T]) -> tuple[_T, float]:
         """What a function returns, and how long it took."""

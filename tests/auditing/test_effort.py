@@ -28,6 +28,19 @@ def test_a_budget_ends():
         budget_of("slow")
 
 
+def test_trials_end_with_their_part_of_the_time():
+    now = [0.0]
+    enough = Budget(30.0, False, clock=lambda: now[0]).enough(3)
+    assert not enough(1, 1.0)  # eleven more fit
+    now[0] = 10.0
+    assert not enough(5, 1.0)  # beyond its part, but too few to tell
+    assert enough(5, 4.0)  # never twelve
+    assert enough(12, 1.0)
+    now[0] = 3.0
+    assert not enough(12, 1.0)
+    assert not budget_of("full").enough(3)(500, 1e6)
+
+
 def test_what_was_not_measured_is_said():
     measured = Remedy("halve", "n", 1.0, 2.0, 2.1)
     remedies = [Remedy("keep 30 draws", "n", 1.0, 2.0), Remedy("round", untried=True), measured]

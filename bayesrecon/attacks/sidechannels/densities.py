@@ -11,6 +11,7 @@ same value kernel bounds what draws alone can tell (`MeanEmbedding`). Stan's `lp
 NumPyro's `potential_energy` all include the Jacobian of the constraining map; constants they drop fall into c.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -117,7 +118,13 @@ class DensityRecovery:
         se = np.array([row.se or 0.0 for row in rows])
         return np.hypot(se, np.maximum(0.5 * ends - Z95 * se, 0.0))
 
-    def tried(self, count: int | None, digits: int | None, rng: np.random.Generator) -> Tried:
+    def tried(
+        self,
+        count: int | None,
+        digits: int | None,
+        rng: np.random.Generator,
+        enough: Callable[[int, float], bool] | None = None,
+    ) -> Tried:
         """What would be left if draws were thinned, or values rounded.
 
         Both sides run the attack anew, many times. Predicted: on values that are simulated from the design, the fitted
@@ -129,6 +136,7 @@ class DensityRecovery:
         Args:
             count: draws to keep, all by default.
             digits: significant digits to keep, as they are by default.
+            enough: whether to end after so many trials, of which the last took so many seconds.
         """
         totals, rank = self.regression.coefficients, len(self.regression.coefficients)
         trials = int(np.clip(_EQUATIONS // (count or len(self.given)), _FEWEST, _TRIALS if self.gap else _FEWEST))
@@ -138,7 +146,8 @@ class DensityRecovery:
         step = self.step if digits is None else decimal_step(self.given, digits)
         far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(whole) / rank)
         simulated, real = [], []
-        for _ in range(trials):
+        for done in range(1, trials + 1):
+            began = time.perf_counter()
             kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
             design, moved = self.design[kept], np.zeros(rank)
             if digits is not None:
@@ -149,6 +158,8 @@ class DensityRecovery:
                 bounded = self.gap and (digits is not None or self.bounded)
                 found = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
                 results.append(self.read(replace(found, coefficients=found.coefficients - moved)))
+            if enough is not None and enough(done, time.perf_counter() - began):
+                break
         centre = self.read(self.regression)
         hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
         predicted = np.sqrt(np.nanmean((np.array(simulated) - centre) ** 2, axis=0) + hidden)

@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.effort import Budget, Open
+from bayesrecon.auditing.effort import FEWEST, Budget, Open
 from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import log_densities
 from bayesrecon.auditing.opened import Opened
@@ -88,29 +88,29 @@ def _fits(found: DensityRecovery, opened: Opened) -> bool:
 def _density_remedies(found: DensityRecovery, rng: np.random.Generator, budget: Budget) -> tuple[Remedy, ...]:
     """Rounder log densities, and fewer draws of them."""
     remedies: list[Remedy] = []
-    seconds = 0.0
     now = dict(zip(found.names, found.errors, strict=True))
     names = [name for name in found.names if now[name]][:_LISTED]
     at = [found.names.index(name) for name in names]
     digits = found.resolution.digits or 17
-    plans = [(f"round the log density to {k} digits", None, k) for k in _ROUNDINGS if k < digits]
     few = [t for t in _THINNINGS if found.rank + 12 <= t and 3 * t <= found.draws]
-    plans += [(f"keep {t} draws", t, None) for t in few]
+    # What takes least time comes first.
+    plans = [(f"keep {t} draws", t, None) for t in reversed(few)]
+    plans += [(f"round the log density to {k} digits", None, k) for k in reversed(_ROUNDINGS) if k < digits]
     estimates = np.array([row.estimate for row in found.rows if row.name in found.names])
-    for action, count, k in plans:
+    for i, (action, count, k) in enumerate(plans):
         # Where a step swallows the whole variation nothing is left to attack.
         if k is not None and np.median(decimal_step(found.given, k)) > 4 * found.given.std():
             remedies.append(Remedy(f"{action}: nothing is left of them"))
             continue
-        if not budget.allows(seconds):
+        tried = found.tried(count, k, rng, budget.enough(len(plans) - i)) if budget.allows() else None
+        if tried is None or len(tried.estimates) < FEWEST:
             remedies.append(Remedy(action, untried=True))
             continue
-        tried, seconds = budget.timed(partial(found.tried, count, k, rng))
         measured = tried.measured(estimates, found.errors)
-        for i, name in zip(at, names, strict=True):
-            trials = tried.estimates[:, i]
-            predicted, left = float(tried.predicted[i]), float(measured[i])
-            if below_arithmetic(predicted, float(estimates[i])):
+        for j, name in zip(at, names, strict=True):
+            trials = tried.estimates[:, j]
+            predicted, left = float(tried.predicted[j]), float(measured[j])
+            if below_arithmetic(predicted, float(estimates[j])):
                 remedies.append(Remedy(f"{action}: {name} is still known to the last digit"))
                 continue
             remedies.append(Remedy(action, name, float(now[name]), predicted, left, trials=trials))
