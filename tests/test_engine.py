@@ -169,12 +169,16 @@ def test_games_take_the_engine():
 def test_verdicts_take_the_engine(monkeypatch):
     from bayesrecon.auditing import verdict
 
-    def told(name, *, build):
+    def told(name, *, build, progress):
         if name == "bad":
             raise BayesreconError("no such posterior")
+        progress("kernel", 0.5)
         return name.upper(), build, threading.get_ident()
 
+    seen = []
     monkeypatch.setattr(verdict, "verdict", told)
+    assert [name for name, _ in verdict.verdicts(["a", "b"], progress=lambda *one: seen.append(one))] == ["a", "b"]
+    assert seen == [("a, kernel", 0.5), ("b, kernel", 0.5)]
     with ThreadPoolExecutor(2) as pool, using(pool):
         found = dict(verdict.verdicts(["a", "bad", "b"], build=False))
     assert list(found) == ["a", "bad", "b"]
