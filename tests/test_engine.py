@@ -216,27 +216,6 @@ def test_the_extra_is_named(release, small, monkeypatch):
         passes(release)
 
 
-@pytest.fixture
-def moved(monkeypatch):
-    """What goes to the devices and comes back."""
-    import jax
-
-    counts = {"there": 0, "back": 0}
-    put, get = jax.device_put, jax.device_get
-
-    def counting_put(*arguments, **more):
-        counts["there"] += 1
-        return put(*arguments, **more)
-
-    def counting_get(*arguments):
-        counts["back"] += 1
-        return get(*arguments)
-
-    monkeypatch.setattr(jax, "device_put", counting_put)
-    monkeypatch.setattr(jax, "device_get", counting_get)
-    return counts
-
-
 @pytest.mark.parametrize("decays", [False, True])
 def test_a_pass_stays_on_the_device(release, small, moved, decays):
     """Anchors and coefficients go there once, a block's atoms and weights when it is their turn, a part's metric and
