@@ -20,10 +20,6 @@ _BLOCK = 256  # atoms of a block, where few are looked at
 _ENDS = 32  # coordinates whose extreme atoms are looked at: there scores overflow first
 
 
-_taylor = partial(jax.jit, static_argnames=("model", "temperature"))(taylor)
-"""By far the longest program to compile: those that use its numbers are small, and leave it alone."""
-
-
 @jax.jit
 def _moments(
     expanded: Any, coefficients: Any, shift: Any, weights: Any, base: Any, temperature: float
@@ -129,7 +125,7 @@ class DenseEmbedding(View):
         for part, count in _in_parts(records):
             kept = np.ones(len(next(iter(part.values()))), bool)
             for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
-                _, phi, lap = _taylor(self.release.model, metric, t, part, self.temperature)
+                _, phi, lap = taylor(self.release.model, metric, t, part, self.temperature)
                 kept &= np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0)
             found.append(kept[:count])
         return np.concatenate(found)
@@ -298,5 +294,5 @@ def _fitted_score(phi: Any, fitted: Any, base: Any) -> Any:
 
 def _expanded(model: Model, metric: np.ndarray, theta: Any, given: _Given) -> tuple[Any, ...]:
     """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
-    parts = [_taylor(model, metric, theta, part, given.temperature) for part in given.parts]
+    parts = [taylor(model, metric, theta, part, given.temperature) for part in given.parts]
     return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
