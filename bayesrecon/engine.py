@@ -4,12 +4,13 @@ A pass is a map over fixed parts of the draws and a sum in their order, whoever 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
+from multiprocessing import get_context
 from os import cpu_count
 from typing import Any, Protocol
 
@@ -66,6 +67,16 @@ def using(engine: Any) -> Iterator[None]:
         _CHOSEN.reset(token)
 
 
+@contextmanager
+def processes(count: int) -> Iterator[None]:
+    """`using` so many processes of this machine, which end with the block; one changes nothing."""
+    if count < 2:
+        yield
+        return
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool, using(pool):
+        yield
+
+
 def mapped(work: Work, model: Any, shared: Any, parts: Sequence[Any]) -> Iterator[Any]:
     """`work(model, shared, part)` of every part, in their order, by the engine in use."""
     place = _CHOSEN.get()
@@ -79,7 +90,7 @@ def pooled() -> bool:
     return isinstance(_CHOSEN.get(), _Workers)
 
 
-def swept(work: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+def swept(work: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
     """`work(shared, item)` of every item, in their order, by the workers of the engine in use, or here: studies of many
     releases, whose passes then stay with the worker.
 
@@ -187,7 +198,7 @@ class _Workers:
         given = self.models[model], self._held(_pickled(shared, "what a pass needs"))
         return self._ordered(lambda part: self._submitted(_elsewhere, work, *given, part), parts)
 
-    def sweep(self, work: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+    def sweep(self, work: Callable[[Any, Any], Any], shared: Any, items: Iterable[Any]) -> Iterator[Any]:
         if type(self.engine) is ThreadPoolExecutor:
             return self._ordered(lambda item: self.engine.submit(work, shared, item), items)
         given = self._held(_pickled((work, shared), "what a sweep needs"))
@@ -199,7 +210,7 @@ class _Workers:
     def _submitted(self, *arguments: Any) -> Any:
         return self.engine.submit(*arguments)
 
-    def _ordered(self, submit: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
+    def _ordered(self, submit: Callable[[Any], Any], parts: Iterable[Any]) -> Iterator[Any]:
         waiting: deque[Any] = deque()
         rest, ahead = iter(parts), max(2, _AHEAD * self._size())
         try:

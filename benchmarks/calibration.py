@@ -1,19 +1,19 @@
 """Whether what is stated is true, over many data sets, as the page benchmarks/CALIBRATION.md.
 
 python benchmarks/calibration.py [intervals] [bounds] [planner] [--repetitions 1000] [--data group_effects ...]
+    [--workers 4]
 
 To be run when an estimator changes: the slow tests hold a small version of each study. Data sets are simulated and
-their posteriors sampled exactly (tests/support), so that nothing but the estimator is judged. Rows are kept in
-benchmarks/calibration.json as they are made, and replaced by study.
+their posteriors sampled exactly (tests/support), so that nothing but the estimator is judged; each is made of its own
+number, whoever works on it. Rows are kept in benchmarks/calibration.json as they are made, and replaced by study.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from multiprocessing import TimeoutError, get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +23,15 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 import conjugate  # noqa: E402
 import families  # noqa: E402
 import gridded  # noqa: E402
+import workers  # noqa: E402
 
 import bayesrecon  # noqa: E402
+from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
 from bayesrecon.posteriors import from_draws  # noqa: E402
 
 ROWS, PAGE = HERE / "calibration.json", HERE / "CALIBRATION.md"
 DRAWS, LKJ = 1000, "normal with LKJ"
-TOGETHER, MINUTES, TRIES = 100, 15, 3
 
 INTRODUCTION = """# Whether what is stated is true
 
@@ -63,12 +64,7 @@ def group_effects(rng):
 
 
 def normal_with_lkj(rng):
-    return families.simulated(LKJ, _lkj(), int(rng.integers(2**31)), 2 * DRAWS)
-
-
-@cache
-def _lkj():
-    return families.model_of(LKJ)
+    return families.simulated(LKJ, families.model_of(LKJ), int(rng.integers(2**31)), 2 * DRAWS)
 
 
 def share(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str, str]:
@@ -80,27 +76,13 @@ def share(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str,
 DATA = {f.__name__: f for f in (normal_mean, linear_regression, group_effects, normal_with_lkj)}
 
 
-def held(data: str, keys: Sequence[int]) -> list[tuple[dict[str, bool], bool]]:
-    """For each data set whether the interval of what is determined holds the truth, and whether there was a warning."""
-    found = []
-    for key in keys:
-        records, release = DATA[data](np.random.default_rng([20, key]))
-        result, truth = bayesrecon.recover(release, key=key), true_statistics(release.model, records)
-        rows = [row for row in result if row.verdict == "determined"]
-        inside = {row.name: bool(row.lower <= truth[row.name] <= row.upper) for row in rows}
-        found.append((inside, bool(result.warnings)))
-    return found
-
-
-def apart(data: str, keys: Sequence[int]) -> list[tuple[dict[str, bool], bool]]:
-    """`held` in a process of its own: after some hundred fits in one process XLA has been seen to wait for ever."""
-    for _ in range(TRIES):
-        with get_context("spawn").Pool(1) as pool:
-            try:
-                return pool.apply_async(held, (data, keys)).get(MINUTES * 60)
-            except TimeoutError:
-                print(f"{data}: {len(keys)} fits did not end in {MINUTES} minutes, once more", file=sys.stderr)
-    raise SystemExit(f"{data}: fits {keys[0]} to {keys[-1]} did not end in {TRIES} goes of {MINUTES} minutes")
+def held(data: str, key: int) -> tuple[dict[str, bool], bool]:
+    """Whether the intervals of what is determined hold the truth, and whether there was a warning."""
+    records, release = DATA[data](np.random.default_rng([20, key]))
+    result, truth = bayesrecon.recover(release, key=key), true_statistics(release.model, records)
+    rows = [row for row in result if row.verdict == "determined"]
+    inside = {row.name: bool(row.lower <= truth[row.name] <= row.upper) for row in rows}
+    return inside, bool(result.warnings)
 
 
 def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[dict[str, str]]:
@@ -108,50 +90,53 @@ def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[d
     for name in data:
         inside: dict[str, list[bool]] = {}
         alarms = []
-        for first in range(0, repetitions, TOGETHER):
-            for hits, alarm in apart(name, range(first, min(first + TOGETHER, repetitions))):
-                alarms.append(alarm)
-                for statistic, hit in hits.items():
-                    inside.setdefault(statistic, []).append(hit)
+        for hits, alarm in swept(held, name, range(repetitions)):
+            alarms.append(alarm)
+            for statistic, hit in hits.items():
+                inside.setdefault(statistic, []).append(hit)
         study = f"intervals, {name.replace('_', ' ')}"
         yield from (share(study, statistic, "95 %", hits) for statistic, hits in inside.items())
         yield share(study, "all", "95 %", [hit for hits in inside.values() for hit in hits])
         yield share(study, "false alarms", "", alarms)
 
 
+def bounded(simulate: Callable[..., Any], key: int) -> bool:
+    """Whether all bounds of a data set hold."""
+    data, release, domain = simulate(np.random.default_rng([1, key]))
+    truth = true_statistics(release.model, data)
+    found = bayesrecon.bound(release, domain=domain, key=key, variances=False).intervals
+    return all(
+        (i.lower is None or i.lower <= truth[i.name]) and (i.upper is None or truth[i.name] <= i.upper) for i in found
+    )
+
+
 def bounds(repetitions: int) -> Iterator[dict[str, str]]:
     """Joint coverage of all bounds of a data set."""
     for simulate in (gridded.logistic, gridded.poisson):
-        rng, hits = np.random.default_rng(1), []
-        for key in range(max(repetitions // 10, 1)):
-            data, release, domain = simulate(rng)
-            truth = true_statistics(release.model, data)
-            found = bayesrecon.bound(release, domain=domain, key=key, variances=False).intervals
-            hits.append(
-                all(
-                    (i.lower is None or i.lower <= truth[i.name]) and (i.upper is None or truth[i.name] <= i.upper)
-                    for i in found
-                )
-            )
+        hits = list(swept(bounded, simulate, range(max(repetitions // 10, 1))))
         yield share(f"bounds, {simulate.__name__}", "all together", "99 %", hits)
+
+
+def missed(planned: tuple[dict[str, np.ndarray], dict[str, float]], key: int) -> list[float]:
+    """Errors of a release of planned records over the errors that were predicted."""
+    data, predicted = planned
+    release = long(data, [2, 1 + key])
+    truth = true_statistics(release.model, data)
+    return [(row.estimate - truth[row.name]) / predicted[row.name] for row in bayesrecon.recover(release)]
+
+
+def long(data: dict[str, np.ndarray], key: Sequence[int]) -> Any:
+    draws = conjugate.sample_regression(data["x"], data["y"], 10_000, np.random.default_rng(key))
+    return from_draws(draws, conjugate.regression_model())
 
 
 def planner(repetitions: int) -> Iterator[dict[str, str]]:
     """Errors over the error that one release of 10,000 draws predicts."""
-    rng = np.random.default_rng(2)
-    data, first = linear_regression(rng)
-    model = first.model
-    truth, ratios = true_statistics(model, data), []
-
-    def release():
-        return from_draws(conjugate.sample_regression(data["x"], data["y"], 10_000, rng), model)
-
-    plan = bayesrecon.plan(release(), draws=(10_000,), digits=(), summaries=False)
+    data, _ = linear_regression(np.random.default_rng(2))
+    plan = bayesrecon.plan(long(data, [2, 0]), draws=(10_000,), digits=(), summaries=False)
+    predicted = {row.name: row.se[10_000] for row in plan.outlooks}
     count = max(repetitions // 5, 1)
-    for _ in range(count):
-        ratios += [
-            (row.estimate - truth[row.name]) / plan[row.name].se[10_000] for row in bayesrecon.recover(release())
-        ]
+    ratios = np.concatenate(list(swept(missed, (data, predicted), range(count))))
     size = float(np.sqrt(np.mean(np.square(ratios))))
     cells = ("planner, linear regression", "error / predicted", f"{count}", "1", f"{size:.2f}", "")
     yield dict(zip(HEADINGS, cells, strict=True))
@@ -179,14 +164,16 @@ def main() -> None:
     parser.add_argument("studies", nargs="*", default=list(STUDIES), help=", ".join(STUDIES))
     parser.add_argument("--repetitions", type=int, default=1000, help="data sets a study; a tenth for bounds")
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), help="of `intervals`")
+    workers.add_arguments(parser)
     given = parser.parse_args()
-    for name in given.studies:
-        more = {"data": given.data} if name == "intervals" else {}
-        rows: list[dict[str, str]] = []
-        for row in STUDIES[name](given.repetitions, **more):
-            print(*row.values(), sep=" | ", flush=True)
-            rows.append(row)
-            keep(name, rows)
+    with workers.engine(given):
+        for name in given.studies:
+            more = {"data": given.data} if name == "intervals" else {}
+            rows: list[dict[str, str]] = []
+            for row in STUDIES[name](given.repetitions, **more):
+                print(*row.values(), sep=" | ", flush=True)
+                rows.append(row)
+                keep(name, rows)
 
 
 if __name__ == "__main__":

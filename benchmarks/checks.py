@@ -1,6 +1,7 @@
 """How often good releases fail the checks of draws and model, and bad ones pass, as the page benchmarks/CHECKS.md.
 
 python benchmarks/checks.py [good] [shipped] [bad] [records] [--repetitions 40] [--posteriors NAME ...]
+    [--workers 4]
 
 To be run when a check changes. Good releases are blocks of posteriordb's reference draws and exact draws of simulated
 data; bad ones are spoilt by a stated size. The best any test could do knows what is wrong and how far: with
@@ -15,8 +16,9 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -30,14 +32,16 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 
 import conjugate  # noqa: E402
 import gridded  # noqa: E402
+import workers  # noqa: E402
 
 import bayesrecon  # noqa: E402
+from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson  # noqa: E402
 from bayesrecon.models.registry import shipped  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
 from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
-from bayesrecon.types import Release  # noqa: E402
+from bayesrecon.types import Model, Release  # noqa: E402
 
 ROWS, PAGE = HERE / "checks.json", HERE / "CHECKS.md"
 LEVEL = 0.005
@@ -72,8 +76,19 @@ def share(hits: list[bool]) -> tuple[str, str, str]:
     return f"{len(hits)}", f"{np.mean(hits):.1%}", f"{range_.lower:.1%} to {range_.upper:.1%}"
 
 
-def failed(release: Release, key: int, **knows: Any) -> bool:
-    return not bayesrecon.recover(release, force=True, key=key, **knows).consistent
+def failed(releases: Iterable[Release], **knows: Any) -> list[bool]:
+    """Whether a check fails, of releases of one model, each with its number as key, by the workers there are."""
+    rest = iter(releases)
+    first = next(rest)
+    # A model is sent once, with what all share, so that a worker compiles its programs once.
+    bare = (dataclasses.replace(release, model=None) for release in chain([first], rest))
+    return list(swept(one_failed, (first.model, knows), enumerate(bare)))
+
+
+def one_failed(shared: tuple[Model, dict[str, Any]], item: tuple[int, Release]) -> bool:
+    (model, knows), (key, bare) = shared, item
+    verb = bayesrecon.reconstruct if "unit" in knows else bayesrecon.recover
+    return not verb(dataclasses.replace(bare, model=model), force=True, key=key, **knows).consistent
 
 
 # Good releases
@@ -97,18 +112,17 @@ def good(repetitions: int) -> Iterator[Row]:
     for name in references():
         release = from_posteriordb(name)
         blocks = [release.take(np.arange(b, release.size, 10)) for b in range(10)]
-        yield row(name, blocks[0].size, [failed(block, b) for b, block in enumerate(blocks)])
+        yield row(name, blocks[0].size, failed(blocks))
     for simulate in (normal_mean, regression, slopes, effects):
         for draws in DRAWS:
             rng = np.random.default_rng(draws)
-            hits = [failed(simulate(rng, draws), key) for key in range(2 * repetitions)]
+            hits = failed(simulate(rng, draws) for _ in range(2 * repetitions))
             yield row(f"simulated: {simulate.__name__.replace('_', ' ')}", draws, hits)
     for simulate_grid in (gridded.logistic, gridded.poisson):
-        rng, hits = np.random.default_rng(3), []
-        for key in range(repetitions // 2):
-            _, release, domain = simulate_grid(rng)
-            hits.append(failed(release, key, domain=domain))
-        yield row(f"simulated: {simulate_grid.__name__}", release.size, hits)
+        rng = np.random.default_rng(3)
+        made = [simulate_grid(rng) for _ in range(repetitions // 2)]
+        hits = failed((release for _, release, _ in made), domain=made[0][2])
+        yield row(f"simulated: {simulate_grid.__name__}", made[0][1].size, hits)
     yield row("all", 0, list(every)) | {"draws": ""}
 
 
@@ -175,7 +189,7 @@ SHIPPED = (
 BLOCKS = 10  # fewer where parameters are many: a covariance takes twice as many draws
 
 
-def attacked(posterior: str) -> tuple[Release, dict[str, Any] | None]:
+def attacked(posterior: str) -> tuple[Release, dict[str, Any]]:
     """A posterior of posteriordb, sampled by NUTS where it has no draws, and what is known of its rows."""
     programs = {name: program for program in shipped().values() for name in program.posteriors}
     program, release = programs[posterior], from_posteriordb(posterior, build=True)
@@ -184,21 +198,16 @@ def attacked(posterior: str) -> tuple[Release, dict[str, Any] | None]:
     private = [np.asarray(v) for k, v in data.items() if k not in known]
     told = known and all(v.ndim == 1 for v in (*private, *known.values()))
     if not (told and private and len(np.unique(np.stack([*known.values()]), axis=1).T) == len(private[0])):
-        return release, {"total": 1} if len(private[0]) == 1 and not known else None
+        return release, {"total": 1} if len(private[0]) == 1 and not known else {}
     return release, {"known": known, "unit": tuple(known)}
 
 
 def shipped_families(names: Sequence[str]) -> Iterator[Row]:
     for name in names:
         release, known = attacked(name)
-        hits, blocks = [], max(1, min(BLOCKS, release.size // (2 * release.model.dimension)))
-        for b in range(blocks):
-            block = release.take(np.arange(b, release.size, blocks))
-            if known is None or "total" in known:
-                hits.append(failed(block, b, **(known or {})))
-            else:
-                hits.append(not bayesrecon.reconstruct(block, force=True, key=b, **known).consistent)
-        yield dict(zip(COLUMNS["good"], (name, f"{block.size}", *share(hits)), strict=True))
+        count = max(1, min(BLOCKS, release.size // (2 * release.model.dimension)))
+        blocks = [release.take(np.arange(b, release.size, count)) for b in range(count)]
+        yield dict(zip(COLUMNS["good"], (name, f"{blocks[-1].size}", *share(failed(blocks, **known))), strict=True))
 
 
 def with_earlier(rows: list[Row], earlier: list[Row]) -> list[Row]:
@@ -303,7 +312,7 @@ def bad(repetitions: int) -> Iterator[Row]:
     rng = np.random.default_rng(5)
 
     def row(what: str, size: str, draws: int, best: float | None, releases: Iterator[Release], places: int = 1) -> Row:
-        hits = [failed(release, key) for key, release in enumerate(releases)]
+        hits = failed(releases)
         z = "" if best is None else f"{best:.1f}"
         return dict(zip(COLUMNS["bad"], (what, size, f"{draws}", z, power(best, places), *share(hits)), strict=True))
 
@@ -408,12 +417,10 @@ def records(repetitions: int) -> Iterator[Row]:
     rng = np.random.default_rng(11)
     known = {"unit": np.arange(units)}
 
-    def found(draws: np.ndarray, key: int) -> bool:
-        release = in_chains(from_draws({"mu": draws[None, :, 0], "effect": draws[None, :, 1:]}, model))
-        return not bayesrecon.reconstruct(release, known=known, unit="unit", force=True, key=key).consistent
-
-    def shifted(draws: np.ndarray, size: float) -> np.ndarray:
-        return draws + np.r_[size, np.zeros(units)]
+    def release(make: Callable[[np.ndarray, np.ndarray], np.ndarray], draws: int) -> Release:
+        y = rng.normal(rng.normal(0, 0.5, units), 1)
+        theta = make(np.linalg.solve(precision, np.r_[0, y]), rng.normal(size=(draws, units + 1)))
+        return in_chains(from_draws({"mu": theta[None, :, 0], "effect": theta[None, :, 1:]}, model))
 
     kinds: dict[tuple[str, str], Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
         ("nothing", ""): lambda mean, noise: mean + noise @ root,
@@ -426,11 +433,8 @@ def records(repetitions: int) -> Iterator[Row]:
         kinds["prior of the mean shifted", f"{size:g} sd"] = lambda mean, noise, move=move: mean + move + noise @ root
     for (what, size), make in kinds.items():
         for draws in DRAWS:
-            hits = []
-            for key in range(repetitions):
-                y = rng.normal(rng.normal(0, 0.5, units), 1)
-                mean = np.linalg.solve(precision, np.r_[0, y])
-                hits.append(found(make(mean, rng.normal(size=(draws, units + 1))), key))
+            made = (release(make, draws) for _ in range(repetitions))
+            hits = failed(made, known=known, unit="unit")
             # Only the score of mu tells, of which the records say nothing: a shift against its own spread given them.
             z = float(size.split()[0]) / np.sqrt(precision[0, 0]) * np.sqrt(draws) if size else None
             cells = (what, size, f"{draws}", "" if z is None else f"{z:.1f}", power(z, units + 1), *share(hits))
@@ -462,16 +466,18 @@ def main() -> None:
     parser.add_argument("studies", nargs="*", default=list(TITLES), help=", ".join(TITLES))
     parser.add_argument("--repetitions", type=int, default=40, help="releases a row; twice as many good ones")
     parser.add_argument("--posteriors", nargs="+", default=SHIPPED, help="of `shipped`; rows of others are kept")
+    workers.add_arguments(parser)
     given = parser.parse_args()
     if "POSTERIOR_DB_PATH" not in os.environ:
         raise BayesreconError("POSTERIOR_DB_PATH is not set: the good releases are blocks of posteriordb's draws")
-    for name in given.studies:
-        rows = []
-        made = shipped_families(given.posteriors) if name == "shipped" else STUDIES[name](given.repetitions)
-        for row in made:
-            rows.append(row)
-            print(*row.values(), sep=" | ", flush=True)
-            keep(name, rows)
+    with workers.engine(given):
+        for name in given.studies:
+            rows = []
+            made = shipped_families(given.posteriors) if name == "shipped" else STUDIES[name](given.repetitions)
+            for row in made:
+                rows.append(row)
+                print(*row.values(), sep=" | ", flush=True)
+                keep(name, rows)
 
 
 if __name__ == "__main__":

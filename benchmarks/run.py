@@ -283,6 +283,34 @@ def beside_others(_: int) -> Numbers:
     return {name: float(np.median(values)) for name, values in found.items()}
 
 
+def audited(row: int) -> Numbers:
+    """An audit of draws of three parameters, and what of it are calls of `recover` that try remedies."""
+    import bayesrecon
+    from bayesrecon.auditing import draws
+
+    file = Path(os.environ["POSTERIOR_DB_PATH"]) / "reference_posteriors/draws/draws/kidiq-kidscore_momiq.json.zip"
+    recover, inner = draws.recover, []
+
+    def counting(*given: Any, **more: Any) -> Any:
+        start = time.process_time()
+        try:
+            return recover(*given, **more)
+        finally:
+            inner.append(time.process_time() - start)
+
+    draws.recover = counting  # type: ignore[assignment]
+    start = time.process_time()
+    found = bayesrecon.audit(file, "kidscore_momiq", remedies=(False, True, "full")[row])
+    whole = time.process_time() - start
+    status = [remedy.status for finding in found.findings for remedy in finding.remedies]
+    return {
+        "whole audit, CPU s": whole,
+        "inner calls of `recover`": len(inner),
+        "their share, %": 100 * sum(inner) / whole,
+        **{f"remedies {what}": status.count(what) for what in ("measured", "predicted", "not tried")},
+    }
+
+
 def effective_sizes(columns: int) -> Numbers:
     """Effective sample sizes of the means of many series, and the same by ArviZ."""
     import arviz
@@ -356,18 +384,25 @@ PARTS: dict[str, Part] = {
         over_layers,
         (500, 2_000),
     ),
+    "audit": (
+        "`audit` of a file of three parameters (kidscore_momiq, 10,000 draws), compilation included",
+        "",
+        audited,
+        (0, 1, 2),
+    ),
     "sizes": ("Effective sample sizes beside ArviZ, 10,000 draws", "series", effective_sizes, (10, 100, 1000)),
     "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),
 }
 
 
-ONE = {
-    "process": "`bayesrecon recover`",
-    "family": "`bayesrecon.recover`",
-    "busy": "kidscore_momiq, 10,000 draws",
-    "informed": "`missing_record`",
+NAMED = {
+    "process": ("`bayesrecon recover`",),
+    "family": ("`bayesrecon.recover`",),
+    "busy": ("kidscore_momiq, 10,000 draws",),
+    "audit": ("no remedies", "by default", "every remedy measured"),
+    "informed": ("`missing_record`",),
 }
-"""What is measured where there is one row."""
+"""What is measured where rows have no size."""
 
 
 def measured(part: str, repetitions: int) -> list[dict[str, Any]]:
@@ -409,7 +444,11 @@ def page(held: dict[str, Any]) -> str:
         if rows:
             names = [k for k in rows[0] if k not in ("size", "load")]
             cells = [
-                [f"{r['size']:,}" if axis else ONE[part], *(f"{r[k]:.3g}" for k in names), f"{r['load']:.1f}"]
+                [
+                    f"{r['size']:,}" if axis else NAMED[part][r["size"]],
+                    *(f"{r[k]:.3g}" for k in names),
+                    f"{r['load']:.1f}",
+                ]
                 for r in rows
             ]
             lines += ["", table([axis or "work", *names, "load"], cells)]

@@ -2,11 +2,10 @@
 
 import argparse
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
 
 from bayesrecon import using
+from bayesrecon.engine import processes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,8 +21,6 @@ def engine(given: argparse.Namespace) -> Iterator[None]:
 
         with Client(given.scheduler) as client, using(client):
             yield
-    elif given.workers > 1:
-        with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool, using(pool):
-            yield
     else:
-        yield
+        with processes(given.workers):
+            yield

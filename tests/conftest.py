@@ -73,6 +73,27 @@ def run(monkeypatch, capsys, tmp_path):
     return call
 
 
+@pytest.fixture
+def moved(monkeypatch):
+    """What goes to the devices and comes back."""
+    import jax
+
+    counts = {"there": 0, "back": 0}
+    put, get = jax.device_put, jax.device_get
+
+    def counting_put(*arguments, **more):
+        counts["there"] += 1
+        return put(*arguments, **more)
+
+    def counting_get(*arguments):
+        counts["back"] += 1
+        return get(*arguments)
+
+    monkeypatch.setattr(jax, "device_put", counting_put)
+    monkeypatch.setattr(jax, "device_get", counting_get)
+    return counts
+
+
 # Releases that tests of several folders attack, each built once
 
 

@@ -169,12 +169,16 @@ def test_games_take_the_engine():
 def test_verdicts_take_the_engine(monkeypatch):
     from bayesrecon.auditing import verdict
 
-    def told(name, *, build):
+    def told(name, *, build, progress):
         if name == "bad":
             raise BayesreconError("no such posterior")
+        progress("kernel", 0.5)
         return name.upper(), build, threading.get_ident()
 
+    seen = []
     monkeypatch.setattr(verdict, "verdict", told)
+    assert [name for name, _ in verdict.verdicts(["a", "b"], progress=lambda *one: seen.append(one))] == ["a", "b"]
+    assert seen == [("a, kernel", 0.5), ("b, kernel", 0.5)]
     with ThreadPoolExecutor(2) as pool, using(pool):
         found = dict(verdict.verdicts(["a", "bad", "b"], build=False))
     assert list(found) == ["a", "bad", "b"]
@@ -210,27 +214,6 @@ def test_the_extra_is_named(release, small, monkeypatch):
         pytest.raises(BayesreconError, match=r"pip install 'bayesrecon\[distributed\]'"),
     ):
         passes(release)
-
-
-@pytest.fixture
-def moved(monkeypatch):
-    """What goes to the devices and comes back."""
-    import jax
-
-    counts = {"there": 0, "back": 0}
-    put, get = jax.device_put, jax.device_get
-
-    def counting_put(*arguments, **more):
-        counts["there"] += 1
-        return put(*arguments, **more)
-
-    def counting_get(*arguments):
-        counts["back"] += 1
-        return get(*arguments)
-
-    monkeypatch.setattr(jax, "device_put", counting_put)
-    monkeypatch.setattr(jax, "device_get", counting_get)
-    return counts
 
 
 @pytest.mark.parametrize("decays", [False, True])

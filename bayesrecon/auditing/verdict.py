@@ -18,9 +18,9 @@ from bayesrecon.auditing.outcomes import (
     Verdict,
 )
 from bayesrecon.diagnostics import Z95, evenly
-from bayesrecon.engine import swept
+from bayesrecon.engine import pooled, swept
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Records, Release, entry
+from bayesrecon.types import Progress, Records, Release, entry
 
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn
@@ -36,7 +36,7 @@ _AVERAGES: dict[str, Callable[[str, Any], Any]] = {
 _MOST = 12_000  # known rows, times values less one where these are few, that are solved for one by one
 
 
-def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, float], None] | None = None) -> Verdict:
+def verdict(posterior: str, *, build: bool = True, progress: Progress | None = None) -> Verdict:
     """Attack one posterior of posteriordb with what its model invites, and score the result against its data.
 
     Args:
@@ -94,14 +94,27 @@ def verdict(posterior: str, *, build: bool = True, progress: Callable[[str, floa
     )
 
 
-def verdicts(posteriors: Sequence[str], *, build: bool = True) -> Iterator[tuple[str, Verdict | BayesreconError]]:
-    """`verdict` of each, or why there is none, in their order, by the workers of `bayesrecon.using` where there are."""
-    return zip(posteriors, swept(_verdict_or_error, build, posteriors), strict=True)
+def verdicts(
+    posteriors: Sequence[str], *, build: bool = True, progress: Progress | None = None
+) -> Iterator[tuple[str, Verdict | BayesreconError]]:
+    """`verdict` of each, or why there is none, in their order, by the workers of `bayesrecon.using` where there are.
+
+    Args:
+        progress: called with the posterior and a label, and the fraction done; not by workers.
+    """
+    shared = build, None if pooled() else progress
+    return zip(posteriors, swept(_verdict_or_error, shared, posteriors), strict=True)
 
 
-def _verdict_or_error(build: bool, posterior: str) -> Verdict | BayesreconError:
+def _verdict_or_error(shared: tuple[bool, Progress | None], posterior: str) -> Verdict | BayesreconError:
+    build, progress = shared
+
+    def tell(label: str, share: float) -> None:
+        if progress is not None:
+            progress(f"{posterior}, {label}", share)
+
     try:
-        return verdict(posterior, build=build)
+        return verdict(posterior, build=build, progress=tell)
     except BayesreconError as error:
         return error
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import jax
@@ -13,15 +12,12 @@ import numpy as np
 from bayesrecon.engine import on_host, placed, pooled, spread
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
+from bayesrecon.kernels.sums import covariance, kernels, numbers, plus
 from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two
 from bayesrecon.types import Model, Records
 
 _BLOCK = 256  # atoms of a block, where few are looked at
 _ENDS = 32  # coordinates whose extreme atoms are looked at: there scores overflow first
-
-
-_taylor = partial(jax.jit, static_argnames=("model", "temperature"))(taylor)
-"""By far the longest program to compile: those that use its numbers are small, and leave it alone."""
 
 
 @jax.jit
@@ -129,7 +125,7 @@ class DenseEmbedding(View):
         for part, count in _in_parts(records):
             kept = np.ones(len(next(iter(part.values()))), bool)
             for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
-                _, phi, lap = _taylor(self.release.model, metric, t, part, self.temperature)
+                _, phi, lap = taylor(self.release.model, metric, t, part, self.temperature)
                 kept &= np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0)
             found.append(kept[:count])
         return np.concatenate(found)
@@ -139,20 +135,9 @@ class DenseEmbedding(View):
     ) -> Moments:
         given, r = _Given(basis.padded, self.temperature).placed(), basis.size
         parts = self._parts(self._chunk(given.whole.records), atoms, stretches)
-        passed = self._pass(_moments_of, given, parts, label)
-        found: list[tuple[float, Any]] = []
-        values: Any = None
-        for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
-            kernel: Any = None
-            share = 0.0
-            for part, (products, value) in stretch:
-                kernel = _plus(kernel, products)
-                values = value if values is None else _joined(values, value)
-                share += part.weights.sum()
-            found.append((share, kernel))
-        found, (_, _, mean, square) = jax.device_get((found, values))  # the only one of a pass
+        found, value = kernels(self._pass(_moments_of, given, parts, label))
         sums = [Stretch(share, gram[:r, :r], target[:r]) for share, (gram, target) in found]
-        return Moments.of_stretches(sums, (square - np.outer(mean, mean))[:r, :r])
+        return Moments.of_stretches(sums, value[:r, :r])
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         whole, count = basis.padded, len(next(iter(probes.values())))
@@ -161,7 +146,7 @@ class DenseEmbedding(View):
         parts = self._parts(self._chunk(whole.records, probes), atoms)
         total: Any = None
         for _, found in self._pass(_cross_of, given, parts, "probes"):
-            total = _plus(total, found)
+            total = plus(total, found)
         return np.asarray(jax.device_get(total))[:count, : basis.size]
 
     def noise(self, basis: Basis, y: np.ndarray) -> np.ndarray:
@@ -189,11 +174,7 @@ class DenseEmbedding(View):
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
         """Of the residuals of a padded basis."""
-        total: Any = None
-        for _, terms in self._pass(_noise_of, given.placed(), parts, "noise"):
-            total = _plus(total, terms)
-        mean, square = jax.device_get(total)
-        return square - np.outer(mean, mean)
+        return covariance(self._pass(_noise_of, given.placed(), parts, "noise"))
 
 
 @dataclass(frozen=True)
@@ -237,7 +218,7 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
     """Kernel and target; and weight, the values that sums are taken about, mean and products of values."""
     whole, shift = given.whole, None
     sums: Any = None
-    metric, tau = _numbers((part.metric, np.float64(given.temperature)))
+    metric, tau = numbers((part.metric, np.float64(given.temperature)))
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
         expanded = _expanded(model, metric, t, given)
@@ -248,14 +229,14 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
             terms = _moments_on_host(expanded, whole.coefficients, np.asarray(shift), a, base, given.temperature)
         else:
             terms = _moments(expanded, whole.coefficients, shift, spread(a), base, tau)
-        sums = _plus(sums, terms)
+        sums = plus(sums, terms)
     gram, target, mean, square = sums
-    return (gram, target), (_numbers(part.weights.sum()), _numbers(shift), mean, square)
+    return (gram, target), (numbers(part.weights.sum()), numbers(shift), mean, square)
 
 
 def _cross_of(model: Model, given: _Given, part: Part) -> Any:
     total: Any = None
-    metric = _numbers(part.metric)
+    metric = numbers(part.metric)
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
         anchors, scored = (
@@ -263,13 +244,13 @@ def _cross_of(model: Model, given: _Given, part: Part) -> Any:
             for parts in (given.parts, given.others)
         )
         heavy = spread(np.repeat(a, metric.shape[1]))
-        total = _plus(total, _numbers(_cross(anchors, given.whole.coefficients, heavy, scored)))
+        total = plus(total, numbers(_cross(anchors, given.whole.coefficients, heavy, scored)))
     return total
 
 
 def _noise_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
     total: Any = None
-    metric, tau = _numbers((part.metric, np.float64(given.temperature)))
+    metric, tau = numbers((part.metric, np.float64(given.temperature)))
     for _, theta, a, *_ in part.blocks():
         t = spread(theta)
         expanded = _expanded(model, metric, t, given)
@@ -278,13 +259,13 @@ def _noise_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
         else:
             score = _fitted_score(expanded[1], given.fitted, prior_score(model, metric, t, given.temperature))
         terms = _noise(expanded, given.whole.coefficients, spread(a), score, tau, given.normal is not None)
-        total = _plus(total, _numbers(terms))
+        total = plus(total, numbers(terms))
     return total
 
 
 def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray | None]:
     rows, found = [], []
-    metric, tau = _numbers((part.metric, np.float64(given.temperature)))
+    metric, tau = numbers((part.metric, np.float64(given.temperature)))
     for _, theta, _, n, _ in part.blocks():
         t = spread(theta)
         base = prior_score(model, metric, t, given.temperature)
@@ -294,41 +275,6 @@ def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, 
         if given.temperature:
             found.append(np.linalg.solve(part.metric.T, s[:n].T).T)
     return np.concatenate(rows), np.concatenate(found) if found else None
-
-
-def _numbers(arrays: Any) -> Any:
-    """Where they are summed: on the devices in use, or as NumPy's."""
-    return jax.tree.map(np.asarray, arrays) if on_host() else placed(arrays)
-
-
-def _plus(total: Any, more: Any) -> Any:
-    """Sums of several arrays, the first of which is None."""
-    if total is None:
-        return more
-    if isinstance(jax.tree.leaves(total)[0], np.ndarray):
-        return jax.tree.map(np.add, total, more)
-    return _added(total, more)
-
-
-@jax.jit
-def _added(total: Any, more: Any) -> Any:
-    return jax.tree.map(jnp.add, total, more)
-
-
-def _joined(total: Any, own: Any) -> Any:
-    """Sums of values, each about their own shift, about that of the first."""
-    return (_joined_here if isinstance(total[2], np.ndarray) else _joined_there)(total, own)
-
-
-def _joined_here(total: Any, own: Any) -> Any:
-    (weight, shift, mean, square), (more, other, first, second) = total, own
-    off = other - shift
-    moved = first[:, None] * off
-    second = second + moved + moved.T + more * off[:, None] * off
-    return weight + more, shift, mean + first + more * off, square + second
-
-
-_joined_there = jax.jit(_joined_here)
 
 
 @jax.jit
@@ -348,5 +294,5 @@ def _fitted_score(phi: Any, fitted: Any, base: Any) -> Any:
 
 def _expanded(model: Model, metric: np.ndarray, theta: Any, given: _Given) -> tuple[Any, ...]:
     """Values, scores and Laplacians of the anchors of a padded basis at a block of atoms."""
-    parts = [_taylor(model, metric, theta, part, given.temperature) for part in given.parts]
+    parts = [taylor(model, metric, theta, part, given.temperature) for part in given.parts]
     return parts[0] if len(parts) == 1 else tuple(jnp.concatenate(x, axis=-1) for x in zip(*parts, strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Expansion, Frame, Products
 from bayesrecon.kernels.score import prior_score
+from bayesrecon.kernels.sums import covariance
 from bayesrecon.kernels.view import Part, View
 from bayesrecon.stored import mean_and_covariance
 from bayesrecon.types import GaussianPredictor, Model, Records
@@ -89,7 +90,7 @@ class GaussianEmbedding(View):
         return rows.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
-        return self._scatter(_noise_of, given, parts, given.functions.shape[1])
+        return covariance(self._pass(_noise_of, given, parts, "noise"))
 
     def _given(self, functions: np.ndarray, **more: Any) -> "_Given":
         return _Given(self._frame, functions, self.temperature, **more)

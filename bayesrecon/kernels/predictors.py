@@ -19,6 +19,8 @@ import jax.numpy as jnp
 from jax.extend import core
 
 Records = Mapping[str, Any]
+Slopes = tuple[tuple[Any, ...], Any]
+"""Derivatives `h_j` along the predictors, `(C, M)` each, and `Sigma^(1/2)' x_j`, `(M, J, k)`."""
 
 FREE, AFFINE, OTHER = 0, 1, 2  # marks, in an order that sums go by
 
@@ -100,8 +102,8 @@ def predictors_of(log_lik: Callable[[Any, Records], Any], theta: Any, record: Re
     return Predictors(count, at, rest)
 
 
-def expanded(found: Predictors, metric: Any, theta: Any, records: Records) -> tuple[Any, Any, Any]:
-    """Log likelihoods `(C, M)`, whitened scores `(C, k, M)` and Laplacians `(C, M)` of a block of atoms."""
+def swept(found: Predictors, metric: Any, theta: Any, records: Records) -> tuple[Any, Slopes, Any]:
+    """Log likelihoods `(C, M)`, slopes and Laplacians `(C, M)` of a block of atoms."""
     eta = jax.vmap(jax.vmap(found.at, in_axes=(None, 0)), in_axes=(0, None))(theta, records)
 
     def moved(record: Records, v: Any) -> Any:
@@ -118,14 +120,20 @@ def expanded(found: Predictors, metric: Any, theta: Any, records: Records) -> tu
         return jax.jvp(lambda q: found.rest(q, record), (e,), (axes[i],))
 
     value: Any = None
-    phi = lap = 0.0
+    firsts, lap = [], 0.0
     for i in range(found.size):
         value, first = over(lambda e, record, i=i: slope(e, record, i))
-        phi = phi + first[:, None] * x[:, i].T
+        firsts.append(first)
         for j in range(i + 1):
             second = over(lambda e, record, i=i, j=j: jax.jvp(lambda q: slope(q, record, i)[1], (e,), (axes[j],))[1])
             lap = lap + (1 if i == j else 2) * second * inner[:, i, j]
-    return value, phi, lap
+    return value, (tuple(firsts), x), lap
+
+
+def whitened(slopes: Slopes) -> Any:
+    """Whitened scores `(C, k, M)`."""
+    firsts, x = slopes
+    return sum(first[:, None] * x[:, i].T for i, first in enumerate(firsts))
 
 
 def _flat(closed: Any) -> tuple[list[_Step], list[int], dict[int, Any], int]:

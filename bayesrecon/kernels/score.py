@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesrecon.kernels.predictors import expanded, predictors_of
+from bayesrecon.kernels.predictors import predictors_of, swept, whitened
 from bayesrecon.types import Model, Records
 
 Pairs = tuple[Records, Records, Records]
@@ -56,6 +56,14 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature:
     Returns:
         `l (C, M)`, `phi (C, k, M)` and `lap (C, M) = tr(Sigma Hess l)`, zeros at temperature 0 where nothing needs it.
     """
+    value, slopes, lap = _swept(model, metric, theta, records, temperature)
+    return value, _product(slopes) if isinstance(slopes, tuple) else slopes, lap
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _swept(model: Model, metric: Any, theta: Any, records: Records, temperature: float) -> tuple[Any, Any, Any]:
+    """`taylor` with phi in the factors that it has where there are predictors. In one program with their product they
+    would be computed again for every direction: XLA fuses what it takes for cheap into the loops that use it."""
     if not temperature:
         sweep = jax.vmap(jax.vmap(jax.value_and_grad(partial(log_lik, model)), in_axes=(None, 0)), in_axes=(0, None))
         value, gradient = sweep(theta, records)
@@ -63,11 +71,25 @@ def taylor(model: Model, metric: Any, theta: Any, records: Records, temperature:
     one = {k: v[0] for k, v in records.items()}
     found = predictors_of(partial(log_lik, model), theta[0], one)
     if found is not None:
-        return expanded(found, metric, theta, records)
+        return swept(found, metric, theta, records)
     over_records = jax.vmap(partial(_along, model), in_axes=(None, None, 0))
     over_directions = jax.vmap(over_records, in_axes=(None, 1, None), out_axes=(None, 0, 0))
     value, phi, curvature = jax.vmap(over_directions, in_axes=(0, None, None))(theta, metric, records)
     return value, phi, curvature.sum(axis=1)
+
+
+@partial(jax.jit, static_argnames=("model", "temperature"))
+def _slopes(model: Model, metric: Any, theta: Any, records: Records, temperature: float) -> Any:
+    return _swept(model, metric, theta, records, temperature)[1]
+
+
+_product = jax.jit(whitened)
+
+
+@jax.jit
+def _flat(slopes: Any) -> Any:
+    phi = whitened(slopes) if isinstance(slopes, tuple) else slopes
+    return phi.reshape(-1, phi.shape[-1])
 
 
 @partial(jax.jit, static_argnames="model")  # one trace for every number of atoms, directions and records
@@ -85,11 +107,9 @@ def prior_score(model: Model, metric: Any, theta: Any, temperature: float) -> An
     return jax.vmap(jax.grad(log_base))(theta) @ metric
 
 
-@partial(jax.jit, static_argnames=("model", "temperature"))
 def scores(model: Model, metric: Any, theta: Any, records: Records, temperature: float = 1.0) -> Any:
     """Whitened scores phi of a block of atoms, flattened to `(C * k, M)`."""
-    phi = taylor(model, metric, theta, records, temperature)[1]
-    return phi.reshape(-1, phi.shape[-1])
+    return _flat(_slopes(model, metric, theta, records, temperature))
 
 
 @partial(jax.jit, static_argnames="model")

@@ -184,14 +184,6 @@ class View:
             done += len(part.weights)
             self._tell(label, done / whole)
 
-    def _scatter(self, work: Work, shared: Any, parts: list[Part], size: int) -> np.ndarray:
-        """Covariance of `(size,)` terms, whose first and second moments `work` gives."""
-        mean, square = np.zeros(size), np.zeros((size, size))
-        for _, (first, second) in self._pass(work, shared, parts, "noise"):
-            mean += first
-            square += second
-        return square - np.outer(mean, mean)
-
     def _tell(self, label: str | None, share: float) -> None:
         if self.progress is not None and label is not None:
             self.progress(label, share)

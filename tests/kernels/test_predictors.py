@@ -9,7 +9,7 @@ import pytest
 from jax.scipy.special import gammaln, logsumexp
 
 from bayesrecon.kernels import score
-from bayesrecon.kernels.predictors import expanded, predictors_of
+from bayesrecon.kernels.predictors import predictors_of, swept, whitened
 from bayesrecon.precision import x64
 
 WIDTH = 8
@@ -76,7 +76,8 @@ def test_derivatives(given, log_lik):
     found = predictors_of(log_lik, theta[0], {k: v[0] for k, v in records.items()})
     assert found.size == FOUND[log_lik]
     expected = jax.jit(partial(directions, log_lik))
-    for one, other in zip(jax.jit(partial(expanded, found))(*given), expected(*given), strict=True):
+    value, slopes, lap = jax.jit(partial(swept, found))(*given)
+    for one, other in zip((value, whitened(slopes), lap), expected(*given), strict=True):
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11 * np.abs(other).max())
 
@@ -94,6 +95,20 @@ def test_derivatives(given, log_lik):
 def test_others_are_left_to_the_program(given, log_lik):
     _, theta, records = given
     assert predictors_of(log_lik, theta[0], {k: v[0] for k, v in records.items()}) is None
+
+
+def test_slopes_leave_their_program_before_they_are_spread_over_directions(given):
+    """Or XLA computes them again for every direction."""
+
+    class Program:
+        def log_lik(self, t, z):
+            return normal(t, z)
+
+    metric, theta, records = given
+    value, (firsts, x), lap = score._swept(Program(), metric, theta, records, 1.0)
+    assert {one.shape for one in (value, *firsts, lap)} == {(len(theta), 6)}
+    assert x.shape == (6, len(firsts), D)
+    assert score.taylor(Program(), metric, theta, records)[1].shape == (len(theta), D, 6)
 
 
 def test_the_sweep_takes_them(given, monkeypatch):

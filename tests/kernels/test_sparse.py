@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -14,7 +15,8 @@ from bayesrecon.estimation.solve import find_basis
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.dense import DenseEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
-from bayesrecon.kernels.sparse import SparseEmbedding
+from bayesrecon.kernels.sparse import SparseEmbedding, _chunk
+from bayesrecon.kernels.touched import NONE, Touched
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
@@ -180,3 +182,68 @@ def test_an_engine_takes_the_parts(both, monkeypatch):
     assert Counting.asked > 20
     for one, other in zip(found, alone, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * np.abs(other).max())
+
+
+PASSES = {
+    "moments": lambda e, basis, probes, y: e.moments(basis, stretches=2),
+    "cross": lambda e, basis, probes, y: e.cross(basis, probes),
+    "noise": lambda e, basis, probes, y: e.noise(basis, y),
+    "normal noise": lambda e, basis, probes, y: e.normal_noise(basis),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(k, marks=() if k == "moments" else pytest.mark.slow) for k in PASSES])
+def test_a_pass_stays_on_the_device(both, monkeypatch, moved, name):
+    """What all parts share goes there once, metric, axes and weight of a part with it, atoms and weights of a block
+    when it is their turn; sums come back once, and are those of this process. JAX refuses whatever is not asked for."""
+    _, adaptive, basis, probes = both
+    monkeypatch.setattr("bayesrecon.kernels.sparse.CHUNK", 2**12)
+    sparse, y = adaptive.sparse, np.random.default_rng(3).normal(size=basis.size)
+
+    def sums():
+        found = PASSES[name](sparse, basis, probes, y)
+        return [found.gram, found.target, found.value] if name == "moments" else [found]
+
+    with x64():
+        parts = sparse._parts(_chunk(sparse.touched(basis.records)), None, 2)
+        blocks = sum(-(-len(part.weights) // part.chunk) for part in parts)
+        assert blocks > len(parts) > 1
+        alone = sums()
+        with using(jax.local_devices()[:1]):
+            moved.update(there=0, back=0)
+            with jax.transfer_guard("disallow"):
+                found = sums()
+    assert moved["back"] == 1
+    if name == "moments":
+        assert moved["there"] == 1 + 2 * blocks + 3 * len(parts)
+    for one, other in zip(found, alone, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * np.abs(other).max())
+
+
+def test_sums_by_coordinate_are_the_same_there():
+    """Also of records that lack a coordinate of some colour."""
+    index = np.array([[0, 1, NONE, 0], [2, NONE, 2, NONE]])
+    touched, slopes = Touched({}, index, np.zeros((2, 4))), np.random.default_rng(0).normal(size=(2, 5, 4))
+    expected = np.zeros((5, 4))
+    expected[:, 0], expected[:, 1] = slopes[0, :, 0] + slopes[0, :, 3], slopes[0, :, 1]
+    expected[:, 2] = slopes[1, :, 0] + slopes[1, :, 2]
+    with x64():
+        for found in (touched.gather(slopes), jax.jit(Touched.gather)(touched, slopes)):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.slow
+def test_series_and_scores_are_worked_on_there(both):
+    _, adaptive, basis, probes = both
+    sparse, y = adaptive.sparse, np.random.default_rng(3).normal(size=basis.size)
+
+    def series():
+        return *sparse.influence(basis, y, y[:, None]), sparse.scores(probes, np.arange(0, 600, 50))
+
+    with x64():
+        sparse.touched(probes)
+        alone = series()
+        with using(jax.local_devices()[:1]), jax.transfer_guard("disallow"):
+            found = series()
+    for one, other in zip(found, alone, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * np.abs(other).max())

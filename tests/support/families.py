@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -263,6 +263,7 @@ def release_of(model: Model, theta: np.ndarray) -> Release:
     return from_draws({k: np.asarray(v).reshape(CHAINS, -1, *v.shape[1:]) for k, v in params.items()}, model)
 
 
+@cache  # its programs are compiled once, however many data sets there are
 def model_of(name: str) -> Model:
     family = FAMILIES[name]
     return from_numpyro(family.program, family.record, domain=family.domain, name=name.replace(" ", "_"))

@@ -26,7 +26,7 @@ from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.errors import BayesreconError, check_memory
 from bayesrecon.estimation.stein import summed
 from bayesrecon.kernels.score import Pairs, base_scores, curvatures
-from bayesrecon.kernels.sparse import scatter
+from bayesrecon.kernels.touched import scatter
 from bayesrecon.precision import x64
 from bayesrecon.types import Progress, Records, Release
 

@@ -16,6 +16,9 @@ def posteriors(
         bool, typer.Option("--verdict", help="Attack each posterior that has draws, and score what comes out.")
     ] = False,
     build: Annotated[bool, typer.Option("--build", help="With --verdict: sample the others with NUTS first.")] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", help="With --verdict: processes, which attack one posterior each.", min=1)
+    ] = 1,
     download: Annotated[bool, typer.Option(help="Ask posteriordb's public repository.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -27,9 +30,9 @@ def posteriors(
     from bayesrecon.posteriors.database import open_database, posterior_info, posterior_names
 
     if verdict:
-        return _show_verdicts(names or [], build=build, json=json)
-    if names or build:
-        raise BayesreconError("names and --build belong to --verdict")
+        return _show_verdicts(names or [], build=build, workers=workers, json=json)
+    if names or build or workers > 1:
+        raise BayesreconError("names, --build and --workers belong to --verdict")
     database = open_database(download=download)
     covered = {name: entry.name for entry in shipped().values() for name in entry.posteriors}
     rows = []
@@ -59,28 +62,29 @@ def posteriors(
 COMMAND = posteriors
 
 
-def _show_verdicts(names: Sequence[str], *, build: bool, json: bool) -> None:
+def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: bool) -> None:
     """Attack the named posteriors, or all that have draws at hand; a posterior that fails is a line on stderr."""
     from rich.markup import escape
     from rich.table import Table
 
-    from bayesrecon.auditing.verdict import available, verdict
+    from bayesrecon.auditing.verdict import available, verdicts
     from bayesrecon.cli import console
     from bayesrecon.cli.verdicts import COLUMNS, cells, row
+    from bayesrecon.engine import processes
 
     rest: list[str] = []
     if not names:
         names, rest = available(build=build)
     found = []
-    for i, name in enumerate(names):
-        console.say(f"{i + 1} of {len(names)}: {name}")
-        try:
-            with console.progress_bar() as progress:
-                found.append(verdict(name, progress=progress))
-        except BayesreconError as error:
-            if len(names) == 1:
-                raise
-            console.warn(f"{name}: {error}")
+    with processes(workers), console.progress_bar() as progress:
+        for i, (name, one) in enumerate(verdicts(names, progress=progress)):
+            if not isinstance(one, BayesreconError):
+                found.append(one)
+                console.say(f"{i + 1} of {len(names)}: {name}")
+            elif len(names) == 1:
+                raise one
+            else:
+                console.warn(f"{name}: {one}")
     if rest:
         console.say(f"{len(rest)} more were not run: no draws at hand, or no shipped model (--build samples them)")
     if json:

@@ -1,0 +1,67 @@
+"""Programs that attack many releases: the rows are those of one process, whoever attacks."""
+
+import importlib
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bayesrecon.engine import using
+
+FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def program(monkeypatch):
+    """A program of benchmarks by its name."""
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    return importlib.import_module
+
+
+class Counting(ThreadPoolExecutor):
+    def __init__(self):
+        super().__init__(2)
+        self.asked = 0
+
+    def submit(self, *arguments, **more):
+        self.asked += 1
+        return super().submit(*arguments, **more)
+
+
+def both(rows, count):
+    """Rows without an engine and with one, which is asked so often."""
+    alone = list(rows())
+    with Counting() as pool, using(pool):
+        assert list(rows()) == alone
+    assert pool.asked == count
+    return alone
+
+
+def test_coverage_studies(program):
+    calibration = program("calibration")
+    rows = both(lambda: calibration.intervals(6, ["normal_mean"]), 6)
+    assert [row["quantity"] for row in rows] == ["n", "mean(y)", "all", "false alarms"]
+    assert rows[0]["repetitions"] == "6"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study, repetitions, count", [("bounds", 10, 2), ("planner", 10, 2)])
+def test_other_studies(program, study, repetitions, count):
+    both(lambda: program("calibration").STUDIES[study](repetitions), count)
+
+
+def test_checks(program):
+    checks = program("checks")
+
+    def rows():
+        rng = np.random.default_rng(1)
+        releases = [checks.normal_mean(rng, 400) for _ in range(3)]
+        move = 5.0 * (releases[0].chain == 1)[:, None]  # of one chain
+        far = [checks.dataclasses.replace(r, theta=np.asarray(r.theta) + move) for r in releases]
+        return checks.failed(releases), checks.failed(far)
+
+    good, bad = both(rows, 6)
+    assert good == [False, False, False]
+    assert bad == [True, True, True]
