@@ -68,7 +68,10 @@ def smooth(law: Any) -> Any:
     """
     if not isinstance(law, (*_AFFECTED, *_WRAPPERS)):
         return law
-    return jax.tree.map(_smooth, law, is_leaf=lambda part: isinstance(part, _AFFECTED))
+    parts, shape = jax.tree.flatten(law, is_leaf=lambda part: isinstance(part, _AFFECTED))
+    if not any(isinstance(part, _AFFECTED) for part in parts):
+        return law
+    return jax.tree.unflatten(shape, [_smooth(part) for part in parts])
 
 
 def _smooth(part: Any) -> Any:

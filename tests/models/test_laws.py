@@ -61,5 +61,5 @@ def test_laws_inside_others_are_smooth_as_well_and_the_rest_stay():
         np.testing.assert_allclose(together, alone.sum(), atol=1e-13)
         expected = np.log(0.75 * np.exp(alone) + 0.25 * (np.arange(3) == 0))
         np.testing.assert_allclose(inflated, expected, atol=1e-13)
-    normal = dist.Normal(0.0, 1.0)
-    assert smooth(normal) is normal
+    for law in (dist.Normal(0.0, 1.0), dist.Normal(0.0, 1.0).expand((3,)).to_event(1)):
+        assert smooth(law) is law
