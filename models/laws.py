@@ -34,7 +34,8 @@ def log_beta(a: Any, b: Any) -> Any:
 
 class _GammaPoisson(dist.GammaPoisson):
     def log_prob(self, value: Any) -> Any:
-        a, rate = self.concentration, self.rate
+        a: Any = self.concentration
+        rate: Any = self.rate
         value = jnp.asarray(value, jnp.result_type(float))
         found = gammaln(a + value) - gammaln(a) - gammaln(value + 1.0)
         return found - xlogy(a, 1 + 1 / rate) - xlog1py(value, rate)
@@ -42,14 +43,18 @@ class _GammaPoisson(dist.GammaPoisson):
 
 class _BetaBinomial(dist.BetaBinomial):
     def log_prob(self, value: Any) -> Any:
-        n, a, b = self.total_count, self.concentration1, self.concentration0
+        n: Any = self.total_count
+        a: Any = self.concentration1
+        b: Any = self.concentration0
         ways = gammaln(n + 1.0) - gammaln(value + 1.0) - gammaln(n - value + 1.0)
         return ways + log_beta(value + a, n - value + b) - log_beta(a, b)
 
 
 class _BetaNegativeBinomial(dist.BetaNegativeBinomial):
     def log_prob(self, value: Any) -> Any:
-        n, a, b = self.n, self.concentration1, self.concentration0
+        n: Any = self.n
+        a: Any = self.concentration1
+        b: Any = self.concentration0
         ways = gammaln(n + value) - gammaln(n) - gammaln(value + 1.0)
         return ways + log_beta(a + value, b + n) - log_beta(a, b)
 
