@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.records.candidates import Around, Guess, candidates_of, naive_guesses, readout
+from bayesrecon.attacks.records.candidates import Around, Candidates, Guess, candidates_of, naive_guesses, readout
 from bayesrecon.attacks.records.dense import units_of
 from bayesrecon.attacks.records.noise import Noise, noise_of
-from bayesrecon.attacks.records.rows import make_rows
+from bayesrecon.attacks.records.rehearsal import affordable, lowered, rehearsed
+from bayesrecon.attacks.records.rows import Rows, make_rows
 from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
@@ -92,7 +93,7 @@ def recover_records(
     estimate = read.offset + (read.columns.T @ system.solution).reshape(rows.count, -1)
     discrete = all(f.domain.discrete for f in unknown.values())
     guesses = naive_guesses(view, rows, read, rng)
-    options, probability = None, None
+    options, probability, notes = None, None, list[str]()
     if discrete:
         centre, sd = expected = _expected(list(guesses.values()))
         # Where the draws show nothing of a row, its values are those that the model expects.
@@ -101,7 +102,7 @@ def recover_records(
     if options is not None:
         if progress is not None:
             progress("values", 0.0)
-        probability = noise.probabilities(scale, rows, system.solution, options.amplitudes, options.log_prior)
+        probability, notes = _probabilities(system, noise, scale, rows, options, rng)
         if progress is not None:
             progress("values", 1.0)
     columns = {}
@@ -122,7 +123,7 @@ def recover_records(
         unknowns=len(system.solution),
         touched=slots.width,
         left_out=slots.left_out,
-        warnings=_warnings(release, columns),
+        warnings=(*_warnings(release, columns), *notes),
         failures=_failures(view, system, draws),
         seconds=time.perf_counter() - began,
     )
@@ -163,6 +164,20 @@ def _understated(system: System, noise: Noise, columns: Any, variance: np.ndarra
     each = np.mean((columns.T @ apart) ** 2 / np.maximum(variance, 1e-300))
     rank = len(apart) if system.visible is None else system.visible.shape[1]
     return max(1.0, float(each)), noise.length(apart) / rank
+
+
+def _probabilities(
+    system: System, noise: Noise, scale: float, rows: Rows, options: Candidates, rng: np.random.Generator
+) -> tuple[np.ndarray, list[str]]:
+    """Of the candidates, `(N, C)`; as far as rehearsals bear them out, or with a warning that there were none."""
+    values = options.amplitudes, options.log_prior
+    if system.disagreement is None or not affordable(rows):
+        why = "half of the draws does not show all of them" if affordable(rows) else "they are too many to decode twice"
+        note = f"stated probabilities of values may be too large: they were not rehearsed, as {why}"
+        return noise.probabilities(scale, rows, [system.solution], *values)[0], [note]
+    chosen, solutions = rehearsed(rows, options.amplitudes, options.prior, system.disagreement, rng)
+    real, *found = noise.probabilities(scale, rows, [system.solution, *solutions], *values)
+    return lowered(real, found, chosen, options.prior), []
 
 
 def _column(

@@ -5,6 +5,7 @@ gradients that are linear (a quadratic f) carry twice that: in both cases K nois
 the Cramer-Rao bound, half of `K + mean' mean` on the rows of every set.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,6 +26,9 @@ _CHECKED = 32  # variances that are also computed exactly,
 _OFF = 0.1  # and how far from their common ratio to the approximate ones they may be
 
 
+Solutions = Sequence[np.ndarray] | np.ndarray
+
+
 class Noise(Protocol):
     """Precision of the solution per draw."""
 
@@ -42,9 +46,10 @@ class Noise(Protocol):
         ...
 
     def probabilities(
-        self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
-    ) -> np.ndarray:
-        """Probabilities `(N, C)` of candidates, for `scale` independent draws. May use up the noise."""
+        self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
+    ) -> list[np.ndarray]:
+        """Probabilities `(N, C)` of candidates given each of some solutions `(M,)`, for `scale` independent draws. May
+        use up the noise."""
         ...
 
 
@@ -101,16 +106,19 @@ class DenseNoise:
         return float(x @ self.precision @ x)
 
     def probabilities(
-        self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
-    ) -> np.ndarray:
+        self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
+    ) -> list[np.ndarray]:
         precision = self.precision
         precision *= scale
-        precision, solution = rows.padded_square(precision), rows.padded(solution).ravel()
-        found = decode(precision, solution, amplitudes, log_prior)
-        if not _two_valued(amplitudes, log_prior):
-            return found
+        precision = rows.padded_square(precision)
         whole = layered([np.arange(len(precision))], [precision], len(precision))
-        return doubted(Table(whole, 1.0, solution, amplitudes[:, :, 0], log_prior), found)
+        two = _two_valued(amplitudes, log_prior)
+
+        def one(solution: np.ndarray) -> np.ndarray:
+            found = decode(precision, solution, amplitudes, log_prior)
+            return doubted(Table(whole, 1.0, solution, amplitudes[:, :, 0], log_prior), found) if two else found
+
+        return [one(rows.padded(solution).ravel()) for solution in solutions]
 
 
 @dataclass(frozen=True)
@@ -137,15 +145,18 @@ class LayeredNoise:
         return float(x @ (self.precision @ x))
 
     def probabilities(
-        self, scale: float, rows: Rows, solution: np.ndarray, amplitudes: np.ndarray, log_prior: np.ndarray
-    ) -> np.ndarray:
+        self, scale: float, rows: Rows, solutions: Solutions, amplitudes: np.ndarray, log_prior: np.ndarray
+    ) -> list[np.ndarray]:
+        candidates, two = amplitudes[:, :, 0], _two_valued(amplitudes, log_prior)
+
+        def one(solution: np.ndarray) -> np.ndarray:
+            found = decode_layers(self.precision, scale, self.common, solution, candidates, log_prior)
+            return doubted(Table(self.precision, scale, solution, candidates, log_prior), found) if two else found
+
         try:
-            found = decode_layers(self.precision, scale, self.common, solution, amplitudes[:, :, 0], log_prior)
+            return [one(solution) for solution in solutions]
         except NotSolved:
-            return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solution, amplitudes, log_prior)
-        if not _two_valued(amplitudes, log_prior):
-            return found
-        return doubted(Table(self.precision, scale, solution, amplitudes[:, :, 0], log_prior), found)
+            return DenseNoise(_affordable(self.precision)).probabilities(scale, rows, solutions, amplitudes, log_prior)
 
 
 def _checked(precision: Blocks, common: Any) -> LayeredNoise:
