@@ -12,13 +12,14 @@ from bayesrecon.models.registry import shipped
 from bayesrecon.posteriors.cache import cache_folder, cache_path, store, versions
 from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data
 from bayesrecon.posteriors.npz import read_npz
-from bayesrecon.posteriors.nuts import check_records, sample
+from bayesrecon.posteriors.nuts import Convergence, check_records, sample
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.types import Model, Records, Release
 
 Say = Callable[[str], None]
 
 _FEW = 20  # parameters
+_STUCK = 1.1  # R-hat from which a chain is somewhere else than the others
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ def fitted(
     """A posterior built with NUTS, from the user's cache where the same run was made before.
 
     The cache is keyed by the posterior's name, the settings of the run with its seed, the versions of
-    bayesrecon, numpyro and jax, the data and the program. A run that went badly is kept as well: its
-    warnings come with the release, from the cache too.
+    bayesrecon, numpyro and jax, the data and the program. A run whose chains disagree (R-hat above 1.1) is made once
+    more with another key, and the better of both is kept. A run that went badly is kept as well: its
+    warnings come with the release, from the cache too, and say of a run that was set aside.
 
     Args:
         name: the posterior's name.
@@ -92,11 +94,25 @@ def _build(path: Path, name: str, model: Model, records: Records, run: Run, say:
         f"{name}: no draws yet; NUTS with {run.chains} chains of {run.warmup} + {run.draws * run.thinning} iterations, "
         f"{count} record{'s' * (count != 1)}, {model.dimension} parameters (this is done once)"
     )
+    first = _sampled(path, name, model, records, run, run.seed, say)
+    if not first.r_hat.max() > _STUCK:
+        return
+    # One chain of several is left in a corner by some keys and not by others.
+    say(f"{name}: {first.warnings[0]}; NUTS once more with another key")
+    import jax
+
+    _sampled(path, name, model, records, run, jax.random.fold_in(jax.random.key(run.seed), 1), say, first)
+
+
+def _sampled(
+    path: Path, name: str, model: Model, records: Records, run: Run, key: Any, say: Say, other: Convergence | None = None
+) -> Convergence:
+    """Sample, and store the run unless it went worse than another one."""
     start = time.perf_counter()
     release, state = sample(
         model,
         records,
-        key=run.seed,
+        key=key,
         chains=run.chains,
         draws=run.draws,
         warmup=run.warmup,
@@ -106,12 +122,18 @@ def _build(path: Path, name: str, model: Model, records: Records, run: Run, say:
         name=name,
     )
     seconds = time.perf_counter() - start
+    say(f"{name}: {release.size} draws in {seconds:.0f} s")
+    if other is not None and not state.r_hat.max() < other.r_hat.max():
+        return state
+    warnings = state.warnings
+    if other is not None:
+        warnings += (f"a run with another key was set aside: {other.warnings[0]}",)
     described = {f"bayesrecon_{k}": v for k, v in {**asdict(run), "seconds": f"{seconds:.1f}"}.items()}
     described |= {f"bayesrecon_version_{k}": v for k, v in versions().items()}
     described |= {"bayesrecon_quality": state.summary, "bayesrecon_divergences": state.divergences}
-    described |= {f"bayesrecon_warning_{i}": w for i, w in enumerate(state.warnings)}
+    described |= {f"bayesrecon_warning_{i}": w for i, w in enumerate(warnings)}
     store(path, release, described)
-    say(f"{name}: {release.size} draws in {seconds:.0f} s")
+    return state
 
 
 def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> Release:

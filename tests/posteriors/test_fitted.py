@@ -5,6 +5,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -35,18 +36,22 @@ def cache(monkeypatch, tmp_path):
 
 @pytest.fixture
 def sampler(monkeypatch):
-    """Exact draws of the coin's posterior in place of NUTS, which takes seconds to compile; a list of the calls."""
+    """Exact draws of the coin's posterior in place of NUTS, which takes seconds to compile; a list of the calls. The
+    last chain of the first `stuck` of them is elsewhere."""
     calls = []
 
     def sample(model, records, *, key, chains, draws, name, **_):
         calls.append(key)
-        values = np.random.default_rng(key).beta(8, 4, size=(chains, draws))
+        values = np.random.default_rng(len(calls)).beta(8, 4, size=(chains, draws))
+        if len(calls) <= sample.stuck:
+            values[-1] = 0.999 - 0.001 * values[-1] * len(calls)
         release = from_draws({"theta": values}, replace(model, prepare=None), name=name)
         state = convergence(release, divergences=2)
         return replace(release, model=model, notes=state.warnings), state
 
+    sample.stuck = 0
     monkeypatch.setattr(sys.modules["bayesrecon.posteriors.fitted"], "sample", sample)
-    return calls
+    return SimpleNamespace(calls=calls, sample=sample)
 
 
 def build(records=COIN, run=FEW, name="coins-coin", **options):
@@ -79,7 +84,7 @@ def test_built_once_then_read(cache, sampler):
     last, _ = build(draws=100)
     with pytest.raises(BayesreconError, match="draws=500 would cut a chain"):
         build(draws=500)
-    assert sampler == [0]
+    assert sampler.calls == [0]
     assert re.search(r"coins-coin: 800 draws from .*npz; largest R-hat", lines[0])
     np.testing.assert_array_equal(again.theta, built.theta)
     np.testing.assert_array_equal(last.theta, np.asarray(built.theta)[-100:])
@@ -123,15 +128,31 @@ def test_warnings_stay_with_the_draws(cache, sampler):
     assert again.notes == built.notes
     assert "2 divergent transitions" in again.notes[-1]
     assert lines[-1] == f"coins-coin: warning: {again.notes[-1]}"
-    assert sampler == [0]
+    assert sampler.calls == [0]
+
+
+@pytest.mark.parametrize("stuck", [1, 2])
+def test_a_chain_in_a_corner_is_sampled_again_once(cache, sampler, stuck):
+    sampler.sample.stuck = stuck
+    release, lines = build()
+    assert len(sampler.calls) == 2
+    assert not np.array_equal(jax.random.key_data(sampler.calls[1]), jax.random.key_data(jax.random.key(FEW.seed)))
+    assert "R-hat of theta" in lines[2]
+    assert "once more with another key" in lines[2]
+    assert (convergence(release).r_hat.max() > 1.1) == (stuck == 2)
+    said = any("a run with another key was set aside: NUTS did not converge" in note for note in release.notes)
+    assert said or any("NUTS did not converge" in note for note in release.notes)
+    assert said == (stuck == 1)
+    assert build()[0].notes == release.notes
+    assert len(sampler.calls) == 2
 
 
 def test_refresh_builds_again(cache, sampler):
     for refresh in (False, True, False):
         build(run=Run(seed=4), refresh=refresh)
-    assert sampler == [4, 4]
+    assert sampler.calls == [4, 4]
     build(run=Run(seed=5))
-    assert sampler == [4, 4, 5]
+    assert sampler.calls == [4, 4, 5]
     assert len(list(cache.iterdir())) == 2
 
 
