@@ -105,7 +105,14 @@ def _build(path: Path, name: str, model: Model, records: Records, run: Run, say:
 
 
 def _sampled(
-    path: Path, name: str, model: Model, records: Records, run: Run, key: Any, say: Say, other: Convergence | None = None
+    path: Path,
+    name: str,
+    model: Model,
+    records: Records,
+    run: Run,
+    key: Any,
+    say: Say,
+    other: Convergence | None = None,
 ) -> Convergence:
     """Sample, and store the run unless it went worse than another one."""
     start = time.perf_counter()

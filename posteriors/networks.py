@@ -20,6 +20,7 @@ from bayesrecon.types import Model, Records
 
 _MOST = 3000  # parameters whose Hessian is factorised
 _NEWTON = 50  # steps after L-BFGS, which bring a dozen digits or nothing
+_LBFGS, _TRUST = 500, 2000  # steps of larger ones: far from quadratic, and then in trust regions
 
 
 @in_float64
@@ -28,12 +29,15 @@ def train_network(
 ) -> Trained:
     """Train a model on its summed loss until the gradient vanishes: L-BFGS, then Newton's method.
 
+    Above 3,000 parameters Newton's steps are those of trust regions in Krylov spaces (Gould et al. 1999), which need
+    products with the Hessian alone.
+
     Args:
         model: any model of trained parameters, e.g. of `models.from_loss`.
         params: where to start, nested as the model's own.
         records: `{field: (N, *shape)}`.
         tolerance: gradient norm to reach, relative to the largest gradient norm of a record.
-        steps: of L-BFGS at most.
+        steps: of L-BFGS at most; 500 above 3,000 parameters.
 
     Returns:
         A `Trained`: `release`, the relative `gradient` norm that was reached, `seconds`. A local optimum counts as well
@@ -64,13 +68,26 @@ def train_network(
 
     if not np.isfinite(evaluate(theta)[0]):
         raise BayesreconError("the objective is not finite at these params")
-    options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-12}
+    large = len(theta) > _MOST
+    most = min(steps, _LBFGS) if large else steps
+    options = {"maxiter": most, "maxfun": 2 * most, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-12}
     theta = scipy.optimize.minimize(evaluate, theta, jac=True, method="L-BFGS-B", options=options).x
+    if large:
+        options = {"maxiter": _TRUST, "gtol": tolerance * _largest(model, theta, table)}
+        with np.errstate(invalid="ignore"):  # a trust region that rounding has shrunk to nothing
+            theta = scipy.optimize.minimize(
+                evaluate,
+                theta,
+                jac=True,
+                hessp=lambda t, v: np.asarray(_curve(model, t, v, table)),
+                method="trust-krylov",
+                options=options,
+            ).x
     value, slope = evaluate(theta)
-    for _ in range(_NEWTON if len(theta) <= _MOST else 0):
+    for _ in range(_NEWTON):
         if np.linalg.norm(slope) <= tolerance * _largest(model, theta, table) or not np.isfinite(value):
             break
-        step = _step(np.asarray(_hessian(model, theta, table)), slope)
+        step = _krylov(model, theta, slope, table) if large else _step(np.asarray(_hessian(model, theta, table)), slope)
         for length in (1.0, 0.3, 0.1, 0.01):
             trial = evaluate(theta - length * step)
             if trial[0] <= value + 1e-13 * abs(value):
@@ -99,6 +116,15 @@ def _step(hessian: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return slope
 
 
+def _krylov(model: Model, theta: np.ndarray, slope: np.ndarray, records: Records) -> np.ndarray:
+    """Newton's step by conjugate gradients, close to the optimum."""
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    size = len(slope)
+    curve = LinearOperator((size, size), lambda v: np.asarray(_curve(model, theta, v.ravel(), records)))
+    return np.asarray(cg(curve, slope, rtol=1e-6, maxiter=size)[0])
+
+
 def _total(model: Model, theta: Any, records: Records) -> Any:
     return -jax.vmap(model.log_lik, in_axes=(None, 0))(theta, records).sum() - model.log_prior(theta)
 
@@ -106,6 +132,12 @@ def _total(model: Model, theta: Any, records: Records) -> Any:
 @partial(jax.jit, static_argnames="model")
 def _objective(model: Model, theta: Any, records: Records) -> Any:
     return jax.value_and_grad(lambda t: _total(model, t, records))(theta)
+
+
+@partial(jax.jit, static_argnames="model")
+def _curve(model: Model, theta: Any, direction: Any, records: Records) -> Any:
+    """The Hessian times a direction."""
+    return jax.jvp(jax.grad(lambda t: _total(model, t, records)), (theta,), (direction,))[1]
 
 
 @partial(jax.jit, static_argnames="model")

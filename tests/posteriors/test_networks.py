@@ -30,6 +30,22 @@ def test_training_reaches_the_closed_form():
 
 
 @pytest.mark.slow
+def test_a_network_too_wide_for_its_hessian_is_stationary_too():
+    rng = np.random.default_rng(2)
+    width, x = 801, rng.uniform(-1, 1, (20, 2))
+    start = {"w": 2 * rng.normal(size=(2, width)), "b": rng.normal(size=width), "v": rng.normal(size=width) / 30}
+    model = from_loss(
+        lambda p, x: jnp.tanh(x @ p["w"] + p["b"]) @ p["v"],
+        lambda out, y: jnp.logaddexp(0, out) - y * out,
+        lambda p: 0.05 * sum(jnp.sum((p[k] - start[k]) ** 2) for k in p),
+        params=start,
+        record={"x": (2,), "y": ()},
+    )
+    assert model.dimension == 3204
+    assert train_network(model, start, {"x": x, "y": np.arange(20) % 2}).gradient < 1e-12
+
+
+@pytest.mark.slow
 def test_reverse_sweeps_give_the_scores_of_forward_ones():
     release, data = trained("softmax", 12)
     with x64():
