@@ -121,7 +121,9 @@ def _krylov(model: Model, theta: np.ndarray, slope: np.ndarray, records: Records
     from scipy.sparse.linalg import LinearOperator, cg
 
     size = len(slope)
-    curve = LinearOperator((size, size), lambda v: np.asarray(_curve(model, theta, v.ravel(), records)))
+    curve = LinearOperator(
+        (size, size), lambda v: np.asarray(_curve(model, theta, np.asarray(v, float).ravel(), records))
+    )
     return np.asarray(cg(curve, slope, rtol=1e-6, maxiter=size)[0])
 
 
