@@ -115,7 +115,7 @@ class Equations:
     def left(self, x: Records, still: Records) -> np.ndarray:
         """What the gradients leave, `(d,)` or along the metric `(r,)`, relative to the regulariser's norm."""
         each = np.asarray(gradients(self.model, self.theta, self.records(x, still)))
-        return self._measured(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
+        return self.measured(self.weights(x) @ each + x.get("strength", 1.0) * self.base)
 
     def jacobian(self, x: Records, still: Records) -> np.ndarray:
         """Of `left` in all variables, fields first, `(d, U)`."""
@@ -133,9 +133,10 @@ class Equations:
             columns.append(own)
         if "strength" in x:
             columns.append(self.base[:, None])
-        return self._measured(np.concatenate(columns, axis=1))
+        return self.measured(np.concatenate(columns, axis=1))
 
-    def _measured(self, gradients: np.ndarray) -> np.ndarray:
+    def measured(self, gradients: np.ndarray) -> np.ndarray:
+        """Gradients `(d, ...)` in the units in which they are compared, relative to the regulariser's."""
         if self.metric is None:
             return gradients / np.linalg.norm(self.base)
         return self.metric @ gradients / np.linalg.norm(self.metric @ self.base)

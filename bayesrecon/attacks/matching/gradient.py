@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bayesrecon.attacks.attack import TRAINED, Attack, option
+from bayesrecon.attacks.matching import measure
 from bayesrecon.attacks.matching.agreement import SOLVED, at_floor, confirmed, floor
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import STATIONARY, End, Equations
@@ -80,15 +81,19 @@ class GradientMatching(Attack[Matched]):
 
     def descents(self, equations: Equations, rng: np.random.Generator, progress: Progress) -> list[End]:
         """Where the starts end, the best one first."""
-        found: list[End] = []
-        while len(found) < self.restarts and sum(end.residual < SOLVED for end in found) < _AGREEING:
+        found: list[tuple[End, bool]] = []
+        while len(found) < self.restarts and sum(end.residual < SOLVED for end, _ in found) < _AGREEING:
             done = len(found)
 
             def tell(fraction: float, done: int = done) -> None:
                 progress(f"start {done + 1}", (done + fraction) / self.restarts)
 
-            found.append(descend(equations, equations.start(rng, self.n), self.steps, tell, self.regulariser))
-        return sorted(found, key=lambda end: end.objective)
+            # One of each kind, then of the kind that has come lower.
+            sown = done == 0 or (done > 1 and min(found, key=lambda one: one[0].objective)[1])
+            sown &= measure.pool_size(equations, self.n) > 0
+            start = measure.start(equations, rng, self.n) if sown else equations.start(rng, self.n)
+            found.append((descend(equations, start, self.steps, tell, self.regulariser), sown))
+        return sorted((end for end, _ in found), key=lambda end: end.objective)
 
 
 @in_float64
