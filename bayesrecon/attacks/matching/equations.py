@@ -47,13 +47,15 @@ _WIDE = 10.0
 
 @dataclass(frozen=True)
 class End:
-    """Where a descent ended: variables, fixed fields, the gradient that is left `(d,)`, its relative norm, penalty."""
+    """Where a descent ended: variables, fixed fields, the gradient that is left `(d,)`, its relative norm, penalty, and
+    whether it began at the measure that the gradients determine."""
 
     x: Records
     still: Records
     left: np.ndarray
     residual: float
     penalty: float = 0.0
+    sown: bool = False
 
     @property
     def objective(self) -> float:

@@ -1,7 +1,7 @@
 """`GradientMatching`: records and multipliers whose gradients cancel the regulariser's, for trained networks."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,6 +21,9 @@ from bayesrecon.types import Progress, PseudoData, Release
 
 # Starts that must end alike before no other is tried: with one alone nothing tells a solution from the solution.
 _AGREEING = 2
+# How far records are moved from the measure, start by start, in units of their fields' spread: farther they leave the
+# valley of the solution, and without it starts differ by their pools alone.
+_MOVED = (0.0, 0.05, 0.1)
 _HELD = (
     "no record is determined: the regulariser holds the residual above its floor, and chooses among records that match "
     "about as well"
@@ -31,10 +34,11 @@ _HELD = (
 class GradientMatching(Attack[Matched]):
     """Gradient-norm matching (Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2).
 
-    Responses with finitely many values are dealt out evenly, the other fields start at random inside their domains. The
-    smallest residual of all restarts wins, and two that leave nothing end the search: records are determined where the
-    equations fix them and these two agree. A regulariser is added to half the squared residual; the restart with the
-    smallest sum wins.
+    Where the number of records is known, starts lie close to the measure on generic records whose gradients cancel
+    best, a convex problem. Others are random: responses with finitely many values dealt out evenly, other fields
+    anywhere inside their domains. The smallest residual wins, and two starts that leave nothing end the search: records
+    are determined where the equations fix them and these two agree, and one of them was random or there are more
+    independent equations than unknowns. A regulariser is added to half the squared residual, and the smallest sum wins.
 
     >>> GradientMatching(n=20, multipliers="one").restarts
     10
@@ -48,7 +52,7 @@ class GradientMatching(Attack[Matched]):
     n: int = option(200, "Number of records to place.")
     multipliers: Literal["free", "one"] = option("free", "free (not negative), or one: every record counted once.")
     strength_known: bool = option(True, "Whether the strength of the regulariser is known; if not, state the total.")
-    restarts: int = option(10, "Random starts at most.")
+    restarts: int = option(10, "Starts at most.")
     steps: int = option(1000, "Steps of each.")
     regulariser: Regulariser | None = option(None, "(weights, records) -> scalar, e.g. TotalVariation.")
 
@@ -61,8 +65,8 @@ class GradientMatching(Attack[Matched]):
     def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Matched:
         began = time.perf_counter()
         equations, rng = self.equations(release, knows), generator(key)
-        found = self.descents(equations, rng, progress)
-        return _result(release, equations, found, self, rng, time.perf_counter() - began)
+        found, unique = self.descents(equations, rng, progress)
+        return _result(release, equations, found, unique, self, rng, time.perf_counter() - began)
 
     def equations(self, release: Release, knows: Knows) -> Equations:
         """What is solved, from what the attacker knows.
@@ -79,21 +83,38 @@ class GradientMatching(Attack[Matched]):
         knowledge = check_knowledge(release.model, **{**knows, "total": total})
         return Equations.of(release, knowledge, self.multipliers == "one", self.strength_known)
 
-    def descents(self, equations: Equations, rng: np.random.Generator, progress: Progress) -> list[End]:
-        """Where the starts end, the best one first."""
-        found: list[tuple[End, bool]] = []
-        while len(found) < self.restarts and sum(end.residual < SOLVED for end, _ in found) < _AGREEING:
+    def descents(self, equations: Equations, rng: np.random.Generator, progress: Progress) -> tuple[list[End], bool]:
+        """Where the starts end, the best one first, and whether those from a measure may confirm each other."""
+        found: list[End] = []
+        unique = None
+        while len(found) < self.restarts:
+            solved = [end for end in found if end.residual < SOLVED]
+            if len(solved) >= _AGREEING:
+                if unique is None:
+                    unknowns = len(equations.flatten(solved[0].x))
+                    unique = measure.independent_equations(equations, rng, self.n) > unknowns
+                if unique or not all(end.sown for end in solved):
+                    break
             done = len(found)
 
             def tell(fraction: float, done: int = done) -> None:
                 progress(f"start {done + 1}", (done + fraction) / self.restarts)
 
-            # One of each kind, then of the kind that has come lower.
-            sown = done == 0 or (done > 1 and min(found, key=lambda one: one[0].objective)[1])
-            sown &= measure.pool_size(equations, self.n) > 0
-            start = measure.start(equations, rng, self.n) if sown else equations.start(rng, self.n)
-            found.append((descend(equations, start, self.steps, tell, self.regulariser), sown))
-        return sorted((end for end, _ in found), key=lambda end: end.objective)
+            start = sown = None
+            if self._sow(found, unique) and measure.pool_size(equations, self.n):
+                moved = _MOVED[sum(end.sown for end in found) % len(_MOVED)]
+                start = sown = measure.start(equations, rng, self.n, moved)
+            end = descend(equations, start or equations.start(rng, self.n), self.steps, tell, self.regulariser)
+            found.append(replace(end, sown=sown is not None))
+        return sorted(found, key=lambda end: end.objective), bool(unique)
+
+    @staticmethod
+    def _sow(found: list[End], unique: bool | None) -> bool:
+        """Whether the next start is from a measure: one of each kind, then the kind that has come lower, unless only
+        random ones can confirm what was found."""
+        if len(found) < 2 or unique is False:
+            return not found
+        return min(found, key=lambda end: end.objective).sown
 
 
 @in_float64
@@ -128,6 +149,7 @@ def _result(
     release: Release,
     equations: Equations,
     found: list[End],
+    unique: bool,
     attack: GradientMatching,
     rng: np.random.Generator,
     seconds: float,
@@ -137,13 +159,17 @@ def _result(
     least, mass, box = equations.certify(best.left, weights, rng)
     rank, unknowns, fixed, error = equations.resolve(best)
     alike, apart = confirmed(equations, found, least)
+    alone = not unique and all(end.sown for end in at_floor(found, least))
+    alike &= not alone
     determined = fixed & alike
     error = {
         k: np.where(determined.reshape(-1, *[1] * (v.ndim - 1)), np.maximum(v, apart[k]), np.inf)
         for k, v in error.items()
     }
     held = best.penalty > 0 and best.residual > floor(least)
-    warnings = (_HELD,) if held else (*_warnings(best.residual, least, mass), *_doubts(found, fixed, alike, least))
+    warnings = (
+        (_HELD,) if held else (*_warnings(best.residual, least, mass), *_doubts(found, fixed, alike, alone, least))
+    )
     return Matched(
         pseudo=PseudoData(weights, records),
         residual=best.residual,
@@ -181,7 +207,7 @@ def _warnings(residual: float, least: float, mass: float) -> tuple[str, ...]:
     )
 
 
-def _doubts(found: list[End], fixed: np.ndarray, alike: np.ndarray, least: float) -> tuple[str, ...]:
+def _doubts(found: list[End], fixed: np.ndarray, alike: np.ndarray, alone: bool, least: float) -> tuple[str, ...]:
     """Why records that the equations fix are not determined for all that."""
     if not fixed.any() or alike[fixed].all():
         return ()
@@ -195,6 +221,11 @@ def _doubts(found: list[End], fixed: np.ndarray, alike: np.ndarray, least: float
         return (
             f"no record is determined: one start of {len(found)} alone reached the floor, and nothing confirms it; try "
             "more restarts",
+        )
+    if alone:
+        return (
+            f"no record is determined: all {len(reached)} starts that reached the floor began at the same measure, and "
+            "there are not more independent equations than unknowns, so that other records may solve them as well",
         )
     return (
         f"{len(reached)} starts reached the floor with different records: the equations have several solutions, and "

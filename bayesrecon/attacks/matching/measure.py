@@ -25,6 +25,7 @@ _ROUNDS = 8
 _SPREAD, _SHRINKS = 0.5, 0.6
 _SOLVED = 1e-10  # what is left when more rounds cannot tell measures apart
 _NOTHING = 1e-6  # weight of a record that is none
+_SEEN = 1e-6  # singular value, relative to the largest, of an equation that a descent resolves by several digits
 _SUM = 10.0  # rows of the known sum, in units of the largest entry: a smaller one lets weights stray from it
 # Records are dealt as tokens, so many each and so many in all: fewer round the weights, more cost time.
 _TOKENS, _ALL_TOKENS = 20, 1000
@@ -40,8 +41,26 @@ def pool_size(equations: Equations, n: int) -> int:
     return size if size >= _FEWEST else 0
 
 
-def start(equations: Equations, rng: np.random.Generator, n: int) -> tuple[Records, Records]:
-    """n records close to the measure that the gradients determine, and the fields that stay."""
+def independent_equations(equations: Equations, rng: np.random.Generator, n: int) -> int:
+    """How many independent equations generic records see, as far as a pool tells; none without a pool.
+
+    Starts from a measure may all go to one of several solutions. Where there are more equations than unknowns, almost
+    no data set has a second one that solves them; where there are as many, several solutions are the rule.
+    """
+    if not (size := pool_size(equations, n)):
+        return 0
+    records = equations.records(*equations.start(rng, size))
+    columns = equations.measured(np.asarray(gradients(equations.model, equations.theta, records)).T)
+    singular = scipy.linalg.svdvals(columns)
+    return int((singular > _SEEN * singular[0]).sum())
+
+
+def start(equations: Equations, rng: np.random.Generator, n: int, moved: float = 0.0) -> tuple[Records, Records]:
+    """n records close to the measure that the gradients determine, and the fields that stay.
+
+    Args:
+        moved: how far records are moved from it at random, in units of their fields' spread.
+    """
     total = float(equations.knowledge.total or n)
     moving, still = equations.start(rng, pool_size(equations, n))
     pool = {k: moving[k] for k in equations.moved}
@@ -65,7 +84,9 @@ def start(equations: Equations, rng: np.random.Generator, n: int) -> tuple[Recor
     at = 0
     for k, v in pool.items():
         size = int(np.prod(v.shape[1:]))
-        x[k] = places[:, at : at + size].reshape(n, *v.shape[1:]) * scale[k]
+        near = places[:, at : at + size] + moved * rng.normal(size=(n, size))
+        domain = equations.knowledge.fields[k].domain
+        x[k] = np.clip(near.reshape(n, *v.shape[1:]) * scale[k], domain.low, domain.high)
         at += size
     if not equations.one:
         x["weights"] = np.full(n, total / n)
