@@ -34,11 +34,12 @@ _HELD = (
 class GradientMatching(Attack[Matched]):
     """Gradient-norm matching (Haim et al. 2022; Buzaglo et al. 2023; Wynne 2025, Definition 4.2).
 
-    Where the number of records is known, starts lie close to the measure on generic records whose gradients cancel
-    best, a convex problem. Others are random: responses with finitely many values dealt out evenly, other fields
-    anywhere inside their domains. The smallest residual wins, and two starts that leave nothing end the search: records
-    are determined where the equations fix them and these two agree, and one of them was random or there are more
-    independent equations than unknowns. A regulariser is added to half the squared residual, and the smallest sum wins.
+    Where the number of records is known and a record has at most 16 entries that move, starts lie close to the
+    measure on generic records whose gradients cancel best, a convex problem. Others are random: responses with
+    finitely many values dealt out evenly, other fields anywhere inside their domains. The smallest residual wins,
+    and two starts that leave nothing end the search: records are determined where the equations fix them and these
+    two agree, and one of them was random or there are more independent equations than unknowns. A regulariser is
+    added to half the squared residual, and the smallest sum wins.
 
     >>> GradientMatching(n=20, multipliers="one").restarts
     10

@@ -19,6 +19,9 @@ from bayesrecon.types import Records
 # Records in the pool: fewer per unknown leave private records without a neighbour, more cost time and solve the
 # equations by themselves in many ways.
 _PER_UNKNOWN, _FEWEST, _MOST = 15, 400, 2000
+# Entries of a record that are placed: in more dimensions no pool is near the private records, and starts cost several
+# times as much for the same ends.
+_ENTRIES = 16
 _WORK = 4e10  # products for which the gradients of a pool may be compressed
 _ROUNDS = 8
 # Spread of the records around those with weight, in units of the fields' own, and how it shrinks.
@@ -33,11 +36,12 @@ _DEALS, _LLOYD = 4, 15
 
 
 def pool_size(equations: Equations, n: int) -> int:
-    """Records in the pool of a start; none where there is nothing to place, no known sum, or too much to compute."""
-    if not equations.moved or not (equations.one or equations.knowledge.total):
+    """Records in the pool of a start; none without a known sum, or where a record has too many entries or none, or the
+    model too many parameters."""
+    entries = sum(int(np.prod(equations.knowledge.fields[k].shape)) for k in equations.moved)
+    if not 0 < entries <= _ENTRIES or not (equations.one or equations.knowledge.total):
         return 0
-    unknowns = n * sum(int(np.prod(equations.knowledge.fields[k].shape)) for k in equations.moved)
-    size = int(min(_MOST, max(_FEWEST, _PER_UNKNOWN * unknowns), (_WORK / len(equations.base)) ** 0.5))
+    size = int(min(_MOST, max(_FEWEST, _PER_UNKNOWN * n * entries), (_WORK / len(equations.base)) ** 0.5))
     return size if size >= _FEWEST else 0
 
 
