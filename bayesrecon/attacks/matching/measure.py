@@ -107,7 +107,7 @@ def weigh(equations: Equations, pool: Records, still: Records, total: float) -> 
     base = equations.measured(equations.base)[:, None]
     both = np.hstack([columns, base])
     if len(both) > both.shape[1]:
-        both = np.linalg.qr(both, mode="r")
+        both = np.asarray(np.linalg.qr(both, mode="r"))
     sums = np.full((1, both.shape[1]), _SUM * np.abs(both).max())
     sums[0, -1] = 0.0
     if equations.strength_known:
