@@ -22,6 +22,9 @@ _WRAPPERS = (
     ZeroInflatedLogits,
 )
 
+# NumPyro 0.19 does not have this law: nothing is an instance of what stands in for it.
+_Negative: Any = getattr(dist, "BetaNegativeBinomial", type("_Absent", (dist.Distribution,), {}))
+
 
 def log_beta(a: Any, b: Any) -> Any:
     """Logarithm of the beta function, smooth in both arguments.
@@ -50,7 +53,7 @@ class _BetaBinomial(dist.BetaBinomial):
         return ways + log_beta(value + a, n - value + b) - log_beta(a, b)
 
 
-class _BetaNegativeBinomial(dist.BetaNegativeBinomial):
+class _BetaNegativeBinomial(_Negative):
     def log_prob(self, value: Any) -> Any:
         n: Any = self.n
         a: Any = self.concentration1
@@ -59,7 +62,7 @@ class _BetaNegativeBinomial(dist.BetaNegativeBinomial):
         return ways + log_beta(a + value, b + n) - log_beta(a, b)
 
 
-_AFFECTED = (dist.GammaPoisson, dist.BetaBinomial, dist.BetaNegativeBinomial)
+_AFFECTED = (dist.GammaPoisson, dist.BetaBinomial, _Negative)
 
 
 def smooth(law: Any) -> Any:
@@ -86,6 +89,6 @@ def _smooth(part: Any) -> Any:
         return _GammaPoisson(part.concentration, part.rate, validate_args=False)
     if said is dist.BetaBinomial.log_prob:
         return _BetaBinomial(part.concentration1, part.concentration0, part.total_count, validate_args=False)
-    if said is dist.BetaNegativeBinomial.log_prob:
+    if said is _Negative.log_prob:
         return _BetaNegativeBinomial(part.concentration1, part.concentration0, part.n, validate_args=False)
     return part

@@ -27,6 +27,7 @@ _KEPT = 2 * 10**8  # doubles of their sums
 _FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
 _REST = 0.1  # share of the weight that has to be left without a stretch
 _MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
+_FRESH = 512  # of them, before the rank is known: of so many one at least shows a feature that one in a hundred has
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def find_basis(
         if pool >= largest:
             break
         if not unclear:
-            fresh = reference.draw(rng, pool) if spectrum.gap and not trained else {}
+            fresh = reference.draw(rng, pool if expected else max(pool, _FRESH)) if spectrum.gap and not trained else {}
             if not fresh or _span(columns[:, pivots], embedding.scores(fresh, few)):
                 break
         pool *= 2

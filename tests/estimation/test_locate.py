@@ -4,7 +4,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from families import model_of
+from families import model_of, simulated
 from gridded import logistic, poisson
 
 import bayesrecon
@@ -81,6 +81,17 @@ def test_data_are_found_without_a_domain(seed):
     n = bayesrecon.recover(release)["n"]
     assert n.lower < 600 < n.upper
     assert n.upper - n.lower < 80
+
+
+def test_few_records_that_show_an_end_are_asked_more(monkeypatch):
+    """Over many orders of magnitude 64 records show 16 features of a censored normal law and then rounding, and others
+    show others."""
+    monkeypatch.setattr(locate, "_follow_measure", lambda embedding, reference, *rest: reference)
+    _, release = simulated("censored normal", model_of("censored normal"), 70, 400)
+    with x64():
+        embedding = embedding_of(release, "covariance")
+        _, rank = locate.locate(embedding, check_knowledge(release.model), np.random.default_rng(70))
+    assert rank is None
 
 
 @pytest.mark.slow
