@@ -5,7 +5,9 @@ is normal with covariance `sigma^2 (1 + ratio 11')`, and
 
     log p = -(m log sigma^2 + log(1 + m ratio) + (W + m / (1 + m ratio) mean residual^2) / sigma^2) / 2
 
-(Pinheiro and Bates 2000, section 2.2), so that the rows of a group enter by their means and scatter alone.
+(Pinheiro and Bates 2000, section 2.2), so that the rows of a group enter by their means and scatter alone. Where groups
+have several sizes, what a fit sees of them are sums over groups of `w`, of `w` times the means, and of the scatter and
+`w` times the means' products, with `w = m / (1 + m ratio)` at the ratio that was fitted.
 """
 
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Field, Model, Parameter
 
@@ -31,12 +34,62 @@ def mixed(covariates: Sequence[str], response: str, intercept: bool, size: int) 
     >>> mixed(["dose"], "y", True, 4).coordinates
     ('coefficient[1]', 'coefficient[2]', 'ratio', 'sigma')
     """
-    names = (*covariates, response, "within")
-    if len(set(names)) < len(names):
-        raise BayesreconError("distinct covariates are needed, a response that is not one of them, and none 'within'")
+    _check((*covariates, response, "within"))
     if size < 2:
         raise BayesreconError(f"groups of {size} row do not tell the variance within them from that between them")
     return _mixed(tuple(covariates), response, bool(intercept), int(size))
+
+
+def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Sequence[int], fitted: float) -> Model:
+    """The model of a fit over groups of several sizes, whose summary prints how many groups and rows there are.
+
+    Fields of a group: `weight`, `w = m / (1 + m fitted)` for its m rows; of each covariate and of the response, w times
+    its mean; and `products`, `(c (c + 1) / 2,)`: sums of products of deviations from the means, and w times the means'.
+
+    Args:
+        sizes: rows of each group, of which their number, sum, smallest and largest count.
+        fitted: the ratio at which the weights are taken.
+
+    Raises:
+        BayesreconError: names that are not distinct.
+
+    >>> model = uneven(["dose"], "y", True, [2, 4, 3], 0.5)
+    >>> sorted(model.fields), sorted(model.identities)
+    (['dose', 'products', 'weight', 'y'], ['groups', 'rows'])
+    """
+    _check((*covariates, response, "weight", "products"))
+    names, count = (*covariates, response), len(covariates) + 1
+    rows, columns = np.tril_indices(count)
+
+    def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
+        weight = jnp.asarray(record["weight"], float)
+        means = jnp.stack([jnp.asarray(record[name], float) for name in names]) / weight
+        scatter = _symmetric(record["products"], rows, columns) - weight * jnp.outer(means, means)
+        return _log_lik(params, intercept, weight / (1 - weight * fitted), means, scatter)
+
+    low, high = (m / (1 + m * fitted) for m in (min(sizes), max(sizes)))
+    return Model(
+        name="mixed",
+        parameters=_parameters(count - 1 + intercept),
+        fields={
+            "weight": Field(domain=Domain("interval", low, high, closed=True)),
+            **{name: Field() for name in names},
+            "products": Field((len(rows),)),
+        },
+        log_lik_at=log_lik,
+        log_prior_at=lambda params: jnp.zeros(()),
+        settings={"covariates": tuple(covariates), "response": response, "intercept": intercept},
+        identities={
+            "groups": (lambda z: jnp.ones_like(z["weight"]), float(len(sizes))),
+            "rows": (lambda z: z["weight"] / (1 - z["weight"] * fitted), float(sum(sizes))),
+        },
+    )
+
+
+def _check(names: tuple[str, ...]) -> None:
+    if len(set(names)) < len(names):
+        own = " or ".join(repr(name) for name in names if name in ("within", "weight", "products"))
+        raise BayesreconError(f"distinct covariates are needed, a response that is not one of them, and none {own}")
 
 
 @cache  # releases of one model belong together by the model object
@@ -45,25 +98,40 @@ def _mixed(covariates: tuple[str, ...], response: str, intercept: bool, size: in
     rows, columns = np.tril_indices(count)
 
     def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
-        slopes, start = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
-        across = jnp.append(-slopes, 1.0)
         means = jnp.stack([jnp.asarray(record[name], float) for name in (*covariates, response)])
-        lower = jnp.zeros((count, count)).at[rows, columns].set(jnp.asarray(record["within"], float))
-        scatter = lower + lower.T - jnp.diag(jnp.diag(lower))
-        ratio, variance = params["ratio"], params["sigma"] ** 2
-        between = size / (1 + size * ratio) * (across @ means - start) ** 2
-        squares = across @ scatter @ across + between
-        return -0.5 * (size * jnp.log(variance) + jnp.log1p(size * ratio) + squares / variance)
+        return _log_lik(params, intercept, size, means, _symmetric(record["within"], rows, columns))
 
     return Model(
         name="mixed",
-        parameters=(
-            Parameter("coefficient", (count - 1 + intercept,)),
-            Parameter("ratio", (), bounds=(0.0, float("inf"))),
-            Parameter("sigma", (), bounds=(0.0, float("inf"))),
-        ),
+        parameters=_parameters(count - 1 + intercept),
         fields={**{name: Field() for name in (*covariates, response)}, "within": Field((len(rows),))},
         log_lik_at=log_lik,
         log_prior_at=lambda params: jnp.zeros(()),
         settings={"covariates": covariates, "response": response, "intercept": intercept, "size": size},
     )
+
+
+def _parameters(coefficients: int) -> tuple[Parameter, ...]:
+    positive = (0.0, float("inf"))
+    return (
+        Parameter("coefficient", (coefficients,)),
+        Parameter("ratio", (), bounds=positive),
+        Parameter("sigma", (), bounds=positive),
+    )
+
+
+def _symmetric(lower: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
+    """The symmetric matrix of a lower triangle, row by row."""
+    count = int(rows[-1]) + 1
+    half = jnp.zeros((count, count)).at[rows, columns].set(jnp.asarray(lower, float))
+    return half + half.T - jnp.diag(jnp.diag(half))
+
+
+def _log_lik(params: dict[str, Any], intercept: bool, size: Any, means: Any, scatter: Any) -> Any:
+    """Of a group of `size` rows, by the means and the scatter of covariates and response."""
+    slopes, start = params["coefficient"][int(intercept) :], params["coefficient"][0] if intercept else 0.0
+    across = jnp.append(-slopes, 1.0)
+    ratio, variance = params["ratio"], params["sigma"] ** 2
+    between = size / (1 + size * ratio) * (across @ means - start) ** 2
+    squares = across @ scatter @ across + between
+    return -0.5 * (size * jnp.log(variance) + jnp.log1p(size * ratio) + squares / variance)

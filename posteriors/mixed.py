@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.mixed import mixed
+from bayesrecon.models.mixed import mixed, uneven
 from bayesrecon.models.normal import laplace, pack
 from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.posteriors.summaries import field_name
@@ -24,10 +24,13 @@ _REMEDY = "give the mode and covariance of a model whose records are the groups 
 
 
 def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
-    """A `MixedLM` with an intercept for every group, all groups of one size.
+    """A `MixedLM` with an intercept for every group.
+
+    Where groups have several sizes, their number, that of rows, and the smallest and largest size are taken from the
+    summary, which prints them: without them no mean over groups is determined.
 
     Raises:
-        BayesreconError: REML, random slopes or variance components, groups of several sizes, a variance at zero, or a
+        BayesreconError: REML, random slopes or variance components, groups of one row alone, a variance at zero, or a
             fit that has not converged.
     """
     fitted = result.model
@@ -37,12 +40,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
         )
     if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
         raise BayesreconError(f"MixedLM with random slopes or variance components is not read; {_REMEDY}")
-    sizes = {len(y) for y in fitted.endog_li}
-    if len(sizes) > 1:
-        raise BayesreconError(
-            f"MixedLM over groups of {min(sizes)} to {max(sizes)} rows is not read, only over groups of one size; "
-            f"{_REMEDY}"
-        )
+    sizes = [len(y) for y in fitted.endog_li]
     if not getattr(result, "converged", True):
         raise BayesreconError("this MixedLM has not converged; fit it with another method=")
     names, design = [str(n) for n in fitted.exog_names], np.asarray(fitted.exog, float)
@@ -50,10 +48,14 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     order = [*constant, *(i for i in range(len(names)) if i not in constant)]
     if len(constant) > 1:
         raise BayesreconError("the design has two intercepts")
-    size, sigma = sizes.pop(), float(np.sqrt(result.scale))
+    sigma = float(np.sqrt(result.scale))
     ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
     covariates = [field_name(names[i]) for i in order[len(constant) :]]
-    model = mixed(covariates, response or field_name(str(fitted.endog_names)), bool(constant), size)
+    response = response or field_name(str(fitted.endog_names))
+    if len(set(sizes)) > 1:
+        model = uneven(covariates, response, bool(constant), sizes, ratio)
+    else:
+        model = mixed(covariates, response, bool(constant), sizes[0])
     at, p = [*order, len(order)], len(order)
     block = np.asarray(result.cov_params(), float)[np.ix_(at, at)]
     mean = np.concatenate([np.asarray(result.fe_params, float)[order], [ratio, sigma]])

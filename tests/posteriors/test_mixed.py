@@ -5,8 +5,9 @@ import pytest
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.mixed import mixed
+from bayesrecon.models.mixed import mixed, uneven
 from bayesrecon.posteriors import from_statsmodels
+from bayesrecon.precision import x64
 
 GROUPS, SIZE = 40, 6
 RNG = np.random.default_rng(0)
@@ -49,11 +50,66 @@ def test_the_number_of_groups_and_their_means():
     assert found["var(x1)"].verdict == "undetermined"
 
 
+@pytest.fixture(scope="module")
+def several():
+    """Groups of two to six rows: what is fitted, and the totals that a fit sees of a group."""
+    sizes = 2 + np.arange(GROUPS) % (SIZE - 1)
+    rows = np.concatenate([SIZE * i + np.arange(m) for i, m in enumerate(sizes)])
+    result = fit(rows)
+    ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
+    weights = sizes / (1 + sizes * ratio)
+    groups = [np.array([X[i, :m], Y[i, :m]]) for i, m in enumerate(sizes)]
+    means = np.array([g.mean(axis=1) for g in groups])
+    scatter = np.array([(g - g.mean(axis=1, keepdims=True)) @ (g - g.mean(axis=1, keepdims=True)).T for g in groups])
+    products = scatter + weights[:, None, None] * means[:, :, None] * means[:, None]
+    fields = {
+        "weight": weights,
+        "x1": weights * means[:, 0],
+        "y": weights * means[:, 1],
+        "products": products[:, [0, 1, 1], [0, 0, 1]],
+    }
+    return result, ratio, sizes, fields
+
+
+def test_weighted_means_and_scatter_stand_for_a_group_of_any_size(several):
+    result, ratio, sizes, fields = several
+    params = {"coefficient": np.array([1.0, 0.5]), "ratio": 0.7, "sigma": 1.3}
+    model = uneven(["x1"], "y", True, sizes, ratio)
+    for i in (0, 1, 4):
+        m, x, y = sizes[i], X[i, : sizes[i]], Y[i, : sizes[i]]
+        within = np.array([np.var(x), np.cov(x, y, bias=True)[0, 1], np.var(y)]) * m
+        with x64():
+            plain = mixed(["x1"], "y", True, m).log_lik_at(params, {"x1": x.mean(), "y": y.mean(), "within": within})
+            found = model.log_lik_at(params, {k: v[i] for k, v in fields.items()})
+        assert float(found) == pytest.approx(float(plain), rel=1e-12)
+    assert float(np.sum(model.identities["rows"][0](fields))) == pytest.approx(len(result.model.endog))
+
+
+@pytest.mark.slow
+def test_groups_of_several_sizes_are_summed_up(several):
+    result, _, _, fields = several
+    found = bayesrecon.recover(from_statsmodels(result))
+    assert not found.failures
+    assert found["n"].estimate == pytest.approx(GROUPS)
+    truth = {f"mean({k})": v.mean() for k, v in fields.items() if k != "products"}
+    truth |= {f"mean(products[{k + 1}])": v for k, v in enumerate(fields["products"].mean(axis=0))}
+    for name, true in truth.items():
+        row = found[name]
+        assert row.verdict == "determined"
+        assert row.lower <= true <= row.upper
+        assert row.estimate == pytest.approx(true, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_groups_of_one_row():
+    with pytest.raises(BayesreconError, match="groups of 1 row"):
+        from_statsmodels(fit(np.arange(GROUPS) * SIZE))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"reml": True}, "fit with reml=False"),
-        ({"rows": slice(2, None)}, "over groups of 4 to 6 rows"),
         ({"y": 1 + 0.5 * X + np.tile([1.0, -1.0], (GROUPS, SIZE // 2))}, "has not converged"),
     ],
 )
@@ -75,3 +131,5 @@ def test_names_and_sizes():
         mixed(["y"], "y", True, 3)
     with pytest.raises(BayesreconError, match="groups of 1 row"):
         mixed(["x"], "y", True, 1)
+    with pytest.raises(BayesreconError, match="none 'weight'"):
+        uneven(["weight"], "y", True, [2, 3], 0.5)

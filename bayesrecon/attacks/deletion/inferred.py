@@ -55,6 +55,8 @@ def infer_deletion(
     """
     pair = read_pair(pair)
     model = pair.before.model
+    if not hasattr(candidates, "keys"):
+        raise BayesreconError(f"candidates are a mapping of fields to values (fields: {', '.join(model.fields)})")
     missing = [f for f in model.fields if f not in candidates]
     if missing:
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")

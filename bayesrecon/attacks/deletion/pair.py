@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.types import Deletion, Release, paired
 
 
@@ -36,7 +37,12 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
 
 
 def read_pair(pair: Deletion) -> Deletion:
-    """The pair, its members read where somebody put what they hold into it as it was."""
+    """The pair, its members read where somebody put what they hold into it as it was.
+
+    Raises `BayesreconError` for what is no pair.
+    """
+    if not isinstance(pair, Deletion):
+        raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(pair).__name__}")
     if isinstance(pair.before, Release) and isinstance(pair.after, Release):
         return pair
     return deletion(pair.before, pair.after)

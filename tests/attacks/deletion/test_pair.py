@@ -1,9 +1,11 @@
 """Pairs that hold what somebody had."""
 
 import numpy as np
+import pytest
 from sklearn.linear_model import Ridge
 
 import bayesrecon
+from bayesrecon.errors import BayesreconError
 
 
 def test_a_pair_of_fits_is_read():
@@ -18,3 +20,13 @@ def test_a_pair_of_fits_is_read():
     known = {"candidates": {"x": x[:5], "y": y[:5]}, "public": {"x": x[30:], "y": y[30:]}}
     found, expected = (bayesrecon.infer_deletion(pair, **known).probability for pair in (given, read))
     np.testing.assert_allclose(found, expected)
+
+
+def test_what_is_no_pair():
+    rng = np.random.default_rng(0)
+    release = bayesrecon.posteriors.from_sklearn(Ridge().fit(rng.normal(size=(9, 2)), rng.normal(size=9)))
+    with pytest.raises(BayesreconError, match=r"deletion\(before, after\), not a Release"):
+        bayesrecon.infer_deletion(release, release)
+    other = bayesrecon.posteriors.from_sklearn(Ridge().fit(rng.normal(size=(9, 2)), rng.normal(size=9)))
+    with pytest.raises(BayesreconError, match=r"candidates are a mapping of fields to values \(fields: x, y\)"):
+        bayesrecon.infer_deletion(bayesrecon.deletion(release, other), np.zeros((4, 2)))
