@@ -1,9 +1,9 @@
-"""What a table of a mixed model gives away: statsmodels `MixedLM` by maximum likelihood, an intercept a group.
+"""What a table of a mixed model gives away: statsmodels `MixedLM` by maximum likelihood.
 
 python benchmarks/mixed.py [--sets 30]
 
-Two covariates, 20 to 100 groups, of five rows each or of one to nine. The attack sees the estimates, their covariance,
-and what the summary prints of the groups. The page is benchmarks/MIXED.md.
+Two covariates, 20 to 100 groups, of five rows each or of one to nine, with an intercept or a slope too for each. The
+attack sees the estimates, their covariance, and what the summary prints of the groups. The page is benchmarks/MIXED.md.
 """
 
 import argparse
@@ -21,27 +21,40 @@ from bayesrecon.posteriors import from_statsmodels
 PAGE = Path(__file__).resolve().parent / "MIXED.md"
 INTRODUCTION = """# What a table of a mixed model gives away
 
-Made by `python benchmarks/mixed.py`: simulated data, statsmodels' `MixedLM` by maximum likelihood with an intercept a
-group, two covariates, 20 to 100 groups. Where groups have one size, their number is recovered with the means over
-groups; where they have several, the summary's numbers of groups and rows are taken as told, and means and second
-moments are weighted as the fit does. *Determined*: of {statistics} statistics of every data set; *held*: limits that
-hold the true value; *error*: of an estimate relative to the root mean square of what is summed. *Refused*: fits that
-ended at a variance of zero or had not converged.
+Made by `python benchmarks/mixed.py`: simulated data, statsmodels' `MixedLM` by maximum likelihood, two covariates, 20
+to 100 groups. Where groups have an intercept each and one size, their number is recovered with the means over groups;
+elsewhere the summary's numbers of groups and rows are taken as told, and means and second moments are weighted as the
+fit does. *Determined*: of {statistics} statistics of every data set; *held*: limits that hold the true value; *error*:
+of an estimate relative to the root mean square of what is summed. *Refused*: fits that ended at a variance of zero or
+had not converged.
 """
 
 
-def simulated(rng, several):
+KINDS = ("an intercept each, five rows", "an intercept each, one to nine rows", "a slope too, one to nine rows")
+
+
+def simulated(rng, kind):
     count = int(rng.integers(20, 101))
-    sizes = rng.integers(1, 10, count) if several else np.full(count, 5)
+    sizes = rng.integers(1, 10, count) if kind else np.full(count, 5)
     group = np.repeat(np.arange(count), sizes)
     x = rng.normal([2.0, -1.0], [1.0, 3.0], (len(group), 2)) + rng.normal(size=(count, 2))[group]
     deviation = rng.uniform(0.3, 1.5)
     y = 1 + x @ [0.5, -0.2] + deviation * rng.normal(size=count)[group] + rng.normal(size=len(group))
+    if kind == 2:
+        y += 0.7 * rng.normal(size=count)[group] * x[:, 0]
     return np.column_stack([x, y]), group, sizes
 
 
-def truth_of(values, group, sizes, ratio):
+def truth_of(kind, values, group, sizes, law):
     """What is summed over groups: by name, one value a group."""
+    if kind == 2:
+        products = []
+        for g, m in enumerate(sizes):
+            rows = np.column_stack([np.ones(m), values[group == g]])
+            products.append(rows.T @ np.linalg.solve(np.eye(m) + rows[:, :2] @ law @ rows[:, :2].T, rows))
+        pairs = zip(*np.tril_indices(4), strict=True)
+        return {f"mean(products[{k + 1}])": np.array(products)[:, i, j] for k, (i, j) in enumerate(pairs)}
+    ratio = float(law[0, 0])
     weight = sizes / (1 + sizes * ratio) if len(set(sizes)) > 1 else np.ones(len(sizes))
     means = np.array([values[group == g].mean(axis=0) for g in range(len(sizes))])
     names = ("x1", "x2", "y")
@@ -56,14 +69,16 @@ def truth_of(values, group, sizes, ratio):
     return found | {f"mean(products[{k + 1}])": products[:, i, j] for k, (i, j) in enumerate(pairs)}
 
 
-def study(several, sets):
+def study(kind, sets):
     verdicts, held, errors, refused, failed = [], [], [], 0, 0
     for seed in range(sets):
-        rng = np.random.default_rng([several, seed])
-        values, group, sizes = simulated(rng, several)
+        rng = np.random.default_rng([kind, seed])
+        values, group, sizes = simulated(rng, kind)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = sm.MixedLM(values[:, 2], sm.add_constant(values[:, :2]), groups=group).fit(reml=False)
+            design = sm.add_constant(values[:, :2])
+            random = design[:, :2] if kind == 2 else None
+            result = sm.MixedLM(values[:, 2], design, groups=group, exog_re=random).fit(reml=False)
         try:
             found = bayesrecon.recover(from_statsmodels(result))
         except BayesreconError as error:
@@ -71,16 +86,17 @@ def study(several, sets):
             refused += 1
             continue
         failed += bool(found.failures)
-        truth = truth_of(values, group, sizes, float(np.asarray(result.cov_re)[0, 0] / result.scale))
-        told = len(set(sizes)) > 1  # the number of groups
-        for name, each in (truth if told else truth | {"n": np.full(len(sizes), len(sizes))}).items():
+        truth = truth_of(kind, values, group, sizes, np.asarray(result.cov_re) / result.scale)
+        if not kind:  # elsewhere the number of groups is told
+            truth["n"] = np.full(len(sizes), len(sizes))
+        for name, each in truth.items():
             row = found[name]
             verdicts.append(row.verdict == "determined")
             if row.lower is not None:
                 held.append(row.lower <= each.mean() <= row.upper)
                 errors.append(abs(row.estimate - each.mean()) / np.sqrt(np.mean(each**2)))
     return (
-        "one to nine rows" if several else "five rows each",
+        KINDS[kind],
         sets,
         refused,
         failed,
@@ -95,9 +111,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", type=int, default=30)
     sets = parser.parse_args().sets
-    rows, numbers = zip(*(study(several, sets) for several in (False, True)), strict=True)
-    head = ("groups of", "sets", "refused", "failed", "determined", "held", "median error", "largest")
-    text = INTRODUCTION.format(statistics=" and ".join(str(n) for n in numbers))
+    rows, numbers = zip(*(study(kind, sets) for kind in range(len(KINDS))), strict=True)
+    head = ("groups", "sets", "refused", "failed", "determined", "held", "median error", "largest")
+    text = INTRODUCTION.format(statistics=", ".join(str(n) for n in numbers))
     PAGE.write_text(text + "\n" + table(head, rows) + "\n")
     print(table(head, rows))
 

@@ -86,9 +86,57 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
     )
 
 
+def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes: Sequence[int]) -> Model:
+    """The model of a fit with random slopes or variance components, given their law.
+
+    With `sigma^2 V` the covariance of a group's rows and R the columns of the design and the response, a group enters
+    by its number of rows m and by `R' V^-1 R`:
+
+        log p = -(m log sigma^2 + residual' V^-1 residual / sigma^2) / 2
+
+    (generalised least squares). Fields of a group: `rows`, m, where it varies; and `products`, the lower triangle of
+    `R' V^-1 R` row by row, a column of ones first if there is an intercept, the response last.
+
+    Args:
+        sizes: rows of each group, of which their number, sum, smallest and largest count.
+
+    Raises:
+        BayesreconError: names that are not distinct.
+
+    >>> correlated(["dose"], "y", True, [2, 4, 3]).fields["products"].shape
+    (6,)
+    """
+    _check((*covariates, response, "rows", "products"))
+    count = len(covariates) + 1 + intercept
+    rows, columns = np.tril_indices(count)
+
+    def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
+        across, variance = jnp.append(-params["coefficient"], 1.0), params["sigma"] ** 2
+        squares = across @ _symmetric(record["products"], rows, columns) @ across
+        size = jnp.asarray(record["rows"], float) if several else sizes[0]
+        return -0.5 * (size * jnp.log(variance) + squares / variance)
+
+    coefficient, _, sigma = _parameters(count - 1)
+    fields, several = {"products": Field((len(rows),))}, len(set(sizes)) > 1
+    identities: dict[str, Any] = {"groups": (lambda z: jnp.ones_like(z["products"][..., 0]), float(len(sizes)))}
+    if several:
+        levels = tuple(float(m) for m in range(min(sizes), max(sizes) + 1))
+        fields = {"rows": Field(domain=Domain("levels", levels=levels)), **fields}
+        identities["rows"] = (lambda z: z["rows"], float(sum(sizes)))
+    return Model(
+        name="mixed",
+        parameters=(coefficient, sigma),
+        fields=fields,
+        log_lik_at=log_lik,
+        log_prior_at=lambda params: jnp.zeros(()),
+        settings={"covariates": tuple(covariates), "response": response, "intercept": intercept},
+        identities=identities,
+    )
+
+
 def _check(names: tuple[str, ...]) -> None:
     if len(set(names)) < len(names):
-        own = " or ".join(repr(name) for name in names if name in ("within", "weight", "products"))
+        own = " or ".join(repr(name) for name in names if name in ("within", "weight", "rows", "products"))
         raise BayesreconError(f"distinct covariates are needed, a response that is not one of them, and none {own}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.mixed import mixed, uneven
+from bayesrecon.models.mixed import correlated, mixed, uneven
 from bayesrecon.models.normal import laplace, pack
 from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.posteriors.summaries import field_name
@@ -20,27 +20,24 @@ from bayesrecon.types import Noise, Release
 
 _TOLERANCE = 1e-5  # to which statsmodels' optimisers make the slope of the mean log likelihood of a row vanish
 _FAR = 0.1  # standard errors of the ratio that are left of the optimisation, beyond which it is at the boundary
-_REMEDY = "give the mode and covariance of a model whose records are the groups to posteriors.gaussian"
 
 
 def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
-    """A `MixedLM` with an intercept for every group.
+    """A `MixedLM`, groups as records.
 
-    Where groups have several sizes, their number, that of rows, and the smallest and largest size are taken from the
-    summary, which prints them: without them no mean over groups is determined.
+    Where groups have several sizes, or the fit random slopes or variance components, the numbers of groups and rows and
+    the smallest and largest group are taken from the summary, which prints them: without them no mean over groups is
+    determined.
 
     Raises:
-        BayesreconError: REML, random slopes or variance components, groups of one row alone, a variance at zero, or a
-            fit that has not converged.
+        BayesreconError: REML, groups of one row alone, a variance of intercepts at zero, or a fit that has not
+            converged or has no covariance.
     """
     fitted = result.model
     if getattr(fitted, "reml", True) or getattr(result, "method", "ML") == "REML":
         raise BayesreconError(
             "MixedLM by REML is not read: its likelihood does not factorise over groups; fit with reml=False"
         )
-    if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
-        raise BayesreconError(f"MixedLM with random slopes or variance components is not read; {_REMEDY}")
-    sizes = [len(y) for y in fitted.endog_li]
     if not getattr(result, "converged", True):
         raise BayesreconError("this MixedLM has not converged; fit it with another method=")
     names, design = [str(n) for n in fitted.exog_names], np.asarray(fitted.exog, float)
@@ -48,33 +45,42 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     order = [*constant, *(i for i in range(len(names)) if i not in constant)]
     if len(constant) > 1:
         raise BayesreconError("the design has two intercepts")
-    sigma = float(np.sqrt(result.scale))
-    ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
     covariates = [field_name(names[i]) for i in order[len(constant) :]]
-    response = response or field_name(str(fitted.endog_names))
+    response, sizes = response or field_name(str(fitted.endog_names)), [len(y) for y in fitted.endog_li]
+    coefficient, sigma = np.asarray(result.fe_params, float)[order], float(np.sqrt(result.scale))
+    covariance, p = np.asarray(result.cov_params(), float), len(order)
+    if not np.isfinite(covariance).all():
+        raise BayesreconError("this MixedLM has no covariance of its estimates")
+    if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
+        model = correlated(covariates, response, bool(constant), sizes)
+        # Given the law of the random effects, what is left of minus the Hessian.
+        block = np.linalg.inv(np.linalg.inv(covariance)[np.ix_(order, order)])
+        return _release(model.in_constrained_coordinates, np.append(coefficient, sigma), block, p, 0.0, name)
+    ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
     if len(set(sizes)) > 1:
         model = uneven(covariates, response, bool(constant), sizes, ratio)
     else:
         model = mixed(covariates, response, bool(constant), sizes[0])
-    at, p = [*order, len(order)], len(order)
-    block = np.asarray(result.cov_params(), float)[np.ix_(at, at)]
-    mean = np.concatenate([np.asarray(result.fe_params, float)[order], [ratio, sigma]])
+    at = [*order, p]
+    block = covariance[np.ix_(at, at)]
     slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))  # the root of the ratio is what is moved
     if not slope * np.sqrt(block[-1, -1]) < _FAR:
         raise BayesreconError("the variance of the intercepts is zero: at the boundary nothing is stationary; fit OLS")
-    return _release(model.in_constrained_coordinates, mean, block, p, slope, name or "MixedLM")
+    mean = np.concatenate([coefficient, [ratio, sigma]])
+    return _release(model.in_constrained_coordinates, mean, block, p, slope, name)
 
 
-def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str) -> Release:
+def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str | None) -> Release:
     """Equations of all scores, and of the Hessian's entries with a coefficient.
 
     Args:
-        block: `(p + 1, p + 1)`; the scale stands apart, in a unit of length that was not released.
+        block: of the coefficients and the ratio, if it is a parameter; the scale stands apart, in a unit of length that
+            was not released.
         slope: what may be left of the score of the ratio.
     """
-    d = p + 2
+    d = len(mean)
     covariance = np.zeros((d, d))
-    covariance[: p + 1, : p + 1] = 0.5 * (block + block.T)
+    covariance[:-1, :-1] = 0.5 * (block + block.T)
     covariance[-1, -1] = (0.1 * mean[-1]) ** 2
     try:
         root = np.linalg.cholesky(covariance)
@@ -83,17 +89,21 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
     rows, columns = np.tril_indices(d)
     whole = np.zeros((d + len(rows), 0))
     inner = np.linalg.cholesky(covariance[:p, :p])
-    along = np.column_stack([np.vstack([inner, np.zeros((2, p))]), np.sqrt(np.diag(covariance)) * (np.arange(d) == p)])
+    along = np.column_stack(
+        [np.vstack([inner, np.zeros((d - p, p))]), np.sqrt(np.diag(covariance)) * (np.arange(d) == p)]
+    )
     for i in range(p):
-        for j in range(i, p + 1):
+        for j in range(i, d - 1):
             change = np.outer(along[:, i], along[:, j])
             change = np.linalg.solve(root, np.linalg.solve(root, change + change.T).T)
             step = root @ (np.tril(change, -1) + 0.5 * np.diag(np.diag(change)))
             whole = np.column_stack([whole, np.concatenate([np.zeros(d), step[rows, columns]])])
     scores = np.zeros((len(whole), d))
     scores[:d] = root
+    metric, phi = np.column_stack([scores, whole]), pack(model, mean, covariance)
+    if not slope:
+        return at_parameter(phi, laplace(model, False), name or "MixedLM", metric=metric)
     shift = np.zeros((len(whole), 1))
     shift[:d, 0] = covariance[:, p] * slope
-    phi = pack(model, mean, covariance)
     noise = Noise(np.zeros((len(phi), 0)), shift)
-    return at_parameter(phi, laplace(model, False), name, metric=np.column_stack([scores, whole]), noise=noise)
+    return at_parameter(phi, laplace(model, False), name or "MixedLM", metric=metric, noise=noise)

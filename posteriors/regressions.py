@@ -20,18 +20,17 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     | `OLS`, `GLM` (Gaussian) | `scale (X'X)^-1`, `scale = RSS / (n - p)` | "ols" |
     | `Logit`, `GLM` (Binomial, logit link) | inverse of minus the Hessian | "logit" |
     | `Poisson`, `GLM` (Poisson, log link) | inverse of minus the Hessian | "poisson" |
-    | `MixedLM` by maximum likelihood, an intercept a group | the same, the scale profiled out | `models.mixed` |
+    | `MixedLM` by maximum likelihood | the same, the scale profiled out | `models.mixed` |
 
     Records are the rows of the design, a column of ones left out; of a `MixedLM` the groups, with the means of their
-    rows and the scatter about them, weighted by their size where it varies (`models.mixed`).
+    rows and the scatter about them, weighted as the fit does where sizes vary or slopes are random (`models.mixed`).
 
     Args:
         response: default the name that the result has.
 
     Raises:
         BayesreconError: another model or link, a covariance that is no inverse Hessian (`cov_type` robust, clustered,
-            HAC), weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups, or
-            with random slopes.
+            HAC), weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups.
 
     >>> import statsmodels.api as sm
     >>> from_statsmodels(sm.OLS([1.0, 2.0, 2.5, 4.0], sm.add_constant([0.0, 1.0, 2.0, 3.0])).fit()).temperature

@@ -120,10 +120,24 @@ def test_what_is_not_read(change, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_random_slopes():
-    with pytest.raises(BayesreconError, match="random slopes"):
-        from_statsmodels(fit(slopes=True))
+@pytest.mark.parametrize("sizes", [np.full(GROUPS, SIZE), 2 + np.arange(GROUPS) % (SIZE - 1)])
+def test_random_slopes_leave_generalised_sums(sizes):
+    rows = np.concatenate([SIZE * i + np.arange(m) for i, m in enumerate(sizes)])
+    result = fit(rows, slopes=True)
+    law = np.asarray(result.cov_re) / result.scale
+    sums = np.zeros((3, 3))
+    for i, m in enumerate(sizes):
+        all_ = np.column_stack([np.ones(m), X[i, :m], Y[i, :m]])
+        sums += all_.T @ np.linalg.solve(np.eye(m) + all_[:, :2] @ law @ all_[:, :2].T, all_)
+    found = bayesrecon.recover(from_statsmodels(result))
+    assert not found.failures
+    for k, true in enumerate(sums[np.tril_indices(3)] / GROUPS):
+        row = found[f"mean(products[{k + 1}])"]
+        assert row.verdict == "determined"
+        assert row.estimate == pytest.approx(true, rel=1e-6)
+    assert ("mean(rows)" in found.to_dataframe().index) == (len(set(sizes)) > 1)
 
 
 def test_names_and_sizes():
