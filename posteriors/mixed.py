@@ -4,7 +4,8 @@ What `MixedLM` prints as the covariance of its coefficients and of `ratio`, the 
 the errors, is the inverse of minus the Hessian with the scale profiled out: a block of the inverse with it. With
 `C` that block, the entries of `C^-1` for two coefficients, or a coefficient and the ratio, are those of minus the whole
 Hessian, since the score of every coefficient is zero and the scale multiplies it; the one of the ratio twice is not,
-and is left out.
+and is left out. With random slopes or variance components their law is taken as it was fitted: given it, the block of
+`C^-1` of the coefficients is `X' V^-1 X / scale`, summed over groups whose rows have the covariance `scale V`.
 """
 
 from typing import Any
