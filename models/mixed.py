@@ -1,13 +1,14 @@
-"""Linear regressions with an intercept for every group, by maximum likelihood: a record is a group.
+"""Linear mixed models by maximum likelihood: a record is a group.
 
-With m rows in a group, means over them and W what is left of the squared residuals about theirs, the law of the group
-is normal with covariance `sigma^2 (1 + ratio 11')`, and
+With an intercept for every group, m rows in one, means over them and W what is left of the squared residuals about
+theirs, the law of the group is normal with covariance `sigma^2 (1 + ratio 11')`, and
 
     log p = -(m log sigma^2 + log(1 + m ratio) + (W + m / (1 + m ratio) mean residual^2) / sigma^2) / 2
 
 (Pinheiro and Bates 2000, section 2.2), so that the rows of a group enter by their means and scatter alone. Where groups
 have several sizes, what a fit sees of them are sums over groups of `w`, of `w` times the means, and of the scatter and
-`w` times the means' products, with `w = m / (1 + m ratio)` at the ratio that was fitted.
+`w` times the means' products, with `w = m / (1 + m ratio)` at the ratio that was fitted. Other random effects enter by
+the covariance that they give a group's rows (`correlated`).
 """
 
 from collections.abc import Sequence
@@ -59,12 +60,11 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
     """
     _check((*covariates, response, "weight", "products"))
     names, count = (*covariates, response), len(covariates) + 1
-    rows, columns = np.tril_indices(count)
 
     def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
         weight = jnp.asarray(record["weight"], float)
         means = jnp.stack([jnp.asarray(record[name], float) for name in names]) / weight
-        scatter = _symmetric(record["products"], rows, columns) - weight * jnp.outer(means, means)
+        scatter = _symmetric(record["products"], count) - weight * jnp.outer(means, means)
         return _log_lik(params, intercept, weight / (1 - weight * fitted), means, scatter)
 
     low, high = (m / (1 + m * fitted) for m in (min(sizes), max(sizes)))
@@ -74,7 +74,7 @@ def uneven(covariates: Sequence[str], response: str, intercept: bool, sizes: Seq
         fields={
             "weight": Field(domain=Domain("interval", low, high, closed=True)),
             **{name: Field() for name in names},
-            "products": Field((len(rows),)),
+            "products": Field((_entries(count),)),
         },
         log_lik_at=log_lik,
         log_prior_at=lambda params: jnp.zeros(()),
@@ -108,16 +108,15 @@ def correlated(covariates: Sequence[str], response: str, intercept: bool, sizes:
     """
     _check((*covariates, response, "rows", "products"))
     count = len(covariates) + 1 + intercept
-    rows, columns = np.tril_indices(count)
 
     def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
         across, variance = jnp.append(-params["coefficient"], 1.0), params["sigma"] ** 2
-        squares = across @ _symmetric(record["products"], rows, columns) @ across
+        squares = across @ _symmetric(record["products"], count) @ across
         size = jnp.asarray(record["rows"], float) if several else sizes[0]
         return -0.5 * (size * jnp.log(variance) + squares / variance)
 
     coefficient, _, sigma = _parameters(count - 1)
-    fields, several = {"products": Field((len(rows),))}, len(set(sizes)) > 1
+    fields, several = {"products": Field((_entries(count),))}, len(set(sizes)) > 1
     identities: dict[str, Any] = {"groups": (lambda z: jnp.ones_like(z["products"][..., 0]), float(len(sizes)))}
     if several:
         levels = tuple(float(m) for m in range(min(sizes), max(sizes) + 1))
@@ -143,16 +142,15 @@ def _check(names: tuple[str, ...]) -> None:
 @cache  # releases of one model belong together by the model object
 def _mixed(covariates: tuple[str, ...], response: str, intercept: bool, size: int) -> Model:
     count = len(covariates) + 1
-    rows, columns = np.tril_indices(count)
 
     def log_lik(params: dict[str, Any], record: dict[str, Any]) -> Any:
         means = jnp.stack([jnp.asarray(record[name], float) for name in (*covariates, response)])
-        return _log_lik(params, intercept, size, means, _symmetric(record["within"], rows, columns))
+        return _log_lik(params, intercept, size, means, _symmetric(record["within"], count))
 
     return Model(
         name="mixed",
         parameters=_parameters(count - 1 + intercept),
-        fields={**{name: Field() for name in (*covariates, response)}, "within": Field((len(rows),))},
+        fields={**{name: Field() for name in (*covariates, response)}, "within": Field((_entries(count),))},
         log_lik_at=log_lik,
         log_prior_at=lambda params: jnp.zeros(()),
         settings={"covariates": covariates, "response": response, "intercept": intercept, "size": size},
@@ -168,10 +166,13 @@ def _parameters(coefficients: int) -> tuple[Parameter, ...]:
     )
 
 
-def _symmetric(lower: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
+def _entries(count: int) -> int:
+    return count * (count + 1) // 2
+
+
+def _symmetric(lower: Any, count: int) -> Any:
     """The symmetric matrix of a lower triangle, row by row."""
-    count = int(rows[-1]) + 1
-    half = jnp.zeros((count, count)).at[rows, columns].set(jnp.asarray(lower, float))
+    half = jnp.zeros((count, count)).at[np.tril_indices(count)].set(jnp.asarray(lower, float))
     return half + half.T - jnp.diag(jnp.diag(half))
 
 

@@ -46,6 +46,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     order = [*constant, *(i for i in range(len(names)) if i not in constant)]
     if len(constant) > 1:
         raise BayesreconError("the design has two intercepts")
+    name = name or "MixedLM"
     covariates = [field_name(names[i]) for i in order[len(constant) :]]
     response, sizes = response or field_name(str(fitted.endog_names)), [len(y) for y in fitted.endog_li]
     coefficient, sigma = np.asarray(result.fe_params, float)[order], float(np.sqrt(result.scale))
@@ -71,7 +72,7 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
     return _release(model.in_constrained_coordinates, mean, block, p, slope, name)
 
 
-def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str | None) -> Release:
+def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str) -> Release:
     """Equations of all scores, and of the Hessian's entries with a coefficient.
 
     Args:
@@ -89,10 +90,9 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
         raise BayesreconError("the covariance of the estimates is not positive definite") from None
     rows, columns = np.tril_indices(d)
     whole = np.zeros((d + len(rows), 0))
-    inner = np.linalg.cholesky(covariance[:p, :p])
-    along = np.column_stack(
-        [np.vstack([inner, np.zeros((d - p, p))]), np.sqrt(np.diag(covariance)) * (np.arange(d) == p)]
-    )
+    # One column for each coefficient, and one for the ratio.
+    along = np.diag(np.sqrt(np.diag(covariance)))[:, :-1]
+    along[:p, :p] = np.linalg.cholesky(covariance[:p, :p])
     for i in range(p):
         for j in range(i, d - 1):
             change = np.outer(along[:, i], along[:, j])
@@ -101,10 +101,10 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
             whole = np.column_stack([whole, np.concatenate([np.zeros(d), step[rows, columns]])])
     scores = np.zeros((len(whole), d))
     scores[:d] = root
-    metric, phi = np.column_stack([scores, whole]), pack(model, mean, covariance)
-    if not slope:
-        return at_parameter(phi, laplace(model, False), name or "MixedLM", metric=metric)
-    shift = np.zeros((len(whole), 1))
-    shift[:d, 0] = covariance[:, p] * slope
-    noise = Noise(np.zeros((len(phi), 0)), shift)
-    return at_parameter(phi, laplace(model, False), name or "MixedLM", metric=metric, noise=noise)
+    noise = None
+    if slope:
+        shift = np.zeros((len(whole), 1))
+        shift[:d, 0] = covariance[:, p] * slope
+        noise = Noise(np.zeros((len(whole), 0)), shift)
+    phi, metric = pack(model, mean, covariance), np.column_stack([scores, whole])
+    return at_parameter(phi, laplace(model, False), name, metric=metric, noise=noise)
