@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.attacks.deletion.baselines import changed_most
 from bayesrecon.attacks.deletion.certainty import certainty
 from bayesrecon.attacks.deletion.curvature import NODES
 from bayesrecon.attacks.deletion.doubts import doubts_about, notes_of
@@ -383,17 +384,15 @@ class PreparedHRec:
         return invert_embedding(self.embedding, np.stack([f.x for f in found]), self.raw, **settings)
 
     @in_float64
-    def baselines(self, pair: Deletion) -> dict[str, np.ndarray]:
-        """Avg, the mean public record; MaxDiff, the public record whose prediction changes most (Bertran et al.)."""
-        before, after = parameters_of(pair, self.model)
-        one, two = self.design @ before.T, self.design @ after.T
-        if self.linear.loss in ("softmax", "logistic"):
-            from scipy.special import expit, softmax
+    def changed_most(self, pair: Deletion) -> dict[str, int]:
+        """Which public records' predictions change most, by name of the measure (see `baselines`)."""
+        before, after = (self.design @ theta.T for theta in parameters_of(pair, self.model))
+        return changed_most(before, after, classes=self.linear.loss in ("softmax", "logistic"))
 
-            squash = (lambda e: softmax(e, axis=1)) if self.linear.loss == "softmax" else expit
-            one, two = squash(one), squash(two)
-        furthest = int(np.argmax(np.abs(one - two).sum(axis=1)))
-        return {"avg": self.x.mean(axis=0), "maxdiff": self.x[furthest]}
+    def baselines(self, pair: Deletion) -> dict[str, np.ndarray]:
+        """What takes no Hessian: `avg`, the mean public record, and the public records of `changed_most`."""
+        records = self.x if self.embedding is None else self.raw
+        return {"avg": records.mean(axis=0)} | {name: records[i] for name, i in self.changed_most(pair).items()}
 
 
 def _margin(label: int | None, slope: np.ndarray) -> float | None:
