@@ -2,11 +2,11 @@
 
     python benchmarks/audit.py [densities] [pointwise] [remedies] [--only kidiq] [--subsets 200] [--gigabytes 1]
 
-Needs POSTERIOR_DB_PATH. Log densities and log likelihoods of kidiq's reference draws are computed from the true model
-as a sampler would have written them, and rounded; the attacks see nothing else. Remedies are tried on files made in
-different ways: NumPyro fits in single and double precision as ArviZ writes them, and CmdStan CSV sets. With
---gigabytes a CmdStan CSV set of that size is written to a temporary folder, audited in a process of its own, and
-deleted.
+Needs POSTERIOR_DB_PATH; rows are kept in benchmarks/audit.json. Log densities and log likelihoods of kidiq's reference
+draws are computed from the true model as a sampler would have written them, and rounded; the attacks see nothing else.
+Remedies are tried on files made in different ways: NumPyro fits in single and double precision as ArviZ writes them,
+and CmdStan CSV sets. With --gigabytes a CmdStan CSV set of that size is written to a temporary folder, audited in a
+process of its own, and deleted.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import MCMC, NUTS
+from rows import keep, kept
 
 import bayesrecon
 from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
@@ -92,19 +93,26 @@ def densities(release, records, subsets):
     print("\nlog densities of", NAME)
     last = errors(np.arange(release.size - 1000, release.size), 6)
     print(f"  6 digits, last 1,000 draws   N {last['n']:.4f} (0.2), means {max(last[m] for m in MEANS):.5f} (0.001)")
-    for count, digits, limit in ((1000, 6, 0.2), (100, 6, 0.5), (20, 6, 0.5), (20, 8, 0.05)):
-        found = [errors(rng.permutation(release.size)[:count], digits) for _ in range(subsets)]
+    rows = []
+    for count, digits, limit in (
+        (1000, 6, 0.2),
+        (100, 6, 0.5),
+        (20, 6, 0.5),
+        (20, 8, 0.05),
+        (1000, 8, 0.05),
+        (8, 0, 0.5),
+    ):
+        found = [errors(rng.permutation(release.size)[:count], digits or None) for _ in range(subsets)]
         n = np.array([f["n"] for f in found])
-        share, rms = np.mean(n < limit), np.sqrt(np.mean(n**2))
-        text = f"N within {limit:g} in {share:.1%} of {subsets} random subsets (rms {rms:.4f})"
-        if count == 1000:
-            text += f", means within 0.001 in {np.mean([max(f[m] for m in MEANS) < 1e-3 for f in found]):.1%}"
-        print(f"  {digits} digits, {count:5d} draws        {text}")
-    found = [errors(rng.permutation(release.size)[:1000], 8) for _ in range(subsets // 4)]
-    five = np.mean([all(f[k] < 0.5 * 10.0 ** (np.floor(np.log10(truth[k])) - 4) for k in ALL) for f in found])
-    print(f"  8 digits,  1000 draws        all five statistics to 5 digits in {five:.1%}")
-    found = [errors(rng.permutation(release.size)[:8], None) for _ in range(subsets // 4)]
-    print(f"  double precision, 8 draws    N exact after rounding in {np.mean([f['n'] < 0.5 for f in found]):.1%}")
+        five = [all(f[k] < 0.5 * 10.0 ** (np.floor(np.log10(truth[k])) - 4) for k in ALL) for f in found]
+        rows.append(
+            {"draws": count, "digits": digits or "all", "limit": limit, "subsets": subsets}
+            | {"n within the limit": float(np.mean(n < limit)), "rms of n": float(np.sqrt(np.mean(n**2)))}
+            | {"means within 0.001": float(np.mean([max(f[m] for m in MEANS) < 1e-3 for f in found]))}
+            | {"five statistics to 5 digits": float(np.mean(five))}
+        )
+        print(" ", ", ".join(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+    keep("audit", densities=rows)
 
 
 def pointwise(release, records):
@@ -114,6 +122,7 @@ def pointwise(release, records):
     found = attack(last, columns)
     close = np.all([np.abs(found.records[f] - records[f]) < 0.01 for f in records], axis=0)
     print(f"  linear, one covariate        {close.mean():.1%} of {len(close)} records within 0.01 of both fields")
+    straight = {"records": len(close), "within 0.01": int(close.sum())}
 
     rng = np.random.default_rng(1)
     covariates = ("a", "b", "c")
@@ -134,6 +143,7 @@ def pointwise(release, records):
         f"  logistic, 3 covariates       {share:.1%} of 500 records within 1 % of each field's range "
         f"(one to one {score.share:.1%}, interval {score.lower:.1%} to {score.upper:.1%}, null {score.null:.1%})"
     )
+    keep("audit", pointwise={"linear": straight, "logistic": {"within 1 %": float(share), "null": float(score.null)}})
 
 
 def attack(release, columns):
@@ -224,7 +234,8 @@ def files(release, records, folder):
 
 def remedies(release, records, only):
     print("\nremedies: error as the file is, predicted, measured against the truth, ratio")
-    within, start = [], time.perf_counter()
+    within: dict[str, list[bool]] = {}
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         for name, source, model, data, known in files(release, records, Path(folder)):
             if only not in name:
@@ -234,10 +245,14 @@ def remedies(release, records, only):
                 for r in finding.remedies:
                     if r.measured is not None:
                         ratio = r.predicted / r.measured
-                        within.append(0.75 <= ratio <= 1.25)
+                        within.setdefault(name, []).append(0.75 <= ratio <= 1.25)
                         errors = f"{r.before:9.2g}{r.predicted:9.2g}{r.measured:9.2g}{ratio:6.2f}"
                         print(f"  {name:25s}{finding.kind:15s}{r.action:34s}{r.statistic:15s}{errors}", flush=True)
-    print(f"  {sum(within)} of {len(within)} within 25 %; {time.perf_counter() - start:.0f} s in all")
+    counts = {name: {"within 25 %": sum(hits), "remedies": len(hits)} for name, hits in within.items()}
+    for name, row in counts.items():
+        print(f"  {name}: {row['within 25 %']} of {row['remedies']} within 25 %")
+    print(f"  {time.perf_counter() - start:.0f} s in all")
+    keep("audit", remedies=kept("audit").get("remedies", {}) | counts)
 
 
 CHILD = """
@@ -270,6 +285,7 @@ def large(release, records, gigabytes):
     seconds, peak, kinds = json.loads(done.stdout)
     print(f"  {size / 1e9:.2f} GB in {seconds:.0f} s, {peak:.2f} GiB resident; reading the bytes alone {floor:.1f} s")
     print(f"  found: {', '.join(kinds)}")
+    keep("audit", large={"GB": size / 1e9, "seconds": seconds, "GiB": peak, "reading alone, seconds": floor})
 
 
 def main():

@@ -1,22 +1,36 @@
 """One experiment of deletions: half of the records private, half public, one model, many records deleted one by one."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from page import ALL, MAXDIFF, PROBABILITIES, PUBLISHED
 
 import bayesrecon
 from bayesrecon import HRec, Improvements
+from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.models import load
 from bayesrecon.posteriors import dirac, retrain_without, train
 from bayesrecon.posteriors.training import Trained
+from bayesrecon.results.deletion import Inversion
 
-BASELINES = {"avg": "Avg: mean public record", "maxdiff": "MaxDiff: public record"}
+BASELINES = {"avg": "Avg: mean public record", "maxdiff": MAXDIFF, "maxdiff_probabilities": PROBABILITIES}
+ABOVE = {"above": "maxdiff", "above_probabilities": "maxdiff_probabilities"}
+"""Columns that compare with Avg and one more baseline, which is the published one first."""
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Records that the model sees through features: `private` and `public` as they are, and what makes features."""
+
+    private: np.ndarray
+    public: np.ndarray
+    phi: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -33,10 +47,21 @@ class Experiment:
     seconds: float
     gradient: float
     accuracy: float | None
+    embedded: Embedded | None = None
+
+    @property
+    def features(self) -> np.ndarray:
+        """What the model saw of the deleted records."""
+        return self.private["x"][self.rows]
 
     @property
     def truth(self) -> np.ndarray:
-        return self.private["x"][self.rows]
+        """The deleted records."""
+        return self.features if self.embedded is None else self.embedded.private[self.rows]
+
+    @property
+    def facts(self) -> dict[str, float | None]:
+        return {"accuracy": self.accuracy, "seconds": self.seconds, "gradient": self.gradient}
 
     @property
     def note(self) -> str:
@@ -49,13 +74,18 @@ class Experiment:
         )
 
 
-def prepare(title, x, y, private, public, rows, *, loss, outputs=1, penalty=1.0, below=0.0, keep=None) -> Experiment:
+def prepare(
+    title, x, y, private, public, rows, *, loss, outputs=1, penalty=1.0, below=0.0, phi=None, keep=None
+) -> Experiment:
     """Train on the private records, and again without each of `rows`.
 
     Args:
         private, public: indices into x and y; rows: positions among the private ones.
+        phi: the embedding of one record that the model is trained on.
         keep: an .npz file that holds the trained parameters between runs.
     """
+    embedded = None if phi is None else Embedded(x[private], x[public], phi)
+    x = x if phi is None else embed(phi, x)
     model = _model(x, loss=loss, outputs=outputs, penalty=penalty, intercept_penalty=below)
     data, known = {"x": x[private], "y": y[private]}, {"x": x[public], "y": y[public]}
     if loss == "squared" and not penalty and x.shape[1] >= len(private):
@@ -80,6 +110,7 @@ def prepare(title, x, y, private, public, rows, *, loss, outputs=1, penalty=1.0,
         again[0].seconds,
         max(t.gradient for t in again),
         _accuracy(before.release, known),
+        embedded,
     )
 
 
@@ -87,8 +118,9 @@ def _model(x, **settings):
     return load("linear_predictor", features=x.shape[1], **settings)
 
 
-def tuned(x, y, private, penalties, *, loss, outputs=1, below=0.0) -> float:
+def tuned(x, y, private, penalties, *, loss, outputs=1, below=0.0, phi=None) -> float:
     """The penalty that predicts a fifth of the private records best, trained on the others; the smallest of equals."""
+    x = x if phi is None else embed(phi, x)
     fifth = len(private) // 5
     train_on, held = private[fifth:], private[:fifth]
     best = []
@@ -175,7 +207,6 @@ def _added(*names: str) -> Improvements:
 
 
 _ORDER = ("regulariser", "path", "shrinkage", "rows", "scale", "prior")
-PUBLISHED, ALL = "HRec as published", "HRec improved"
 VARIANTS = (
     {PUBLISHED: Improvements.none()}
     | {f"published + {name}": _added(name) for name in _ORDER}
@@ -184,38 +215,65 @@ VARIANTS = (
 )
 
 
-def attack(experiment: Experiment, variants: dict[str, Improvements] = VARIANTS) -> dict[str, list[Any]]:
-    """What each variant makes of each deletion, `{name: [Deleted]}`; the baselines' records under theirs."""
-    found: dict[str, list[Any]] = {}
+@dataclass(frozen=True)
+class Guesses:
+    """What one method makes of each deletion: records `(N, p)`, their labels, and the features they were found by."""
+
+    x: np.ndarray
+    labels: np.ndarray | None = None
+    features: np.ndarray | None = None
+    inversion: Inversion | None = None
+    seconds: float | None = None
+
+
+def attack(experiment: Experiment, variants: dict[str, Improvements] = VARIANTS) -> dict[str, Guesses]:
+    """The guesses of every variant and baseline, by name."""
+    found: dict[str, Guesses] = {}
     hrec = None
     for name, use in variants.items():
-        attack = HRec(public=experiment.public, improvements=use)
-        hrec = attack.prepare(experiment.model, len(experiment.private["x"]))
-        found[name] = [hrec(pair) for pair in experiment.pairs]
+        hrec = HRec(public=experiment.public, improvements=use).prepare(experiment.model, len(experiment.private["x"]))
+        each = [hrec(pair) for pair in experiment.pairs]
+        labels = None if each[0].label is None else np.array([f.label for f in each])
+        found[name] = _records(np.stack([f.x for f in each]), labels, experiment.embedded)
     assert hrec is not None
-    guesses = [hrec.baselines(pair) for pair in experiment.pairs]
-    return found | {title: [g[key] for g in guesses] for key, title in BASELINES.items()}
+    return found | _baselines(experiment, [hrec.changed_most(pair) for pair in experiment.pairs])
 
 
-def scores(found: dict[str, list[Any]], truth: np.ndarray) -> dict[str, np.ndarray]:
-    """Cosine similarities, `{name: (N,)}`."""
-    return {k: cosine_similarity(np.stack([getattr(f, "x", f) for f in v]), truth) for k, v in found.items()}
+def _records(found: np.ndarray, labels: np.ndarray | None, embedded: Embedded | None) -> Guesses:
+    """The records behind what was found, which are features where the model sees those."""
+    if embedded is None:
+        return Guesses(found, labels)
+    begun = time.perf_counter()
+    inverted = invert_embedding(embedded.phi, found, embedded.public)
+    return Guesses(inverted.x, labels, found, inverted, (time.perf_counter() - begun) / len(found))
 
 
-def rows_of(experiments: Sequence[Experiment], found: Sequence[dict[str, list[Any]]]) -> list[dict[str, Any]]:
+def _baselines(experiment: Experiment, furthest: Sequence[dict[str, int]]) -> dict[str, Guesses]:
+    features = experiment.public["x"]
+    records = features if experiment.embedded is None else experiment.embedded.public
+    guesses = {}
+    for key, title in BASELINES.items():
+        if key == "avg":
+            one, other = (np.tile(v.mean(axis=0), (len(furthest), 1)) for v in (records, features))
+        elif key in furthest[0]:
+            one, other = (v[[f[key] for f in furthest]] for v in (records, features))
+        else:
+            continue
+        guesses[title] = Guesses(one, features=None if experiment.embedded is None else other)
+    return guesses
+
+
+def scores(found: dict[str, Guesses], truth: np.ndarray) -> dict[str, np.ndarray]:
+    """Cosine similarities of the records, `{name: (N,)}`."""
+    return {k: cosine_similarity(v.x, truth) for k, v in found.items()}
+
+
+def rows_of(experiments: Sequence[Experiment], found: Sequence[dict[str, Guesses]]) -> list[dict[str, Any]]:
     """One row of the page for every method, over the deletions of all experiments."""
-    cosines, scales, rights = [], [], []
-    for experiment, each in zip(experiments, found, strict=True):
-        truth, labels = experiment.truth, experiment.private["y"][experiment.rows]
-        guesses = {k: np.stack([getattr(f, "x", f) for f in v]) for k, v in each.items()}
-        cosines.append({k: cosine_similarity(v, truth) for k, v in guesses.items()})
-        lengths = np.linalg.norm(truth, axis=1)
-        scales.append({k: np.abs(np.log(np.linalg.norm(v, axis=1) / lengths)) for k, v in guesses.items()})
-        named = [k for k, v in each.items() if getattr(v[0], "label", None) is not None]
-        rights.append({k: np.array([f.label for f in each[k]]) == labels for k in named})
-    joined = {k: np.concatenate([c[k] for c in cosines]) for k in cosines[0]}
-    better, table = np.maximum(*(joined[title] for title in BASELINES.values())), []
-    for name, values in joined.items():
+    both = list(zip(experiments, found, strict=True))
+    cosines = {k: np.concatenate([cosine_similarity(f[k].x, e.truth) for e, f in both]) for k in found[0]}
+    table = []
+    for name, values in cosines.items():
         centre = bootstrap(values)
         row: dict[str, Any] = {
             "method": name,
@@ -223,14 +281,32 @@ def rows_of(experiments: Sequence[Experiment], found: Sequence[dict[str, list[An
             "median": centre.estimate,
             "interval": [centre.lower, centre.upper],
             "tenth": float(np.quantile(values, 0.1)),
-            "scale": float(np.median(np.concatenate([s[name] for s in scales]))),
+            "scale": float(np.median(np.concatenate([_scale(f[name].x, e.truth) for e, f in both]))),
         }
+        if found[0][name].features is not None:
+            seen = [cosine_similarity(f[name].features, e.features) for e, f in both]
+            row["features"] = float(np.median(np.concatenate(seen)))
         if name not in BASELINES.values():
-            row["above"] = list(clopper_pearson(int((values > better).sum()), len(values)))
-        if name in rights[0]:
-            row["label"] = list(clopper_pearson(int(sum(r[name].sum() for r in rights)), len(values)))
+            row |= _above(values, cosines)
+        if found[0][name].labels is not None:
+            right = np.concatenate([f[name].labels == e.private["y"][e.rows] for e, f in both])
+            row["label"] = list(clopper_pearson(int(right.sum()), len(right)))
         table.append(row)
     return table
+
+
+def _scale(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    return np.abs(np.log(np.linalg.norm(found, axis=1) / np.linalg.norm(truth, axis=1)))
+
+
+def _above(values: np.ndarray, cosines: dict[str, np.ndarray]) -> dict[str, list[float]]:
+    """The share of deletions in which a method beats the better of Avg and one more baseline."""
+    shares = {}
+    for column, key in ABOVE.items():
+        if BASELINES[key] in cosines:
+            better = np.maximum(cosines[BASELINES["avg"]], cosines[BASELINES[key]])
+            shares[column] = list(clopper_pearson(int((values > better).sum()), len(values)))
+    return shares
 
 
 def halves(count: int, deletions: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

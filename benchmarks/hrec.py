@@ -11,8 +11,9 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from experiment import ALL, PUBLISHED, attack, halves, prepare, rows_of, scores, tuned
-from page import keep, write
+from experiment import attack, halves, prepare, rows_of, scores, tuned
+from fourier import Fourier
+from page import ALL, PUBLISHED, keep, write
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from bayesrecon.datasets import acs_income
@@ -21,7 +22,6 @@ RIDGE = ("ridge", "squared", 0.0)
 LABELLED = (("logistic", "logistic", 0.0), ("squared-hinge SVM", "squared_hinge", 1.0))
 """Models of a number and of two classes: title, loss, and the penalty of the intercept."""
 
-FEATURES = "Cosines are those of the features."
 CHOSEN = "The penalty predicts a fifth of the private half best, of 1e-3, 1e-2, ... 1e4: {}."
 PENALTIES = 10.0 ** np.arange(-3, 5)
 
@@ -52,7 +52,7 @@ def report(title, experiments, *more, found=None):
     keep(title, [note, *more], table)
     for row in table:
         if row["method"] in (PUBLISHED, ALL) or ":" in row["method"]:
-            print(title, row["method"], f"{row['median']:.4f}", row["interval"], row.get("above"), flush=True)
+            print(title, row["method"], f"{row['median']:.4f}", row.get("above"), flush=True)
 
 
 def simulated(records, rng):
@@ -65,11 +65,6 @@ def income(options):
     x, y = simulated(options.records, np.random.default_rng(0))
     parts = halves(len(x), 5 * options.deletions, 1)
     report("Simulated income, ridge", [prepare("", x, y, *parts, loss="squared")])
-
-
-def fourier(x, width, rng):
-    """Random features of a Gaussian kernel on standardised columns, of scale 5."""
-    return np.cos(x @ (rng.normal(size=(x.shape[1], width)) / 5) + rng.uniform(0, 2 * np.pi, width))
 
 
 def labels(options):
@@ -135,17 +130,20 @@ def features(options):
     """Over random Fourier features: simulated income, and breast cancer in the place of a real survey."""
     rng = np.random.default_rng(4)
     x, y = simulated(options.records // 4, np.random.default_rng(0))
-    over = fourier(x, 100, rng)
+    phi = Fourier(x.shape[1], 100, 5, rng)
     for title, loss, below in (RIDGE, *LABELLED):
         parts = halves(len(x), options.deletions * (1 if below == 0 else 2), 1)
-        one = prepare("", over, y if loss == "squared" else (y > 0).astype(int), *parts, loss=loss, below=below)
-        report(f"Simulated income, {title} over 100 random Fourier features", [one], FEATURES)
+        target = y if loss == "squared" else (y > 0).astype(int)
+        one = prepare("", x, target, *parts, loss=loss, below=below, phi=phi)
+        report(f"Simulated income, {title} over 100 random Fourier features", [one])
     x, y = scaled(load_breast_cancer)
-    over = fourier(x, 100, rng)
+    phi = Fourier(x.shape[1], 100, 5, rng)
     for title, loss, below in LABELLED:
         count = -(-options.deletions // options.splits) if loss == "logistic" else len(x) // 2
-        some = [prepare("", over, y, *halves(len(x), count, s), loss=loss, below=below) for s in range(options.splits)]
-        report(f"Breast cancer, {title} over 100 random Fourier features", some, FEATURES)
+        some = [
+            prepare("", x, y, *halves(len(x), count, s), loss=loss, below=below, phi=phi) for s in range(options.splits)
+        ]
+        report(f"Breast cancer, {title} over 100 random Fourier features", some)
 
 
 def unpenalised(options):
@@ -162,16 +160,14 @@ def unpenalised(options):
     report("Diabetes, least squares without a penalty", some)
     least = "Fewer records than features: of all parameters without an error on the private records the shortest."
     for width in (442, 2000):
-        over = fourier(x, width, np.random.default_rng(4))
-        one = prepare("", over, y, *halves(len(x), options.deletions, 1), loss="squared", penalty=0.0)
-        report(
-            f"Diabetes, least squares without a penalty over {width} random Fourier features", [one], FEATURES, least
-        )
+        phi = Fourier(x.shape[1], width, 5, np.random.default_rng(4))
+        one = prepare("", x, y, *halves(len(x), options.deletions, 1), loss="squared", penalty=0.0, phi=phi)
+        report(f"Diabetes, least squares without a penalty over {width} random Fourier features", [one], least)
 
 
-def chosen(title, x, y, parts, *, loss, below=0.0, outputs=1):
+def chosen(title, x, y, parts, *, loss, below=0.0, outputs=1, phi=None):
     """A model whose penalty the private half chooses."""
-    settings = {"loss": loss, "below": below, "outputs": outputs}
+    settings = {"loss": loss, "below": below, "outputs": outputs, "phi": phi}
     penalties = [tuned(x, y, private, PENALTIES, **settings) for private, _, _ in parts]
     some = [prepare("", x, y, *part, penalty=p, **settings) for part, p in zip(parts, penalties, strict=True)]
     report(title, some, CHOSEN.format(", ".join(f"{p:g}" for p in penalties)))
@@ -206,14 +202,14 @@ def survey(options):
         x, income_of = people.x[some].astype(float), people.y[some]
         x = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1.0)
         y, above = (income_of - income_of.mean()) / income_of.std(), (income_of > 50_000).astype(int)
-        for words, columns in (
-            ("", x),
-            (" over 100 random Fourier features", fourier(x, 100, np.random.default_rng(4))),
+        for words, phi in (
+            ("", None),
+            (" over 100 random Fourier features", Fourier(x.shape[1], 100, 5, np.random.default_rng(4))),
         ):
             for title, loss, below in (RIDGE, *LABELLED):
                 parts = [halves(len(x), options.deletions, 1)]
                 target = y if loss == "squared" else above
-                chosen(f"ACS income, {state}, {title}{words}", columns, target, parts, loss=loss, below=below)
+                chosen(f"ACS income, {state}, {title}{words}", x, target, parts, loss=loss, below=below, phi=phi)
 
 
 PARTS = {"income": income, "labels": labels, "diabetes": diabetes, "classes": classes, "images": images}

@@ -10,20 +10,19 @@ chooses the penalty. Results go to the page benchmarks/DELETION.md and its figur
 """
 
 import argparse
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from experiment import ALL, BASELINES, PUBLISHED, VARIANTS, attack, prepare, rows_of, scores, tuned
-from page import HERE, keep, write
+from experiment import BASELINES, VARIANTS, Guesses, attack, prepare, rows_of, scores, tuned
+from fourier import Fourier
+from page import ALL, HERE, PUBLISHED, keep, write
 
 from bayesrecon import datasets
-from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.plots import plot_images, plot_similarity
 
-WIDTH = 4096
+WIDTH, SHOWN = 4096, 10
 PARTS = ("softmax", "ridge-rff", "softmax-rff")
 PENALTY = dict(zip(PARTS, (1.0, 100.0, 10.0), strict=True))
 PENALTIES = 10.0 ** np.arange(-1, 5)
@@ -71,22 +70,8 @@ def split(count, deletions, *, development):
     return fresh_order[:half], fresh_order[half:], rng.choice(fresh, deletions, replace=False)
 
 
-class Fourier:
-    """Random features of a Gaussian kernel, `cos(x W + b)` (Rahimi and Recht 2007, unscaled)."""
-
-    def __init__(self, pixels, width, scale, rng):
-        self.scale = scale
-        self.frequencies = rng.normal(size=(pixels, width)) / scale
-        self.phase = rng.uniform(0, 2 * np.pi, width)
-
-    def __call__(self, x):
-        import jax.numpy as jnp
-
-        return jnp.cos(x @ self.frequencies + self.phase)
-
-
 def parameters(name, part, options):
-    """The experiment, the pixels of private and public images, their shape, and the embedding."""
+    """The experiment, the shape of its images, a note, and the facts in it."""
     about = PICTURES[name]
     images = about.load(getattr(options, name), "test")
     x, y = pixels_of(images), images.y
@@ -96,18 +81,20 @@ def parameters(name, part, options):
         stem = part if name == "mnist" else f"{name}-{part}"
         held = options.keep / f"{stem}-{'development' if options.development else 'fresh'}-{options.deletions}.npz"
     phi = None if part == "softmax" else fourier(about.scale or spread(x[private]), x.shape[1])
-    features = x if phi is None else np.cos(x @ phi.frequencies + phi.phase)
     loss, target = ("squared", np.eye(10)[y]) if part == "ridge-rff" else ("softmax", y)
-    settings = {"loss": loss, "outputs": 10}
-    penalty = PENALTY[part] if name == "mnist" else tuned(features, target, private, PENALTIES, **settings)
+    settings = {"loss": loss, "outputs": 10, "phi": phi}
+    penalty = PENALTY[part] if name == "mnist" else tuned(x, target, private, PENALTIES, **settings)
     how = "softmax" if phi is None else f"{part.removesuffix('-rff')} over {WIDTH} random Fourier features"
     title = f"{about.title}, {how}"
-    one = prepare(title, features, target, private, public, rows, penalty=penalty, keep=held, **settings)
+    one = prepare(title, x, target, private, public, rows, penalty=penalty, keep=held, **settings)
+    facts = one.facts | {"published accuracy": about.accuracy[PARTS.index(part)]}
     note = (
-        one.note.partition(": ")[2] + f" (published, with more images: {about.accuracy[PARTS.index(part)]:.1%}). "
+        one.note.partition(": ")[2] + f" (published, with more images: {facts['published accuracy']:.1%}). "
         f"Penalty {penalty:g}, pixels in [-1, 1]."
     )
-    return one, x[private], x[public], images.shape, phi, note
+    if phi is not None:
+        note += f" Random Fourier features `cos(x W + b)` of scale {phi.scale:g}."
+    return one, images.shape, note, facts
 
 
 def fourier(scale, pixels):
@@ -121,51 +108,32 @@ def spread(x):
 
 
 def run(data, part, options):
-    one, pixels, public, shape, phi, note = parameters(data, part, options)
+    one, shape, note, facts = parameters(data, part, options)
     print(one.note, flush=True)
-    wanted = (ALL,) if options.improved else (PUBLISHED, ALL)
-    variants = VARIANTS if options.all else {k: VARIANTS[k] for k in wanted}
+    variants = VARIANTS if options.all else {k: VARIANTS[k] for k in (PUBLISHED, ALL)}
     found = attack(one, variants)
-    table, truth = rows_of([one], [found]), pixels[one.rows]
-    notes = [note]
-    curves = scores(found, one.truth)
-    best = {ALL: np.stack([f.x for f in found[ALL]])}
-    inverted = {BASELINES["maxdiff"]: public[_which(found[BASELINES["maxdiff"]], one.public["x"])]}
+    notes = [note, *(inverted(key, found[key]) for key in (PUBLISHED, ALL) if found[key].inversion is not None)]
+    if one.embedded is not None:
+        found["nearest public image to the features"] = nearest(found[ALL].features, one)
     name = f"{data}-{part}" + ("-development" if options.development else "")
-    if phi is not None:
-        notes.append(
-            f"Random Fourier features `cos(x W + b)` of scale {phi.scale:g}; cosines are those of the features."
-        )
-        plot_similarity(_shown(curves), path=options.figures / f"{name}-features.png")
-        best = {}
-        for key in wanted:
-            begun = time.perf_counter()
-            one_by = invert_embedding(phi, np.stack([f.x for f in found[key]]), public)
-            each = (time.perf_counter() - begun) / len(one.rows)
-            best[key] = one_by.x
-            notes.append(
-                f"{key}: inverting the features took {each:.2g} s a deletion; median misfit "
-                f"{np.median(one_by.misfit):.3f}; the start that won was the nearest public image in "
-                f"{np.mean(one_by.start == 0):.0%} of deletions."
-            )
-        maxdiff = inverted
-        inverted = {f"{key}, inverted": x for key, x in best.items()}
-        inverted["nearest public image to the features"] = nearest(found[ALL], one.public["x"], public)
-        inverted |= maxdiff | {BASELINES["avg"]: np.repeat(public.mean(axis=0)[None], len(truth), axis=0)}
-        seen = replace(one, private={"x": pixels, "y": one.private["y"]})
-        keep(one.title + (" (development)" if options.development else ""), notes, table)
-        curves = scores(inverted, truth)
-        table, notes = rows_of([seen], [inverted]), ["Cosines are those of pixels."]
-        one = replace(one, title=one.title + ", in pixels")
-    figure = f"{name}.png"
-    plot_similarity(_shown(curves), path=options.figures / figure)
-    shown = np.arange(min(10, len(truth)))
-    grid = {"deleted": truth[shown], "found": best[ALL][shown], "MaxDiff": inverted[BASELINES["maxdiff"]][shown]}
+    plot_similarity(_shown(scores(found, one.truth)), path=options.figures / f"{name}.png")
+    guesses = {"found": found[ALL], "MaxDiff": found[BASELINES["maxdiff"]]}
+    grid = {"deleted": one.truth[:SHOWN]} | {k: v.x[:SHOWN] for k, v in guesses.items()}
     plot_images({k: grey(v, shape) for k, v in grid.items()}, shape[:2], path=options.figures / f"{name}-images.png")
-    notes.append(f"![distribution of the cosine similarity]({figure}) ![ten deletions]({name}-images.png)")
-    keep(one.title + (" (development)" if options.development else ""), notes, table)
+    notes.append(f"![distribution of the cosine similarity]({name}.png) ![ten deletions]({name}-images.png)")
+    table = rows_of([one], [found])
+    keep(one.title + (" (development)" if options.development else ""), notes, table, **facts)
     for row in table:
         print(row["method"], f"{row['median']:.4f}", row["interval"], row.get("above"), row.get("label"), flush=True)
+
+
+def inverted(key, guesses):
+    """What inverting the features took."""
+    misfit, nearest_won = np.median(guesses.inversion.misfit), np.mean(guesses.inversion.start == 0)
+    return (
+        f"{key}: inverting the features took {guesses.seconds:.2g} s a deletion; median misfit {misfit:.3f}; "
+        f"the start that won was the nearest public image in {nearest_won:.0%} of deletions."
+    )
 
 
 def grey(x, shape):
@@ -173,22 +141,17 @@ def grey(x, shape):
     return x if len(shape) == 2 else x.reshape(-1, *shape).mean(axis=-1).reshape(len(x), -1)
 
 
-def nearest(found, features, public):
+def nearest(found, one):
     """For each estimate the public image whose features point most the same way."""
-    guess = np.stack([f.x for f in found])
+    features = one.public["x"]
     directions = features / np.linalg.norm(features, axis=1, keepdims=True)
-    return public[(guess @ directions.T).argmax(axis=1)]
-
-
-def _which(records, features):
-    """Positions of records among the public ones."""
-    wanted = np.stack(records)
-    return ((features**2).sum(axis=1)[:, None] - 2 * features @ wanted.T).argmin(axis=0)
+    which = (found @ directions.T).argmax(axis=1)
+    return Guesses(one.embedded.public[which], features=features[which])
 
 
 def _shown(curves):
-    """At most four curves: the published method and the improved one, and both baselines."""
-    wanted = [k for k in curves if k.startswith((PUBLISHED, ALL)) or k in BASELINES.values()]
+    """The published method and the improved one, and the published baselines."""
+    wanted = (PUBLISHED, ALL, BASELINES["avg"], BASELINES["maxdiff"])
     return {k.partition(":")[0]: curves[k] for k in wanted}
 
 
@@ -200,7 +163,6 @@ def main():
     parser.add_argument("--deletions", type=int, default=200)
     parser.add_argument("--development", action="store_true")
     parser.add_argument("--all", action="store_true", help="every improvement by itself too")
-    parser.add_argument("--improved", action="store_true", help="the improved method alone, beside the baselines")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--figures", type=Path, default=HERE)
     options = parser.parse_args()

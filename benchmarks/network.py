@@ -5,7 +5,8 @@ python benchmarks/network.py --seeds 2
 
 Three small tanh networks on the square [-1, 1]^2, trained on their summed losses with weight decay: the log intensity
 of events (the loss of a record is minus its log intensity, the integral belongs to the regulariser), a classifier by
-softmax, and one by a logistic loss per class. The attack sees the parameters, the losses and the square.
+softmax, and one by a logistic loss per class. The attack sees the parameters, the losses and the square. Rows are kept
+in benchmarks/network.json.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rows import keep
 
 import bayesrecon
 from bayesrecon import GradientMatching
@@ -90,6 +92,7 @@ def records_of(kind, count, rng):
 def count(seeds):
     """How many records there were, from `recover`, and the sum of the multipliers of `reconstruct`."""
     head("How many records", "network", "N", "visibility of n", "verdict", "n", "sum of multipliers")
+    rows = []
     for kind in ("events", "softmax", "logistic"):
         for size in (20, 60):
             found = [one_count(kind, size, np.random.default_rng(seed)) for seed in range(seeds)]
@@ -98,7 +101,10 @@ def count(seeds):
             given = [f[2] for f in found if f[2] is not None]
             worst = f"{min(given):.4g} to {max(given):.4g}" if given else ""
             sums = [f[3] for f in found]
+            row = {"network": kind, "N": size, "visibility": [f[0] for f in found], "verdicts": verdicts}
+            rows.append(row | {"n": given, "multipliers": sums})
             line(kind, f"{size}", f"{min(seen)} to {max(seen)}", verdicts, worst, f"{min(sums):.4g} to {max(sums):.4g}")
+    keep("network", count=rows)
 
 
 def one_count(kind, size, rng):
@@ -135,10 +141,13 @@ def single(seeds):
         "error of all",
         "random",
     )
+    rows = []
     for kind, width, size in CASES:
         found = [one_single(kind, width, size, np.random.default_rng(seed)) for seed in range(seeds)]
         cells = [np.median([f[i] for f in found]) for i in range(7)]
-        errors = [e for f in found for e in f[7]]
+        errors = [float(e) for f in found for e in f[7]]
+        of = {"seeds": seeds, "parameters": found[0][0], "rank": float(cells[1]), "determined": float(cells[4])}
+        rows.append({"network": kind, "N": size} | of | {"errors": errors, "null": float(cells[6])})
         line(
             kind,
             f"{cells[0]:.0f}",
@@ -152,6 +161,7 @@ def single(seeds):
             f"{cells[5]:.2g}",
             f"{cells[6]:.2g}",
         )
+    keep("network", single=rows)
 
 
 def one_single(kind, width, size, rng):

@@ -3,7 +3,8 @@
 python benchmarks/reconstruct.py             # the recipe's total time: steps needed (--steps) times its step time
 python benchmarks/reconstruct.py --whole     # M 50 of the recipe run to its end (a quarter of an hour and more)
 
-Needs POSTERIOR_DB_PATH. Both times are after compilation and count everything that depends on the draws.
+Needs POSTERIOR_DB_PATH; rows are kept in benchmarks/reconstruct.json.
+Both times are after compilation and count everything that depends on the draws.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import time
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rows import keep
 
 import bayesrecon
 from bayesrecon import Estimator, ScoreMatching, WeightedRecords
@@ -59,7 +61,7 @@ def main():
     options = parser.parse_args()
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
     table = Table("M", "default: s", "relative gap", "within 1 %: s", "recipe: ms a step")
-    best = {row.name: row.estimate for row in bayesrecon.recover(release)}
+    best, sizes = {row.name: row.estimate for row in bayesrecon.recover(release)}, {}
     for n in SIZES:
         found, seconds = default(release, n)
         reached = settled(found.trace_dataframe(), best)
@@ -67,6 +69,7 @@ def main():
         step = recipe(release, n, 200)[1]
         within = "" if reached is None else f"{before + reached.seconds:.2f}"
         table.add_row(f"{n}", f"{seconds:.2f}", f"{found.relative_gap:.1e}", within, f"{1e3 * step:.1f}")
+        sizes[f"M {n}"] = {"seconds": seconds, "relative gap": found.relative_gap, "recipe, s a step": step}
         if n == 50:
             fast, slow, how = before + reached.seconds, step * options.steps, "steps needed times step time"
     Console().print(table)
@@ -84,7 +87,9 @@ def main():
         f"M 50, all five statistics within 1 %: recipe {slow:.0f} s ({how}), default {fast:.2f} s: ", end=""
     )
     Console().print(f"{slow / fast:.0f} times faster")
+    keep("reconstruct", sizes=sizes, recipe={"seconds": slow, "default, seconds": fast, "how": how})
     found, seconds, peak = wide()
+    keep("reconstruct", wide={"seconds": seconds, "relative gap": found.relative_gap, "GiB": peak})
     Console().print(
         f"10,000 draws of 10 parameters, 1,600 records: {seconds:.0f} s with compilation, relative gap "
         f"{found.relative_gap:.1e}, peak memory of the whole process {peak:.2f} GiB"

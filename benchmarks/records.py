@@ -2,6 +2,7 @@
 
 python benchmarks/records.py [--draws 1000 ...] [--blocks 10] [--table 100 20]
 
+Rows are kept in benchmarks/records.json by the number of draws.
 Blocks are every k-th draw of the 10,000, so that they are disjoint. Tables are made up, and their draws are those of
 the posterior given them (`answers.py`), kept in the folder for temporary files.
 """
@@ -17,6 +18,7 @@ import answers
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rows import keep, kept
 
 import bayesrecon
 from bayesrecon.attacks.records import layers
@@ -36,20 +38,26 @@ def subset(release, start, step):
 def accuracy(counts, blocks):
     release = from_posteriordb("irt_2pl-irt_2pl")
     records = find("irt_2pl").records(read_data(open_database(), "irt_2pl"))
-    known = {k: records[k] for k in ("person", "item")}
-    table = Table("draws", "blocks", "answers right", "least", "posterior-mean guess", "calibration error", "z", "s")
     for count in counts:
         step = release.size // count
         scores, began = [], time.perf_counter()
         for block in range(min(blocks, step)):
-            found = bayesrecon.reconstruct(subset(release, block, step), known=known, unit=("person", "item"))
-            scores.append(score_records(found, records)["y"])
+            found = ask(subset(release, block, step), records)
+            scores.append(score_records(found, records)["y"] | {"stated": float(found["y"].probability.mean())})
             print(count, block, scores[-1], flush=True)
-        mean = {k: np.mean([s[k] for s in scores]) for k in scores[0]}
-        seconds = (time.perf_counter() - began) / len(scores)
-        cells = (f"{mean['exact']:.2%}", f"{min(s['exact'] for s in scores):.2%}", f"{mean['naive_exact']:.2%}")
-        more = (f"{mean['calibration']:.4f}", f"{mean['z_sd']:.2f}", f"{seconds:.1f}")
-        table.add_row(f"{count}", f"{len(scores)}", *cells, *more)
+        mean = {k: float(np.mean([s[k] for s in scores])) for k in scores[0]}
+        least, seconds = float(min(s["exact"] for s in scores)), (time.perf_counter() - began) / len(scores)
+        keep("records", **{f"{count} draws": {"blocks": len(scores), "least": least, "seconds": seconds} | mean})
+    show()
+
+
+def show():
+    """Everything that was kept."""
+    table = Table("draws", "blocks", "answers right", "least", "posterior-mean guess", "calibration error", "z", "s")
+    for draws, row in kept("records").items():
+        cells = (f"{row['exact']:.2%}", f"{row['least']:.2%}", f"{row['naive_exact']:.2%}")
+        more = (f"{row['calibration']:.4f}", f"{row['z_sd']:.2f}", f"{row['seconds']:.1f}")
+        table.add_row(draws, f"{row['blocks']}", *cells, *more)
     Console().print(table)
 
 
