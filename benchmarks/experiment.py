@@ -119,18 +119,25 @@ def _model(x, **settings):
 
 
 def tuned(x, y, private, penalties, *, loss, outputs=1, below=0.0, phi=None) -> float:
-    """The penalty that predicts a fifth of the private records best, trained on the others; the smallest of equals."""
+    """The penalty that predicts a fifth of the private records best, trained on the others; the smallest of equals.
+
+    Penalties so small that training does not end at an optimum are passed over.
+    """
     x = x if phi is None else embed(phi, x)
     fifth = len(private) // 5
     train_on, held = private[fifth:], private[:fifth]
-    best = []
-    for penalty in penalties:
-        model = _model(x, loss=loss, outputs=outputs, penalty=float(penalty), intercept_penalty=below)
-        trained = train(model, {"x": x[train_on], "y": y[train_on]}).release
+    best = {}
+    for penalty in map(float, penalties):
+        model = _model(x, loss=loss, outputs=outputs, penalty=penalty, intercept_penalty=below)
+        try:
+            train(model, {"x": x[private], "y": y[private]})
+            trained = train(model, {"x": x[train_on], "y": y[train_on]}).release
+        except BayesreconError:  # there is no optimum, or none within reach
+            continue
         known = {"x": x[held], "y": y[held]}
         right = _accuracy(trained, known)
-        best.append(right if right is not None else -float(np.mean((_eta(trained, known)[:, 0] - y[held]) ** 2)))
-    return float(penalties[int(np.argmax(best))])
+        best[penalty] = right if right is not None else -float(np.mean((_eta(trained, known)[:, 0] - y[held]) ** 2))
+    return max(best, key=lambda penalty: best[penalty])
 
 
 def _least_norm(model, data, rows) -> tuple[Trained, list[Trained]]:

@@ -18,7 +18,8 @@ again, exactly, without one of them; the attack sees both parameters and the oth
 of the cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap interval; *scale* the
 median of `|log(|x_hat| / |x|)|`, and *label* the share of labels inferred rightly, with its 95 % Clopper-Pearson
 interval. Improvements are those of `bayesrecon.Improvements`, each added to the published method alone and left out of
-all of them alone. Seconds were measured on machines that others used, too.
+all of them alone. Penalties called tuned are chosen by the private half, of those at which training ends at an optimum.
+Seconds were measured on machines that others used, too.
 
 *Avg* is the mean public record. *MaxDiff* is the published baseline, the public record with the largest
 `|(x, 1)' (theta+ - theta-)|`, the Euclidean norm over outputs. *MaxDiff of probabilities* takes the largest change of

@@ -1,7 +1,9 @@
 """Numbers on pages come from the rows that benchmarks measured: none is typed."""
 
+import json
 import re
 import runpy
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,3 +39,26 @@ def test_quoted_numbers_are_those_of_their_rows(page):
 def test_every_number_has_a_row(page):
     """Measured ones are quoted; of others a comment says that they are `not measured`, but for levels of intervals."""
     assert unsourced(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_typed_number_and_a_stale_one_are_found():
+    row = "density > law=Laplace > ratios > * > most()"
+    quoted = f"at most 9.9<!-- {row} --> and 98 %<!-- not measured -->, with 95 % intervals"
+    assert unsourced(quoted) == []
+    assert unsourced(f"{quoted}; 0.977 on digits, 88 % of them, `0.5` and 1e-8") == ["0.977", "88 %", "1e-8"]
+    assert QUOTED.filled(quoted) == quoted.replace("9.9", f"{QUOTED.value_at(row):.1f}")
+
+
+@pytest.mark.parametrize(
+    "row", ["density > law=none > ratios > * > most()", "density > law=Laplace > n", "density > 0"]
+)
+def test_a_row_is_one_number(row):
+    with pytest.raises((LookupError, ValueError)):
+        QUOTED.value_at(row)
+
+
+def test_the_page_of_deletions_is_that_of_its_rows(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    import page
+
+    assert page.page(json.loads(page.ROWS.read_text())) == page.PAGE.read_text()
