@@ -102,7 +102,7 @@ def beside(held: dict[str, dict]) -> str:
                 f"{of[name][key][0]:.1%}" for name in (PUBLISHED, ALL) for key in ("above", "above_probabilities")
             ]
             rows.append([title, *medians, *shares])
-    return table([*head, "improved, above both", "of probabilities"], rows) + "\n"
+    return table([*head, "improved, above both", "of probabilities"], rows)
 
 
 def cell(key: str, value: Any) -> str:
