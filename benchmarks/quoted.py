@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
-QUOTED = re.compile(rf"(?P<number>{NUMBER})(?P<percent> ?%)?<!-- (?P<row>.+? > .+?) -->")
+QUOTED = re.compile(rf"(?P<number>{NUMBER})(?P<percent> ?%)?<!-- (?P<row>(?:(?!-->).)+ > (?:(?!-->).)+) -->")
 OF_MANY: dict[str, Callable[[list[Any]], Any]] = {
     "least()": min,
     "most()": max,
