@@ -29,9 +29,9 @@ PAGE = """# The record deleted from a small network
 Made by `python benchmarks/network_deletion.py`. Digits of 8 by 8 pixels, {private} private records, networks trained
 with weight decay 1 on the summed loss; after each of {count} deletions a network is trained on from its old parameters
 to a relative gradient of at most {gradient:.0e}. Cosine similarity of pixels (medians); *avg* is the mean public image,
-*MaxDiff* the public image whose outputs change most (Euclidean norm over classes, the published baseline), *of
-probabilities* the one whose probabilities do. *Above both* is the share in which HRec is nearer than the better of avg
-and MaxDiff, the second time with MaxDiff of probabilities.
+*MaxDiff* the public image whose outputs change most (Euclidean norm over classes, the baseline that is published for
+linear models), *of probabilities* the one whose probabilities do, which was the only one here before. *Above both* is
+the share in which HRec is nearer than the better of avg and MaxDiff, the second time with MaxDiff of probabilities.
 *Stated* is the mean probability of the label that HRec found, *sure* how many have more than {sure}, *right* the share
 of those that are right. *Which of {candidates}*: `infer_deletion` among the deleted record and others that stay, the
 share named rightly and the mean probability stated. Choices were made with other splits than this one.

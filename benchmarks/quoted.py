@@ -21,7 +21,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 QUOTED = re.compile(rf"(?P<number>{NUMBER})(?P<percent> ?%)?<!-- (?P<row>(?:(?!-->).)+ > (?:(?!-->).)+) -->")
 OF_MANY: dict[str, Callable[[list[Any]], Any]] = {
