@@ -11,8 +11,9 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from experiment import attack, halves, prepare, rows_of, scores, tuned
+from experiment import halves, prepare, tuned
 from fourier import Fourier
+from guesses import attack, rows_of, scores
 from page import ALL, PUBLISHED, keep, write
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 

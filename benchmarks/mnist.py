@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from experiment import BASELINES, VARIANTS, Guesses, attack, prepare, rows_of, scores, tuned
+from experiment import prepare, tuned
 from fourier import Fourier
+from guesses import BASELINES, VARIANTS, Guesses, attack, rows_of, scores
 from page import ALL, HERE, PUBLISHED, keep, write
 
 from bayesrecon import datasets
