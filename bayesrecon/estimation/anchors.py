@@ -27,6 +27,8 @@ class Reference:
         most: the largest pool that a basis is chosen from.
         source: draws records, `(rng, size) -> {field: (size, *shape)}`, instead of the domains.
         tails: degrees of freedom of a t law, by whose random scale every record is stretched; none by default.
+        predict: `(rng, records) -> records` with responses that the posterior predicts for them.
+        predicted: share of the records whose responses are predicted; the others are drawn from their domain.
     """
 
     fields: Mapping[str, Field]
@@ -38,6 +40,8 @@ class Reference:
     most: int = 1024
     source: Callable[[np.random.Generator, int], Records] | None = None
     tails: float | None = None
+    predict: Callable[[np.random.Generator, Records], Records] | None = None
+    predicted: float = 0.0
 
     def draw(self, rng: np.random.Generator, size: int) -> Records:
         """`size` records, `{field: (size, *shape)}`.
@@ -90,7 +94,15 @@ class Reference:
                     records[name][far] = spec.domain.draw_broad(rng, (int(far.sum()), *spec.shape))
             else:
                 records[name] = spec.domain.draw_broad(rng, shape)
-        return records
+        return self._with_responses(rng, records) if self.predict is not None and self.predicted else records
+
+    def _with_responses(self, rng: np.random.Generator, records: Records) -> Records:
+        assert self.predict is not None
+        found, count = self.predict(rng, records), _count(records)
+        chosen = rng.random(count) < self.predicted
+        # What overflows is no response.
+        chosen &= np.all([np.isfinite(v.reshape(count, -1)).all(axis=1) for v in found.values()], axis=0)
+        return {k: np.where(chosen.reshape(-1, *(1,) * (v.ndim - 1)), found[k], v) for k, v in records.items()}
 
     def _combinations(self, rng: np.random.Generator, size: int) -> Records:
         """Fields with finitely many values, every combination equally often: none is left out by chance."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.solve import Fit, Span, find_basis, fit
+from bayesrecon.estimation.predictive import responses
+from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.metric import metric_factor
@@ -28,6 +29,10 @@ _PASSES = 8
 # pool changes, a larger one (0.3 was tried) ends it before the pool has closed in.
 _SETTLED = 0.15
 _ONE = 128  # pool for a release of a single record: what so many others do not span of it is below the noise
+# Features of a decaying spectrum, over the root of the number of draws: of more, some happen to be quiet on these
+# draws, and estimates lean on them; far fewer stand out of the noise.
+_FEATURES = 4.0
+_SEARCHED = 128  # of them while the data are looked for: moments of the records need no more
 _PREDICTED = 256  # records simulated to see where they lie: centre and scale to a sixteenth of the scale, near enough
 # Draws that a pass sums: where the data lie need not be known better than to part of their scale, and the solve that
 # follows takes all draws; fewer add noise to the moments that move the records.
@@ -84,6 +89,10 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
         reference = reference.recentred(*_standard(knowledge))
     spectrum = find_basis(embedding, reference, rng)[0]
     rank = spectrum.rank if spectrum.gap else None
+    if rank is None:
+        told = max(int(_FEATURES * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
+        predict = responses(embedding.release, knowledge.known)
+        reference = replace(reference, most=min(reference.most, told), predict=predict)
     if all(f in knowledge.known for f in knowledge.fields):
         return reference, rank
     work = max(1, embedding.metric.shape[1] * spectrum.rank**2)
@@ -95,7 +104,8 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
             return fit(embedding, law, rng, atoms=atoms, label="locating", expected=rank)
 
         return follow_moments(solve, reference, knowledge, rank), rank
-    return _follow_measure(embedding, reference, knowledge, rng, atoms), None
+    few = replace(reference, most=min(reference.most, max(_SEARCHED, per_level(reference))))
+    return replace(_follow_measure(embedding, few, knowledge, rng, atoms), most=reference.most), None
 
 
 def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
@@ -213,6 +223,8 @@ def _follow_measure(
             for f in mean
         ):
             break
+    # The data have records that tell next to nothing as well: how much is seen of statistics is judged with them.
+    reference = replace(reference, accept=_plausible(judge, _LEAST))
     return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
 
 

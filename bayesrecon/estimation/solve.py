@@ -26,6 +26,12 @@ _STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than
 _KEPT = 2 * 10**8  # doubles of their sums
 _FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
 _REST = 0.1  # share of the weight that has to be left without a stretch
+
+# Of the noise that the values of a function at single records have. A hundredth leaves coefficients that follow the
+# draws' chance (n of logistic regressions comes out low), a tenth drowns what could be seen.
+_DAMPED = 0.02
+_BALANCED = 10.0  # times that the mean of what is not seen weighs beside its mean square: it is what biases a total
+_PREDICTED = 0.75  # of the probes have predicted responses; a few others are left for data that the model fits badly
 _MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
 _FRESH = 512  # of them, before the rank is known: of so many one at least shows a feature that one in a hundred has
 
@@ -55,6 +61,9 @@ class Span:
         ridge: `(r, r)` noise covariance of the target where the spectrum decays (the projection is then
             the linear estimator of least mean squared error), None where the spectrum ends in a gap.
         size: the scale of the data measure that noise is weighed against (an estimate of N).
+        damping: `(r, r)` per record: what noise in the values of the basis functions adds to the ridge, None where the
+            spectrum ends in a gap. The values are averages over the same draws as the target; coefficients that fit
+            them too closely follow the chance of these draws, and estimates are biased.
     """
 
     spectrum: Spectrum
@@ -64,6 +73,7 @@ class Span:
     target: np.ndarray
     ridge: np.ndarray | None = None
     size: float = 1.0
+    damping: np.ndarray | None = None
 
     def project(self, values: np.ndarray, *, limit: bool = False) -> Projection:
         """Coefficients of functions given by their values `(Q, P)` at the probes.
@@ -82,12 +92,18 @@ class Span:
                 beta = np.linalg.lstsq(e, values, rcond=_ALIKE)[0]
         else:
             weight = self.size / np.sqrt(len(e))
+            penalty = self.ridge if self.damping is None else self.ridge + self.size * self.damping
             # Equilibrated: far records make some functions noisier than others by many orders of magnitude.
-            noise = np.sqrt(np.maximum(np.diag(self.ridge), 1e-300))
-            values_, vectors = np.linalg.eigh(self.ridge / noise / noise[:, None])
+            noise = np.sqrt(np.maximum(np.diag(penalty), 1e-300))
+            values_, vectors = np.linalg.eigh(penalty / noise / noise[:, None])
             root = np.sqrt(np.maximum(values_, 0.0))[:, None] * vectors.T * noise
-            stacked = np.concatenate([weight * e, root])
-            target = np.concatenate([weight * values, np.zeros((len(root), values.shape[1]))])
+            rows, aims = [weight * e], [weight * values]
+            if self.damping is not None:
+                once = self.size * np.sqrt(_BALANCED)
+                rows.append(once * e.mean(axis=0, keepdims=True))
+                aims.append(once * values.mean(axis=0, keepdims=True))
+            stacked = np.concatenate([*rows, root])
+            target = np.concatenate([*aims, np.zeros((len(root), values.shape[1]))])
             beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
         return Projection(beta, e @ beta)
 
@@ -153,6 +169,14 @@ def spans(release: Release | None) -> bool:
     return release.metric is not None or model.linear is not None or model.gaussian is not None
 
 
+def per_level(reference: Reference) -> int:
+    """Generic records from which every group has enough for its own features, or a spectrum of missing groups looks
+    like an end."""
+    choices = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
+    levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
+    return _PER_LEVEL * max(levels, default=0)
+
+
 def find_basis(
     embedding: MeanEmbedding,
     reference: Reference,
@@ -169,10 +193,7 @@ def find_basis(
     """
     available = embedding.equations
     trained = not embedding.temperature
-    choices = {k: f.domain.levels for k, f in reference.fields.items() if f.domain.kind == "levels"}
-    levels = [len(np.unique(reference.known.get(k, values))) for k, values in choices.items()]
-    # Every group needs enough records for its own features, or a spectrum of missing groups looks like an end.
-    groups = _PER_LEVEL * max(levels, default=0)
+    groups = per_level(reference)
     # Once the rank is known, fewer will do as long as they show all of it, in every group.
     spare = expected if groups else expected // 4
     pool = max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
@@ -232,6 +253,8 @@ def fit(
     """
     spectrum, basis, few = find_basis(embedding, reference, rng, finite, expected)
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
+    if not spectrum.gap:  # like the data: what is seen of records that no data have says little of these
+        reference = replace(reference, predicted=_PREDICTED)
     sample = reference.draw(rng, max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES)
     stretches = _stretches(embedding, basis) if spectrum.gap and atoms is None else 1
     moments = embedding.moments(basis, atoms, label, stretches)
@@ -353,13 +376,14 @@ def _shrunk(plain: Fit) -> Fit:
     spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(target) / np.linalg.norm(cross.mean(axis=0))))
     ridge = embedding.normal_noise(plain.basis, simulated=True) / embedding.effective_size
+    damping = _DAMPED * plain.gram / embedding.effective_size
     for _ in range(2):
         # The scale from a regularised count: unregularised, it would drown in noise.
-        ones = replace(plain, ridge=ridge, size=size).project(np.ones((len(cross), 1)))
+        ones = replace(plain, ridge=ridge, size=size, damping=damping).project(np.ones((len(cross), 1)))
         size = max(1.0, float(abs(target @ ones.beta[:, 0])))
     signal = size**2 * spread
-    kept = signal @ np.linalg.lstsq(signal + ridge, target, rcond=1e-14)[0]
-    return replace(plain, y=_solve(plain.gram, kept), ridge=ridge, size=size)
+    kept = signal @ np.linalg.lstsq(signal + ridge + size * damping, target, rcond=1e-14)[0]
+    return replace(plain, y=_solve(plain.gram, kept), ridge=ridge, size=size, damping=damping)
 
 
 def shrunk(plain: Fit, ridge: np.ndarray) -> Fit:

@@ -256,7 +256,8 @@ def recover_from_log_density(
         if len(values) < _FEW:
             raise BayesreconError(f"{len(values)} log densities are too few for a model whose spectrum decays")
         located = AdaptiveEmbedding(release, metric_factor(release, "covariance"), progress)
-        reference = locate(located, knowledge, rng)[0]
+        # Values without noise show more features than draws do.
+        reference = replace(locate(located, knowledge, rng)[0], most=broad.most)
     solved, design, regression = solve(reference, spectrum.gap, spectrum.gap)
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
     parts = library.evaluate(solved.probes)

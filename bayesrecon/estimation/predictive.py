@@ -1,0 +1,47 @@
+"""Responses that a posterior predicts for generic records: data lie where their own fit expects them."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.stored import as_rows
+from bayesrecon.types import Model, Records, Release, simulated
+
+_AT_ONCE = 512  # records of a call, so that one program serves all numbers of them
+
+
+def responses(release: Release, known: Collection[str]) -> Callable[[np.random.Generator, Records], Records] | None:
+    """A sampler of the posterior predictive law, `(rng, records) -> records`.
+
+    Every record gets a draw of its own. Fields that are known, or that the model does not draw, stay as they are.
+    None where the model cannot be simulated.
+    """
+    model, theta = release.model, as_rows(release.theta)
+    if model.simulate is None:
+        return None
+
+    def predict(rng: np.random.Generator, records: Records) -> Records:
+        count, found = len(next(iter(records.values()))), []
+        for start in range(0, count, _AT_ONCE):
+            rows = np.minimum(np.arange(start, start + _AT_ONCE), count - 1)
+            some = {k: v[rows] for k, v in records.items()}
+            drawn = theta[np.sort(rng.integers(len(theta), size=_AT_ONCE))]
+            keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _AT_ONCE)
+            found.append(jax.device_get(_responses(model, drawn, some, keys)))
+        new = {k: np.concatenate([one[k] for one in found])[:count] for k in records}
+        return {k: v if k in known else new[k].astype(v.dtype) for k, v in records.items()}
+
+    return predict
+
+
+@partial(jax.jit, static_argnames="model")
+def _responses(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+    def one(t: Any, record: Records, key: Any) -> Records:
+        single = {k: v[None] for k, v in record.items()}
+        drawn = simulated(model, t[None], single, key[None])
+        return {k: v[0, 0] for k, v in drawn.items()}
+
+    return jax.vmap(one)(theta, records, keys)
