@@ -10,6 +10,7 @@ import numpy as np
 from bayesrecon.attacks.attack import attacks
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import library_of, shown
+from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.limits import limited
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
@@ -182,7 +183,12 @@ def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, knowledge)
     rows = rows_of(library, totals, solved.embedding)
-    return rows, totals.scores, _few_draws(solved, library, totals, rows)
+    told = any(row.name == "n" and row.verdict != "determined" for row in rows) and not totals.trained
+    return (
+        rows,
+        totals.scores,
+        (*_few_draws(solved, library, totals, rows), *(forecast(solved, library) if told else ())),
+    )
 
 
 def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
