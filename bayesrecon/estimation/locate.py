@@ -42,6 +42,9 @@ _FEWEST_ATOMS = 256  # below these the noise of a pass exceeds what it is to cor
 # Information of a plausible record, in units of the whole data's, at most: all together have about one, give or take
 # `_TOTAL_ERROR`. A smaller one drops the single record that outweighs the rest, a larger one admits exploding ones.
 _MOST = 3.0
+# The same once the data are found, in all and over a typical record's: what is seen is judged on records that can be
+# among the data, and one with more weighs in every mean square as much as all others together.
+_LARGE, _LARGER = 0.3, 2.0
 # And at least: above rounding, and far below a record's share among a million; those with less are not noticed.
 _LEAST = 1e-9
 # A record with this little of a typical record's information cannot help to find the data: with a smaller share such
@@ -203,6 +206,7 @@ def _follow_measure(
     closes in on it and never stops looking elsewhere."""
     judge = _judge(embedding)
     sd: dict[str, np.ndarray] = {}
+    typical = 1.0
     reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
     for _ in range(2 * _PASSES):
         solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating", shrink=False)
@@ -224,7 +228,7 @@ def _follow_measure(
         ):
             break
     # The data have records that tell next to nothing as well: how much is seen of statistics is judged with them.
-    reference = replace(reference, accept=_plausible(judge, _LEAST))
+    reference = replace(reference, accept=_plausible(judge, _LEAST, min(_MOST, max(_LARGE, _LARGER * typical))))
     return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
 
 
@@ -233,7 +237,7 @@ def _judge(embedding: OneRelease) -> OneRelease:
     return replace(embedding, metric=metric_factor(embedding.release, "covariance"), folds=None, progress=None)
 
 
-def _plausible(judge: OneRelease, least: float) -> Callable[[Records], np.ndarray]:
+def _plausible(judge: OneRelease, least: float, most: float = _MOST) -> Callable[[Records], np.ndarray]:
     """Which records can be part of the data?
 
     The private records' information adds up to about one: no record carries much more, and records that
@@ -242,7 +246,7 @@ def _plausible(judge: OneRelease, least: float) -> Callable[[Records], np.ndarra
 
     def accept(records: Records) -> np.ndarray:
         information = judge.information(records)
-        return (information < _MOST) & (information > least) & judge.tame(records)
+        return (information < most) & (information > least) & judge.tame(records)
 
     return accept
 

@@ -19,6 +19,7 @@ _PROBES = 512  # fresh records on which visibility is judged, to a few per cent 
 _ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
 _FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
+_NEARER = 0.95  # share of the records by which that is judged
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
@@ -255,7 +256,11 @@ def fit(
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
     if not spectrum.gap:  # like the data: what is seen of records that no data have says little of these
         reference = replace(reference, predicted=_PREDICTED)
-    sample = reference.draw(rng, max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES)
+    count = max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES
+    sample = reference.draw(rng, count)
+    if not spectrum.gap and shrink and embedding.temperature:  # coefficients must not run away in the data's tails
+        tails = replace(reference, tails=_TAILS).draw(rng, count)
+        sample = {k: np.concatenate([v[::2], tails[k][::2]]) for k, v in sample.items()}
     stretches = _stretches(embedding, basis) if spectrum.gap and atoms is None else 1
     moments = embedding.moments(basis, atoms, label, stretches)
     gram, target = moments.gram, moments.target
@@ -323,8 +328,11 @@ def _lost(solved: Fit, law: Reference, records: Records, cross: np.ndarray) -> l
             return np.concatenate([value, value**2], axis=1)
 
         far = powers(records)
-        rest = far - cross @ solved.project(powers(solved.probes)).beta
-        if (rest.var(axis=0) > (1 - _FOUND) * far.var(axis=0)).all():
+        rest = (far - cross @ solved.project(powers(solved.probes)).beta) ** 2
+        # Without the few records far out of which less is seen than nothing.
+        kept = rest <= np.quantile(rest, _NEARER, axis=0)
+        size = (far - far.mean(axis=0)) ** 2
+        if ((rest * kept).sum(axis=0) > (1 - _FOUND) * (size * kept).sum(axis=0)).all():
             lost.append(name)
     return lost
 

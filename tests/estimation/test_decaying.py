@@ -1,16 +1,12 @@
 """Regressions with several covariates, whose spectrum decays: no bias that the interval does not hold, no refusal."""
 
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from covariates import simulated
 
 import bayesrecon
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from regressions import simulated
 
 
 @pytest.mark.slow

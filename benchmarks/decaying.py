@@ -1,10 +1,10 @@
 """Regressions whose spectrum decays: is the number of records recovered without bias, and do the intervals hold?
 
-python benchmarks/regressions.py [family ...] [--covariates 3 5 8 12] [--sets 40] [--workers 2]
+python benchmarks/decaying.py [family ...] [--covariates 3 5 8 12] [--sets 40] [--workers 2]
 
 Logistic, Poisson, ordered and negative binomial regressions on standard normal covariates that nobody knows, of 200 to
 2,000 records, with 1,000 to 10,000 independent draws of the posterior, sampled without a chain. `recover` is given
-draws and program alone. Rows are kept in benchmarks/regressions.json, the page is benchmarks/REGRESSIONS.md.
+draws and program alone. Rows are kept in benchmarks/decaying.json, the page is benchmarks/DECAYING.md.
 """
 
 import argparse
@@ -13,37 +13,29 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import numpyro
-from numpyro import distributions as dist
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 
 import workers  # noqa: E402
-from families import exact, release_of  # noqa: E402
+from covariates import REGRESSIONS, simulated  # noqa: E402
 
 import bayesrecon  # noqa: E402
 from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
-from bayesrecon.models import from_numpyro  # noqa: E402
-from bayesrecon.precision import x64  # noqa: E402
-from bayesrecon.types import Model, Release  # noqa: E402
 
-ROWS, PAGE = HERE / "regressions.json", HERE / "REGRESSIONS.md"
-RECORDS, DRAWS = (200, 500, 1000, 2000), (1000, 2000, 4000, 10_000)
+ROWS, PAGE = HERE / "decaying.json", HERE / "DECAYING.md"
 COVARIATES = (3, 5, 8, 12)
 
 INTRODUCTION = """# Regressions whose spectrum decays
 
-Made by `python benchmarks/regressions.py`. Data sets of 200, 500, 1,000 and 2,000 records with 1,000, 2,000, 4,000 and
+Made by `python benchmarks/decaying.py`. Data sets of 200, 500, 1,000 and 2,000 records with 1,000, 2,000, 4,000 and
 10,000 independent posterior draws, every combination in turn; standard normal covariates that nobody knows; `recover`
 without any option. *Refused*: it ended in an error. *Failed*: a check of draws and model failed, which is wrong here.
 *Stated*: data sets in which n has an estimate. *Bias*: mean error of n in half-widths of its interval. *n held*:
@@ -54,61 +46,6 @@ COLUMNS = (
     "family", "covariates", "sets", "refused", "failed", "stated", "bias", "n held", "determined", "held",
     "partly", "held partly", "s",
 )  # fmt: skip
-
-
-def linear(x: Any, intercept: bool = True) -> Any:
-    d = x.shape[-1]
-    beta = numpyro.sample("beta", dist.Normal(0, 2).expand((d + intercept,)).to_event(1))
-    return beta[0] + x @ beta[1:] if intercept else x @ beta
-
-
-def laws(family: str, x: Any) -> Any:
-    if family == "logistic":
-        return dist.Bernoulli(logits=linear(x))
-    if family == "Poisson":
-        return dist.Poisson(jnp.exp(linear(x)))
-    if family == "negative binomial":
-        return dist.NegativeBinomial2(jnp.exp(linear(x)), numpyro.sample("phi", dist.Gamma(2.0, 0.5)))
-    cuts = dist.TransformedDistribution(dist.Normal(0, 3).expand((3,)).to_event(1), dist.transforms.OrderedTransform())
-    return dist.OrderedLogistic(linear(x, False), numpyro.sample("cuts", cuts))
-
-
-FAMILIES = ("logistic", "Poisson", "ordered", "negative binomial")
-
-
-@cache  # its programs are compiled once, however many data sets there are
-def model_of(family: str, covariates: int) -> Model:
-    def program(x: Any, y: Any = None) -> None:
-        law = laws(family, x)
-        with numpyro.plate("records", x.shape[0]):
-            numpyro.sample("y", law, obs=y)
-
-    return from_numpyro(program, {"x": (covariates,), "y": ()}, name=f"{family}_{covariates}".replace(" ", "_"))
-
-
-def data_of(family: str, covariates: int, records: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    x = rng.normal(size=(records, covariates))
-    # As strong together whatever their number: counts of tens, and chances that are rarely near zero or one.
-    slopes = rng.normal(0, (1.5 if family in ("logistic", "ordered") else 0.7) / np.sqrt(covariates), covariates)
-    eta = 0.3 + x @ slopes
-    if family == "logistic":
-        y = rng.random(records) < 1 / (1 + np.exp(-eta))
-    elif family == "ordered":
-        y = np.searchsorted([-1.0, 0.5, 2.0], eta + rng.logistic(size=records))
-    elif family == "Poisson":
-        y = rng.poisson(np.exp(eta))
-    else:
-        y = rng.poisson(np.exp(eta) * rng.gamma(3, 1 / 3, records))
-    return {"x": x, "y": y.astype(int)}
-
-
-def simulated(family: str, covariates: int, key: int) -> tuple[Model, dict[str, np.ndarray], Release]:
-    """A data set, and the release of its posterior."""
-    rng, model = np.random.default_rng(1000 * covariates + key), model_of(family, covariates)
-    data = data_of(family, covariates, RECORDS[key % 4], rng)
-    with x64():
-        theta = exact(model, {k: jnp.asarray(v) for k, v in data.items()}, DRAWS[key // 4 % 4], rng)
-        return model, data, release_of(model, theta)
 
 
 def studied(shared: tuple[str, int], key: int) -> dict[str, Any]:
@@ -159,7 +96,7 @@ def shown(rows: list[dict[str, Any]], family: str, covariates: str) -> dict[str,
 def written(rows: list[dict[str, Any]]) -> str:
     cells = [
         shown(some, family, f"{covariates}")
-        for family in FAMILIES
+        for family in REGRESSIONS
         for covariates in COVARIATES
         if (some := [r for r in rows if (r["family"], r["covariates"]) == (family, covariates)])
     ]
@@ -177,7 +114,7 @@ def keep(found: dict[str, Any]) -> None:
     """Replaces the row of the same data set; the page is written anew."""
 
     def place(row: dict[str, Any]) -> tuple[int, int, int]:
-        return FAMILIES.index(row["family"]), row["covariates"], row["set"]
+        return REGRESSIONS.index(row["family"]), row["covariates"], row["set"]
 
     rows = {place(r): r for r in (json.loads(ROWS.read_text()) if ROWS.exists() else [])}
     rows[place(found)] = found
@@ -194,15 +131,15 @@ def cells(families: list[str], covariates: list[int]) -> Iterator[tuple[str, int
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("families", nargs="*", default=list(FAMILIES), help=", ".join(FAMILIES))
+    parser.add_argument("families", nargs="*", default=list(REGRESSIONS), help=", ".join(REGRESSIONS))
     parser.add_argument("--covariates", type=int, nargs="*", default=list(COVARIATES))
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     workers.add_arguments(parser)
     given = parser.parse_args()
     for name in given.families:
-        if name not in FAMILIES:
-            parser.error(f"{name}: choose from {', '.join(FAMILIES)}")
+        if name not in REGRESSIONS:
+            parser.error(f"{name}: choose from {', '.join(REGRESSIONS)}")
     with workers.engine(given):
         for cell in cells(given.families, given.covariates):
             for row in swept(studied, cell, range(given.first, given.sets)):
