@@ -165,6 +165,11 @@ def for_one_record(graphs: Sequence[Any], replaced: Mapping[Any, Any], count: in
             continue
         elif all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
             continue
+        elif isinstance(node.op, library("pytensor.compile.builders").OpFromGraph):
+            # A graph as one operation holds its inputs to the shapes that it was made for: it is written out.
+            inner = dict(zip(node.op.inner_inputs, inputs, strict=True))
+            now.update(zip(node.outputs, for_one_record(node.op.inner_outputs, inner, count), strict=True))
+            continue
         try:
             made = node.op.make_node(*inputs)
         except Exception as error:
