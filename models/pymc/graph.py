@@ -1,6 +1,5 @@
 """The graph of a PyMC model, rewritten for one record: arrays with an entry per record become inputs."""
 
-import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon import installed
+from bayesrecon.errors import BayesreconError
 
 
 def library(name: str) -> Any:
@@ -18,11 +18,10 @@ def library(name: str) -> Any:
 
     Raises:
         MissingExtraError: it is not installed.
+        BayesreconError: it is too old, or does not import.
     """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("reading PyMC models", "pymc") from error
+    oldest = (5, 28) if name.startswith("pymc") else (0, 0)
+    return installed.library(name, "reading PyMC models", "pymc", least=oldest)
 
 
 @dataclass(frozen=True)

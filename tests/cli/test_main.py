@@ -11,6 +11,8 @@ from typer.main import get_command
 import bayesrecon
 from bayesrecon.cli.main import _SHOWN, app
 
+pytestmark = pytest.mark.small
+
 
 def test_version_and_help(run):
     assert run("--version") == (0, f"bayesrecon {bayesrecon.__version__}\n", "")

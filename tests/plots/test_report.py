@@ -8,6 +8,8 @@ from audited import HOSTILE
 from bayesrecon.plots.report import audit_page
 from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
 
+pytestmark = pytest.mark.small
+
 
 class Page(HTMLParser):
     """What a browser would see: tags, their attributes, and the text outside of scripts and styles."""

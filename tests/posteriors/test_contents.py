@@ -20,6 +20,8 @@ from bayesrecon.posteriors.contents import group_of, stride, wide_rows
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.hdf5 import dataset_of
 
+pytestmark = pytest.mark.small
+
 RNG = np.random.default_rng(0)
 MU, LOGLIK = RNG.normal(size=(2, 30)), RNG.normal(size=(2, 30, 5))
 

@@ -7,6 +7,8 @@ from written import SIGMA, refused
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats import read_draws
 
+pytestmark = pytest.mark.small
+
 
 def test_dispatch(tmp_path):
     draws = Draws({"sigma": SIGMA})

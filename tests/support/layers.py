@@ -30,6 +30,7 @@ VOCABULARY = {
     "discovery",
     "domains",
     "engine",
+    "installed",
     "errors",
     "files",
     "knowledge",
