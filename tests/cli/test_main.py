@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 
+import pytest
 from command import KIDIQ, Outcome, document, one_line
 from typer.main import get_command
 

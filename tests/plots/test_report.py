@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 import numpy as np
+import pytest
 from audited import HOSTILE
 
 from bayesrecon.plots.report import audit_page

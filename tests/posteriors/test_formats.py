@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from written import SIGMA, refused
 
 from bayesrecon.posteriors.draws import Draws
