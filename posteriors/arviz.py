@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.installed import library
+from bayesrecon.errors import BayesreconError, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, version
 from bayesrecon.files import write_whole
-from bayesrecon.installed import version
 from bayesrecon.models.registry import find
 from bayesrecon.models.trained import linear_predictor
 from bayesrecon.posteriors.npz import ATTRIBUTES

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon import installed
+from bayesrecon import errors
 from bayesrecon.errors import BayesreconError
 
 
@@ -21,7 +21,7 @@ def library(name: str) -> Any:
         BayesreconError: it is too old, or does not import.
     """
     oldest = (5, 28) if name.startswith("pymc") else (0, 0)
-    return installed.library(name, "reading PyMC models", "pymc", least=oldest)
+    return errors.library(name, "reading PyMC models", "pymc", least=oldest)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, version
 from bayesrecon.games import Estimator, Functions, LeastSquares, Logistic, Neighbours, Records, as_learner, table
 from bayesrecon.games.named import named_learner, named_learners
-from bayesrecon.installed import version
 
 pytestmark = pytest.mark.small
 

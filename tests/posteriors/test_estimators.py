@@ -9,8 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from bayesrecon.errors import BayesreconError
-from bayesrecon.installed import version
+from bayesrecon.errors import BayesreconError, version
 from bayesrecon.kernels.linear import design, join, penalty_of, slopes, split_gradient
 from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.posteriors import from_sklearn

@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from bayesrecon.errors import BayesreconError, MissingExtraError
-from bayesrecon.installed import library, version
+from bayesrecon.errors import BayesreconError, MissingExtraError, library, version
 
 pytestmark = pytest.mark.small
 
