@@ -53,6 +53,7 @@ def on_config(config):
 def _outside():
     """`{page of the site: file of the repository}` of what does not lie in this folder."""
     found = {"index.md": "README.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md"}
+    found["SECURITY.md"] = "SECURITY.md"
     found |= {"CITATION.cff": "CITATION.cff", "LICENSE": "LICENSE"}
     for folder, pattern in (("benchmarks", "*.md"), ("benchmarks", "*.png"), ("examples", "images/*.png")):
         for path in (ROOT / folder).glob(pattern):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError, first_line, reading
+from bayesrecon.errors import BayesreconError, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
@@ -93,15 +93,7 @@ def open_zarr_root(path: Path, trusted: bool = False) -> tuple[list[str], dict[s
         MissingExtraError: zarr is not installed.
     """
     check_folder(path, sizes=not trusted)
-    try:
-        import zarr
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == "zarr":
-            raise MissingExtraError("reading a zarr directory", "arviz") from error
-        raise BayesreconError(
-            f"{path}: zarr is installed but does not import ({first_line(error)}): versions of zarr and numcodecs that "
-            "do not belong together? pip install --upgrade 'bayesrecon[arviz]'"
-        ) from error
+    zarr = library("zarr", "reading a zarr directory", "arviz")
     store: Any = zarr.open_group(str(path), mode="r")
     return list(store.group_keys()), dict(store.attrs)
 

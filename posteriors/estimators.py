@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, version
 from bayesrecon.files import write_whole
 from bayesrecon.models.registry import find
 from bayesrecon.models.trained import linear_predictor
@@ -116,7 +116,8 @@ def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
     if estimator.solver == "liblinear":
         below = strength / float(estimator.intercept_scaling) ** 2
     classes = len(estimator.classes_)
-    if classes > 2 and (estimator.solver == "liblinear" or getattr(estimator, "multi_class", "auto") == "ovr"):
+    apart = ("liblinear", "newton-cholesky") if version("scikit-learn") < (1, 6) else ("liblinear",)
+    if classes > 2 and (estimator.solver in apart or getattr(estimator, "multi_class", "auto") == "ovr"):
         raise BayesreconError("one-against-the-rest logistic regression is not read; fit it multinomially")
     loss = "softmax" if shape[0] > 1 else "logistic"
     return linear_predictor(loss, shape[1], shape[0], strength, bool(estimator.fit_intercept), below)

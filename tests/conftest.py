@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-from importlib import metadata
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, one thread a process; before NumPy is loaded
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -16,9 +15,6 @@ elif "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 # Most tests wait for the compiler, few for what it made: the slow ones run optimised code (.ci/run).
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-if os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "1" and metadata.version("jaxlib").startswith("0.10."):
-    # A third less compiling; XLA refuses flags that it does not know.
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 

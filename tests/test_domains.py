@@ -10,6 +10,8 @@ from written import refused
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.stated import parse
 
+pytestmark = pytest.mark.small
+
 DOMAINS = [
     REAL,
     POSITIVE,

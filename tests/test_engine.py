@@ -28,6 +28,8 @@ from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
 
+pytestmark = pytest.mark.small
+
 
 def release_of(draws, width=2):
     """Draws near a regression's posterior, of the user's own program."""

@@ -15,6 +15,8 @@ from bayesrecon import files
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import private_folder, write_netcdf, write_whole
 
+pytestmark = pytest.mark.small
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no modes, locks or limits")
 
 

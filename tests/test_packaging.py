@@ -1,4 +1,4 @@
-"""What is said about installing agrees: pyproject.toml, environment.yml, the lowest versions that are tested."""
+"""What is said about installing agrees: pyproject.toml, the recipe for conda, the lowest versions that are tested."""
 
 import re
 import subprocess
@@ -14,20 +14,30 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def test_the_environment_has_the_python_and_the_extras_that_there_are():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    assert set(environment) == {"name", "channels", "dependencies"}
-    assert environment["name"] == PROJECT["name"]
-    *plain, pip = environment["dependencies"]
-    python = next(one for one in plain if one.startswith("python"))
+CONDA = {"matplotlib": "matplotlib-base"}
+"""Names that differ there."""
+
+
+def test_the_recipe_has_the_dependencies_that_there_are():
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    python, *run = recipe["requirements"]["run"]
+    assert python == f"python {PROJECT['requires-python']}"
+    assert run == [of_conda(one) for one in PROJECT["dependencies"]]
+    extras = {of_conda(one) for extra in PROJECT["optional-dependencies"].values() for one in extra}
+    assert set(recipe["requirements"]["run_constraints"]) <= extras
+    assert recipe["build"]["python"]["entry_points"] == [" = ".join(one) for one in PROJECT["scripts"].items()]
+    assert recipe["context"]["version"] == __version__.split(".dev")[0]
+
+
+def of_conda(one):
+    name, bounds = re.match(r"([\w-]+)(?:\[[a-z,]+\])?(.*)", one).groups()
+    return f"{CONDA.get(name, name)} {bounds}"
+
+
+def test_the_pythons_are_those_of_the_classifiers():
     lowest = re.fullmatch(r">=3\.(\d+)", PROJECT["requires-python"])[1]
     named = [int(c.rpartition(".")[2]) for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)]
-    assert min(named) == int(lowest)
-    assert python == f"python>=3.{lowest},<3.{max(named) + 1}"
-    assert "pip" in plain
-    (installed,) = pip["pip"]
-    extra = re.fullmatch(r"-e \.\[(\w+)\]", installed)[1]
-    assert extra in PROJECT["optional-dependencies"]
+    assert named == list(range(int(lowest), max(named) + 1))
 
 
 def test_the_lowest_versions_are_those_of_pyproject():

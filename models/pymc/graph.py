@@ -1,6 +1,5 @@
 """The graph of a PyMC model, rewritten for one record: arrays with an entry per record become inputs."""
 
-import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, MissingExtraError
+from bayesrecon import errors
+from bayesrecon.errors import BayesreconError
 
 
 def library(name: str) -> Any:
@@ -18,11 +18,10 @@ def library(name: str) -> Any:
 
     Raises:
         MissingExtraError: it is not installed.
+        BayesreconError: it is too old, or does not import.
     """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("reading PyMC models", "pymc") from error
+    oldest = (5, 28) if name.startswith("pymc") else (0, 0)
+    return errors.library(name, "reading PyMC models", "pymc", least=oldest)
 
 
 @dataclass(frozen=True)
@@ -164,6 +163,11 @@ def for_one_record(graphs: Sequence[Any], replaced: Mapping[Any, Any], count: in
             now[node.outputs[0]] = ours
             continue
         elif all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+            continue
+        elif isinstance(node.op, library("pytensor.compile.builders").OpFromGraph):
+            # A graph as one operation holds its inputs to the shapes that it was made for: it is written out.
+            inner = dict(zip(node.op.inner_inputs, inputs, strict=True))
+            now.update(zip(node.outputs, for_one_record(node.op.inner_outputs, inner, count), strict=True))
             continue
         try:
             made = node.op.make_node(*inputs)

@@ -54,7 +54,9 @@ def drawn(
 def _chosen(share: Any, shape: tuple[int, ...]) -> tuple[Any, list[Any]]:
     """Which of several is drawn, by their probabilities along the last axis."""
     pt, generator = library("pytensor.tensor"), library("pytensor.tensor.random.type").random_generator_type()
-    uniform = pt.random.uniform(0.0, 1.0, size=np.array((1, *shape), np.int64), rng=generator)
+    size = pt.constant(np.array((1, *shape), np.int64))
+    # Called as a function, it hides the generator's next state, which newer PyTensor warns of.
+    uniform = library("pytensor.tensor.random.basic").uniform.make_node(generator, size, 0.0, 1.0).outputs[1]
     before = pt.cumsum(share, axis=-1)[..., :-1]
     return (uniform[..., None] > before).sum(axis=-1), [generator]
 

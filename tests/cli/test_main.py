@@ -5,11 +5,14 @@ import shlex
 import subprocess
 import sys
 
+import pytest
 from command import KIDIQ, Outcome, document, one_line
 from typer.main import get_command
 
 import bayesrecon
 from bayesrecon.cli.main import _SHOWN, app
+
+pytestmark = pytest.mark.small
 
 
 def test_version_and_help(run):

@@ -9,6 +9,8 @@ from command import KIDIQ, NUMBERS, document, draws, statistics
 
 import bayesrecon
 
+pytestmark = pytest.mark.small
+
 
 def test_saved_results(run, database, tmp_path):
     files = {suffix: tmp_path / f"result{suffix}" for suffix in (".nc", ".json", ".csv", ".png")}

@@ -17,6 +17,8 @@ from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.results.audit import Thresholds
 
+pytestmark = pytest.mark.small
+
 CLINICS = [3.0, 7.0, 8.0]
 DOSES = [0.0, 0.5, 1.0, 2.0, 4.0]
 

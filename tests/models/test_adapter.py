@@ -17,6 +17,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_numpyro
 from bayesrecon.models.adapter import adapt
 
+pytestmark = pytest.mark.small
+
 
 def units_by_a_field(unit, y, units):
     b = slope(dist.Normal(0, 1).expand([units]).to_event(1))

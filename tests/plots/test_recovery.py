@@ -15,6 +15,8 @@ from bayesrecon.plots.text import label
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.types import PseudoData
 
+pytestmark = pytest.mark.small
+
 HOSTILE = ["$x^", r"\$a\$", "<b>&amp;--</b>", "two\nlines\x00\u202e", "漢字\U0001f600", "_{^", "", "%s{}", "x" * 500]
 
 

@@ -3,10 +3,13 @@
 from html.parser import HTMLParser
 
 import numpy as np
+import pytest
 from audited import HOSTILE
 
 from bayesrecon.plots.report import audit_page
 from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
+
+pytestmark = pytest.mark.small
 
 
 class Page(HTMLParser):

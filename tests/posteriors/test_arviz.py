@@ -12,6 +12,8 @@ from bayesrecon.errors import MissingExtraError
 from bayesrecon.posteriors.arviz import read_arviz
 from bayesrecon.posteriors.formats import read_draws
 
+pytestmark = pytest.mark.small
+
 
 def groups(**changes):
     posterior = xr.Dataset(

@@ -14,6 +14,8 @@ from bayesrecon.posteriors import cmdstan
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.formats import read_contents, read_draws
 
+pytestmark = pytest.mark.small
+
 HEADER = """\
 # stan_version_major = 2
 # stan_version_minor = 36

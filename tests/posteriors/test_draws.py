@@ -6,6 +6,8 @@ from written import BETA, LP, RNG, SIGMA, refused, same
 
 from bayesrecon.posteriors.draws import Draws, assemble
 
+pytestmark = pytest.mark.small
+
 
 def test_last_takes_whole_chains_or_the_end_of_the_last_one():
     draws = Draws({"sigma": SIGMA, "beta": BETA}, LP, "fit", {"a": "b"})

@@ -9,11 +9,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, version
 from bayesrecon.kernels.linear import design, join, penalty_of, slopes, split_gradient
 from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.posteriors import from_sklearn
 from bayesrecon.precision import x64
+
+pytestmark = pytest.mark.small
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -66,6 +68,9 @@ def test_classes_are_counted_from_zero():
     assert from_sklearn(logistic().fit(X, names)).notes == ("classes are counted from zero: 0 is no, 1 is yes",)
 
 
+L1 = {"l1_ratio": 1.0} if version("scikit-learn") >= (1, 8) else {"penalty": "l1"}
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -74,7 +79,7 @@ def test_classes_are_counted_from_zero():
         (lambda: make_pipeline(StandardScaler(), Ridge()).fit(X, LINE), "last step"),
         (lambda: Ridge(positive=True).fit(X, LINE), "positive"),
         (lambda: Ridge(np.array([1.0, 2.0])).fit(X, np.column_stack([LINE, LINE])), "one alpha per target"),
-        (lambda: LogisticRegression(solver="liblinear", l1_ratio=1.0).fit(X, SIDE), "l1 penalty"),
+        (lambda: LogisticRegression(solver="liblinear", **L1).fit(X, SIDE), "l1 penalty"),
         (lambda: LogisticRegression(class_weight="balanced").fit(X, SIDE), "class weights"),
         (lambda: LinearSVC(loss="hinge", max_iter=100_000).fit(X, SIDE), "squared_hinge"),
     ],
@@ -82,3 +87,16 @@ def test_classes_are_counted_from_zero():
 def test_what_is_not_read_is_refused(make, message):
     with pytest.raises(BayesreconError, match=message):
         from_sklearn(make())
+
+
+def test_several_classes_are_read_where_they_are_fitted_together():
+    """Before scikit-learn 1.6 this solver fitted one class against the rest, whatever it was told."""
+    classes = np.digitize(LINE, np.quantile(LINE, [0.3, 0.6]))
+    fitted = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(X, classes)
+    if version("scikit-learn") < (1, 6):
+        with pytest.raises(BayesreconError, match="one-against-the-rest"):
+            from_sklearn(fitted)
+        return
+    slopes = np.asarray(fitted.predict_proba(X) - np.eye(3)[classes]).T @ X + fitted.coef_
+    assert np.abs(slopes).max() < 1e-6
+    assert from_sklearn(fitted).model.name == "linear_predictor"

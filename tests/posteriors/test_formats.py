@@ -2,10 +2,13 @@
 
 import io
 
+import pytest
 from written import SIGMA, refused
 
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats import read_draws
+
+pytestmark = pytest.mark.small
 
 
 def test_dispatch(tmp_path):

@@ -16,6 +16,8 @@ from bayesrecon.posteriors.formats import read_draws
 from bayesrecon.posteriors.npz import from_arrays, read_npz
 from bayesrecon.untrusted import limits
 
+pytestmark = pytest.mark.small
+
 
 def test_npz(tmp_path):
     path = tmp_path / "fit.npz"

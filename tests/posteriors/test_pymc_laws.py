@@ -38,7 +38,7 @@ def fitted(pymc, method, sigma=None, steps=20_000):
         mean, spread, late = inference.approx.mean.eval, getattr(inference.approx, key).eval, []
 
         def keep(_approximation, _losses, i):
-            if i > steps // 2 and not i % (steps // 40):
+            if i > steps // 2 and not i % max(steps // 40, 1):
                 late.append({"mean": mean(), key: spread()})
 
         options = {"callbacks": [keep], "obj_optimizer": pymc.adam(learning_rate=0.01)}

@@ -19,6 +19,8 @@ from bayesrecon import BayesreconError, PseudoData, Recovery, load_result
 from bayesrecon.errors import visible
 from bayesrecon.results.recovery import Row
 
+pytestmark = pytest.mark.small
+
 HOSTILE = ["<script>alert(1)</script>", "a&b\"'", "漢字 \u202e", "$x^", "", "%s{}"]
 
 

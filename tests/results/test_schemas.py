@@ -12,6 +12,8 @@ import bayesrecon
 from bayesrecon.results.base import Result
 from bayesrecon.results.schemas import schema
 
+pytestmark = pytest.mark.small
+
 results = importlib.import_module("bayesrecon.results").__path__
 
 

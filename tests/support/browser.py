@@ -61,14 +61,21 @@ def _asked_by_pages(log: Path) -> set[str]:
     }
 
 
+def visit(page: Path, query: str, folder: Path) -> tuple[str, list[str]]:
+    """A file as a browser has it after its scripts ran, and the addresses that it asked for."""
+    log = folder / "net.json"
+    shown = _run(folder, "--virtual-time-budget=8000", f"--log-net-log={log}", "--dump-dom", page, query=query).stdout
+    return shown, sorted(_asked_by_pages(log))
+
+
 def screenshot(page: Path, width: int, target: Path) -> None:
     """A picture of a page."""
     _run(target.parent, f"--window-size={width},1600", "--hide-scrollbars", f"--screenshot={target}", page)
 
 
-def _run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+def _run(folder: Path, *arguments: object, query: str = "") -> subprocess.CompletedProcess[str]:
     quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
     quiet += ("--disable-component-update", "--disable-sync", f"--user-data-dir={folder / 'profile'}")
     *options, page = map(str, arguments)
-    command = [str(PROGRAM), *quiet, *options, Path(page).as_uri()]
+    command = [str(PROGRAM), *quiet, *options, Path(page).as_uri() + query]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)

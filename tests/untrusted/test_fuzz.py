@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_draws
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="memory is not measured there")
+pytestmark = [
+    pytest.mark.small,
+    pytest.mark.skipif(sys.platform == "win32", reason="memory is not measured there"),
+]
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -9,6 +9,8 @@ from written import along, hdf5_fit, refused
 
 from bayesrecon.posteriors.formats import read_contents, read_draws
 
+pytestmark = pytest.mark.small
+
 SECRET = np.arange(60.0).reshape(2, 30)
 fit = partial(hdf5_fit, mu=SECRET)
 

@@ -20,6 +20,8 @@ from bayesrecon.untrusted import process
 from bayesrecon.untrusted.message import pack, unpack
 from bayesrecon.untrusted.process import PROCESS, Untrusted
 
+pytestmark = pytest.mark.small
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
 MU = np.random.default_rng(0).normal(size=(2, 30))
 fit = partial(hdf5_fit, mu=MU)

@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bayesrecon.errors import version
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner, Predictor
 from bayesrecon.games.outputs import PROBABILITIES
 
 _FACTORISED = 2000  # parameters up to which the Hessian is factorised
+_SEVERAL = (1, 8)  # scikit-learn before fits classes one against the rest (1.5), or starts from another parameter (1.6)
 _NEAR = 1e-6  # gradient per record from which Newton needs a few steps
 
 
@@ -44,7 +46,7 @@ class Logistic(Learner):
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(C=self.C, solver="newton-cholesky", tol=self.tolerance, warm_start=True)
-        if classes * records.x.shape[1] > _FACTORISED:
+        if classes * records.x.shape[1] > _FACTORISED or (classes > 2 and version("scikit-learn") < _SEVERAL):
             model.set_params(solver="lbfgs", tol=_NEAR, max_iter=10_000).fit(records.x, records.y)
             model.set_params(solver="newton-cg", tol=self.tolerance)
         return Predictor(model.fit(records.x, records.y), PROBABILITIES, classes)

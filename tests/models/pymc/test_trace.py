@@ -59,6 +59,8 @@ def test_a_trace_and_its_model(own, trace, run, folder):
     truth = {"n": 300, "mean(age)": own["age"].mean(), "mean(pressure)": own["pressure"].mean()}
     for name, true in truth.items():
         assert abs(recovery[name].estimate - true) < 4 * recovery[name].se
+    densities = [f for f in bayesrecon.audit(found, own["model"], remedies=False) if f.kind == "log-density"]
+    assert "n = 300 ± " in densities[0].summary
     for name in ("model", "make"):
         outcome = run("recover", str(path), "--model", f"{folder / 'own.py'}:{name}", "--json")
         rows = json.loads(outcome.out)["statistics"]
