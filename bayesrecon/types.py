@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.kinds import kind_of_release, shortly
 from bayesrecon.stored import as_rows
 
 Params = dict[str, Any]
@@ -383,7 +384,7 @@ class Release:
             count, width = self.theta.shape
         except (AttributeError, ValueError):  # leaves of a tree need not be arrays
             return f"Release({self.name!r})"
-        kind = f"{count} draws of" if self.temperature else "a trained parameter with"
+        kind = f"{count} draws of" if self.temperature else f"{shortly(kind_of_release(self))} with"
         beside = ", with log densities" if self.log_density is not None else ""
         return f"Release({self.name!r}: {kind} {width} coordinates, model {self.model.name!r}{beside})"
 

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kinds import LIMITS, kind_of_release, shortly
 from bayesrecon.knowledge import KNOWS, Knows, check_keywords
 from bayesrecon.results.base import Result
 from bayesrecon.types import Deletion, Progress, Release
 
-DRAWS, TRAINED = "posterior draws", "a trained parameter"
 DRAWS_PAIR, TRAINED_PAIR = "posterior draws around a deletion", "trained parameters around a deletion"
 APPROXIMATED_PAIR = "approximations around a deletion"
 OUTPUTS = "outputs of a model"
-"""Kinds of releases."""
+"""Kinds of what is more than one release, or none; those of a single one are in `bayesrecon.kinds`."""
 
 R = TypeVar("R", bound=Result, covariant=True)
 
@@ -63,9 +63,10 @@ class Attack(Generic[R]):
         kind = kind_of(release)
         if kind not in self.takes:
             others = [one.__name__ for one in attacks().values() if kind in one.takes]
+            told = "; `recover` says which, or supply the correlations of its estimates" if kind == LIMITS else ""
             raise BayesreconError(
-                f"{type(self).__name__} takes {' or '.join(self.takes)}, and this is {kind}"
-                + (f"; use {' or '.join(others)}" if others else "")
+                f"{type(self).__name__} takes {' or '.join(map(shortly, self.takes))}, and this is {kind}"
+                + (f"; use {' or '.join(others)}" if others else told)
             )
         check_keywords(knows, type(self).__name__, self.uses, _owner_of(knows))
 
@@ -90,7 +91,7 @@ def kind_of(release: Release | Deletion | Outputs) -> str:
         raise BayesreconError(
             f"expected a release (bayesrecon.posteriors makes one) or a deletion pair, got a {type(release).__name__}"
         )
-    return DRAWS if release.temperature else TRAINED
+    return kind_of_release(release)
 
 
 def _owner_of(knows: Mapping[str, Any]) -> str:

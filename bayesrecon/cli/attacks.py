@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 import typer
 
-from bayesrecon.attacks.attack import DRAWS, TRAINED, Attack, attacks
+from bayesrecon.attacks.attack import Attack, attacks
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.estimation.problem import Estimator
+from bayesrecon.kinds import DRAWS, TRAINED
 
 if TYPE_CHECKING:
     from rich.table import Table

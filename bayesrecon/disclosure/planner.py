@@ -15,6 +15,7 @@ from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import foreseen
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import solve_release
+from bayesrecon.kinds import kind_of_release, shortly
 from bayesrecon.knowledge import Knows, check_keywords
 from bayesrecon.precision import in_float64
 from bayesrecon.results.plan import Outlook, Plan
@@ -66,7 +67,8 @@ def plan(
 
         release = release_of(release, model)
     if not release.temperature:
-        raise BayesreconError("a trained parameter has no draws to thin; round it and recover again to see the effect")
+        what = shortly(kind_of_release(release))
+        raise BayesreconError(f"{what}: there are no draws to thin; round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, key=key, progress=progress, **knows)

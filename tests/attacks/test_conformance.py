@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 from numpyro import distributions as dist
@@ -17,17 +18,16 @@ from sklearn.linear_model import Ridge
 import bayesrecon
 from bayesrecon.attacks.attack import (
     APPROXIMATED_PAIR,
-    DRAWS,
     DRAWS_PAIR,
     OUTPUTS,
-    TRAINED,
     TRAINED_PAIR,
     Attack,
     attacks,
 )
+from bayesrecon.kinds import APPROXIMATION, DRAWS, INEXACT, TRAINED, shortly
 from bayesrecon.knowledge import KNOWS
 from bayesrecon.models import from_numpyro
-from bayesrecon.posteriors import dirac, from_draws, from_sklearn, outputs
+from bayesrecon.posteriors import dirac, from_draws, from_sklearn, from_statsmodels, from_table, outputs
 
 GROUPS, DRAWN = 4, 400
 Y = np.array([1.0, -2.0, 0.5, 3.0])
@@ -74,6 +74,8 @@ def releases(model):
     return {
         DRAWS: sampled(Y, once),
         TRAINED: dirac(model, {"mu": Y / 1.01}),
+        APPROXIMATION: from_statsmodels(sm.OLS(RESPONSE[:100], sm.add_constant(X[:100, 0])).fit()),
+        INEXACT: rounded(),
         DRAWS_PAIR: bayesrecon.deletion(sampled(Y, twice), sampled(Y, once)),
         TRAINED_PAIR: bayesrecon.deletion(one, two),
         APPROXIMATED_PAIR: bayesrecon.deletion(
@@ -83,9 +85,21 @@ def releases(model):
     }
 
 
+def rounded():
+    """A printed table of a regression, to four digits."""
+    fit = sm.OLS(RESPONSE[:100], sm.add_constant(X[:100, 0])).fit()
+    cells = [[f"{v:#.4g}", f"{e:#.4g}"] for v, e in zip(fit.params, fit.bse, strict=True)]
+    table = pd.DataFrame(
+        [*cells, [f"{np.sqrt(fit.scale):#.4g}", ""]], ["const", "x1", "sigma"], ["estimate", "std. error"]
+    )
+    covariance = np.asarray(fit.cov_params())
+    r = f"{covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]):#.4g}"
+    return from_table(table, "ols", correlations=pd.DataFrame([["1", r], [r, "1"]], ["const", "x1"], ["const", "x1"]))
+
+
 HEAVY = ("posterior-sampling",)  # chains are compiled
 CASES = [
-    pytest.param(made, kind, id=f"{name}, {kind}", marks=[pytest.mark.slow] * (name in HEAVY))
+    pytest.param(made, kind, id=f"{name}, {shortly(kind)}", marks=[pytest.mark.slow] * (name in HEAVY))
     for name, made in attacks().items()
     for kind in made.takes
 ]

@@ -32,6 +32,7 @@ VOCABULARY = {
     "engine",
     "errors",
     "files",
+    "kinds",
     "knowledge",
     "precision",
     "regularisers",

@@ -75,7 +75,8 @@ class Equations:
     one: bool
     strength_known: bool
     metric: Any = None
-    """`(r, d)`, dense or sparse, in units of whose rows gradients are compared; in parameters' own by default."""
+    """`(r, d)`, dense or sparse, in units of whose rows gradients are compared; in parameters' own by default. Of an
+    approximation the directions in which it is stationary: along others its gradient is no equation."""
 
     @classmethod
     def of(cls, release: Release, knowledge: Knowledge, one: bool, strength_known: bool) -> "Equations":
@@ -83,9 +84,10 @@ class Equations:
         moved = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
         some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
         base = np.asarray(total_score(model, theta, some, np.zeros(1)))
-        if not np.linalg.norm(base) > 0:
+        metric = None if release.metric is None else np.asarray(release.metric).T
+        if not np.linalg.norm(base if metric is None else metric @ base) > 0:
             raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")
-        return cls(model, theta, base, knowledge, moved, one, strength_known)
+        return cls(model, theta, base, knowledge, moved, one, strength_known, metric)
 
     def start(self, rng: np.random.Generator, n: int) -> tuple[Records, Records]:
         """Random records, each counted once, and the fields that stay."""
@@ -136,6 +138,11 @@ class Equations:
         if "strength" in x:
             columns.append(self.base[:, None])
         return self.measured(np.concatenate(columns, axis=1))
+
+    @property
+    def size(self) -> int:
+        """Equations: the parameters, or the rows of the metric."""
+        return len(self.base) if self.metric is None else self.metric.shape[0]
 
     def measured(self, gradients: np.ndarray) -> np.ndarray:
         """Gradients `(d, ...)` in the units in which they are compared, relative to the regulariser's."""
@@ -202,14 +209,17 @@ class Equations:
         <u, grad l(z)>)`; u is the direction of what the best measure found leaves. What lies beyond the span of all
         gradients no measure cancels, whatever its mass.
         """
-        size, base = float(np.linalg.norm(left)), self.base / np.linalg.norm(self.base)
+        size, base = float(np.linalg.norm(left)), self.measured(self.base)
         fixed, mass = self.knowledge.total is not None, float(weights.sum())
         mass = mass if fixed else _MASS * max(mass, len(weights))
         fields = self.knowledge.fields
         box = {k: _ends(fields[k].domain) for k in self.moved}
         if size <= STATIONARY or not self.strength_known:
             return 0.0, mass, box
+        # Along `u` a gradient has the length that its measured one has along `left`.
         u = left / size / np.linalg.norm(self.base)
+        if self.metric is not None:
+            u = self.metric.T @ (left / size) / np.linalg.norm(self.metric @ self.base)
         centre = {k: np.full(fields[k].shape, np.mean(box[k])) for k in box}
         # A spread that reaches the box's ends at two sigma, and a third over many orders of magnitude: records that
         # pull most lie at ends or near zero as well as inside.
@@ -219,7 +229,7 @@ class Equations:
         each = np.asarray(gradients(self.model, self.theta, pool))
         found = [value for _, value in lowest(each @ u, pool, box, partial(_pull, self.model, self.theta, u))]
         worst = min(found) if fixed else min(0.0, *found)
-        span = float(np.linalg.norm(beyond(each[: len(base) * 5 // 4 + 16].T, base)))
+        span = float(np.linalg.norm(beyond(self.measured(each[: len(base) * 5 // 4 + 16].T), base)))
         return max(0.0 if span < _BEYOND else span, float(left / size @ base) + mass * worst), mass, box
 
 

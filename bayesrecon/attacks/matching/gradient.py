@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from bayesrecon.attacks.attack import TRAINED, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.matching import measure
 from bayesrecon.attacks.matching.agreement import SOLVED, at_floor, confirmed, floor
 from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import STATIONARY, End, Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
+from bayesrecon.kinds import APPROXIMATION, TRAINED
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.precision import in_float64
 from bayesrecon.regularisers import Regulariser, described
@@ -39,7 +40,8 @@ class GradientMatching(Attack[Matched]):
     finitely many values dealt out evenly, other fields anywhere inside their domains. The smallest residual wins,
     and two starts that leave nothing end the search: records are determined where the equations fix them and these
     two agree, and one of them was random or there are more independent equations than unknowns. A regulariser is
-    added to half the squared residual, and the smallest sum wins.
+    added to half the squared residual, and the smallest sum wins. An approximation is matched along the directions
+    in which it is stationary. Estimates with errors are refused: no records cancel what their errors leave.
 
     >>> GradientMatching(n=20, multipliers="one").restarts
     10
@@ -47,7 +49,7 @@ class GradientMatching(Attack[Matched]):
 
     name: ClassVar[str] = "gradient-matching"
     summary: ClassVar[str] = "records whose gradients cancel at a trained parameter, for networks"
-    takes: ClassVar[tuple[str, ...]] = (TRAINED,)
+    takes: ClassVar[tuple[str, ...]] = (TRAINED, APPROXIMATION)
     uses: ClassVar[tuple[str, ...]] = ("total", "bounds", "domain")
 
     n: int = option(200, "Number of records to place.")

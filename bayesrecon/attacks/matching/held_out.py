@@ -44,7 +44,7 @@ def held_out_residual(
     """
     attack.check(release, knows)
     equations, rng = attack.equations(release, knows), generator(key)
-    order = rng.permutation(len(equations.base))
+    order = rng.permutation(equations.size)
     few = round(share * len(order))
     if not 0 < few < len(order):
         raise BayesreconError(f"share={share}: of {len(order)} equations some must be left out, and some kept")
@@ -55,7 +55,10 @@ def held_out_residual(
 def _some(equations: Equations, rows: np.ndarray) -> Equations:
     """Only these equations."""
     some = np.sort(rows)
-    if not np.linalg.norm(equations.base[some]) > 0:
-        raise BayesreconError("the training objective's regulariser has no gradient in the equations that are kept")
     one = np.ones(len(some)), (np.arange(len(some)), some)
-    return replace(equations, metric=scipy.sparse.csr_matrix(one, shape=(len(some), len(equations.base))))
+    kept: Any = scipy.sparse.csr_matrix(one, shape=(len(some), equations.size))
+    if equations.metric is not None:
+        kept = kept @ equations.metric
+    if not np.linalg.norm(kept @ equations.base) > 0:
+        raise BayesreconError("the training objective's regulariser has no gradient in the equations that are kept")
+    return replace(equations, metric=kept)

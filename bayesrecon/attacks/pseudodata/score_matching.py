@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from bayesrecon.attacks.attack import DRAWS, TRAINED, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slices, Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator
+from bayesrecon.kinds import APPROXIMATION, DRAWS, INEXACT, TRAINED
 from bayesrecon.knowledge import Knows
 from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction
@@ -31,7 +32,7 @@ class ScoreMatching(Attack[Reconstruction]):
 
     name: ClassVar[str] = "score-matching"
     summary: ClassVar[str] = "the published recipe: Adam on the sliced divergence, slow"
-    takes: ClassVar[tuple[str, ...]] = (DRAWS, TRAINED)
+    takes: ClassVar[tuple[str, ...]] = (DRAWS, TRAINED, APPROXIMATION, INEXACT)
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "bounds", "domain")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from bayesrecon.attacks.attack import DRAWS, TRAINED, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slices, Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
 from bayesrecon.estimation.problem import Estimator
+from bayesrecon.kinds import APPROXIMATION, DRAWS, INEXACT, TRAINED
 from bayesrecon.knowledge import Knows
 from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction
@@ -28,7 +29,7 @@ class WeightedRecords(Attack[Reconstruction]):
 
     name: ClassVar[str] = "weighted-records"
     summary: ClassVar[str] = "weighted records of smallest divergence, by Gauss-Newton, with a certificate"
-    takes: ClassVar[tuple[str, ...]] = (DRAWS, TRAINED)
+    takes: ClassVar[tuple[str, ...]] = (DRAWS, TRAINED, APPROXIMATION, INEXACT)
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "bounds", "domain")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bayesrecon.attacks.attack import DRAWS, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.records.attack import recover_records
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator, generator
+from bayesrecon.kinds import DRAWS
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.results.records import RecordTable
 from bayesrecon.types import Progress, Release
