@@ -32,7 +32,7 @@ def test_copies_are_found():
     assert "private column 'kid_score'" in told["observed_data/kid_score holds data as they are"].summary
     assert told["posterior/x_used is the same in every draw"].severity == "high"
     assert told["the coordinate 'child' holds the private column 'name'"].severity == "high"
-    assert told["the attribute 'rows' holds the private column 'mom_iq'"].severity == "high"
+    assert told["the attribute 'rows' holds the private column 'mom_iq' (inside a text)"].severity == "high"
     assert told["the attribute 'contact' holds an e-mail address"].severity == "high"
     assert told["the attribute 'author' holds a name"].severity == "medium"
     assert told["the attribute 'source' holds a path of the machine it was made on"].severity == "low"
