@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
-from bayesrecon.auditing.columns import look_at_columns
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.look import Look, Named, nobody
 from bayesrecon.auditing.matching import Matching
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import Private
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents

@@ -10,13 +10,14 @@ import numpy as np
 from bayesrecon.auditing.around import look_around
 from bayesrecon.auditing.assembly import Stage, named, scored, stored_model_of, unopened, with_accounts, with_held
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.columns import look_at_columns
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
 from bayesrecon.auditing.fits import audit_fit
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
+from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.auditing.opened import Opened, open_release
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import read_private
 from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
@@ -252,11 +253,12 @@ def _stages(
     except BayesreconError as error:
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
     yield now(c.name for c in every)
+    numbers = Numbers(contents, model, release, kept, reference, key)
     for i, channel in enumerate(every):
         done = _part(progress, channel.name, _SHARES[0] + i / len(every) * _SHARES[1], _SHARES[1] / len(every))
         if done is not None:
             done("", 0.0)
-        opened = Opened(contents, model, release, kept, reference, recovery, known, thresholds, key, done)
+        opened = Opened(contents, model, release, kept, reference, recovery, known, thresholds, key, numbers, done)
         try:
             more, notes = channel.attack(opened)
         except BayesreconError as error:
