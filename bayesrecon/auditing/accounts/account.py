@@ -81,14 +81,14 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
     if told:
         return told  # type: ignore[return-value]
     if look.is_parameter(variable):
-        return "parameter" if look.contents.draws is not None and _is_drawn(variable) else "unrecognised"
+        return "parameter" if look.contents.draws is not None and is_drawn(variable) else "unrecognised"
     if variable.group in _STATISTICS and not variable.shape:
         rows = _by_chain(look, variable)
         if rows is not None and is_statistic(variable.name, rows):
             return "sampler statistic"
     if variable.group in ("prior", "warmup_posterior"):
         names = {v.name for v in look.contents.variables if look.is_parameter(v)}
-        if variable.name in names and _is_drawn(variable):
+        if variable.name in names and is_drawn(variable):
             return "parameter"
     rows = rows_of(variable)
     if rows is None:
@@ -99,7 +99,7 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
     return "structure" if _is_correlation(variable) else "unrecognised"
 
 
-def _is_drawn(variable: Variable) -> bool:
+def is_drawn(variable: Variable) -> bool:
     """Numbers that differ from draw to draw."""
     rows = rows_of(variable)
     return rows is not None and bool(np.all(~np.isfinite(rows).all(axis=0) | (np.ptp(rows, axis=0) > 0)).any())
