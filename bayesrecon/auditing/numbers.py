@@ -138,7 +138,7 @@ class Numbers:
     @cached_property
     def exact(self) -> list[tuple[Series, float]]:
         """Arrays that are made of value functions, and of which share of their columns this is so."""
-        return self._matching(self._design)
+        return self._matching(self._design) if self.all_series else []
 
     @cached_property
     def gradients(self) -> list[tuple[Series, np.ndarray]]:
@@ -206,7 +206,7 @@ class Numbers:
             found.append(Series(where, single[0].rows, np.column_stack([s.values[:, 0] for s in single])))
         return found
 
-    def reading(self, series: Series, likelihood: bool = False) -> Reading | None:
+    def reading(self, series: Series, likelihood: bool = False, first: float = 1.0) -> Reading | None:
         """What a scalar is, most likely: which multiple of the log density, with which parts, of how many records.
 
         Where prior and determinant are made of value functions themselves, several readings fit; the first with a
@@ -214,6 +214,7 @@ class Numbers:
 
         Args:
             likelihood: try readings without prior first, as a name may suggest.
+            first: the multiple that is tried first.
         """
         rows = evenly(len(series.rows), _MOST_DRAWS)
         design = self._design[series.rows[rows]]
@@ -223,7 +224,7 @@ class Numbers:
         ready = self._ready(functions, np.random.default_rng(self.key))
         if ready is None:
             return None
-        for scale in _SCALES:
+        for scale in dict.fromkeys((first, *_SCALES)):
             for own in parts[::-1] if likelihood else parts:
                 total = values / scale - base @ np.array(own)
                 result = exact_in(ready, total[:, None], np.random.default_rng(self.key), steps_of(values[:, None]))

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.untrusted.hdf5_leftovers import leftovers
+
 MOST_VALUES = 2**21
 """Values that are read of one thing."""
 
@@ -36,7 +38,7 @@ def inventory(file: Any, path: Path) -> dict[str, list[Any]]:
             unread.append(("the file", f"more than {_MOST_THINGS} things besides its arrays"))
             break
         found.append(thing)
-    return {"found": [*found, *_around(path)], "unread": unread}
+    return {"found": [*found, *leftovers(file, path), *_around(path)], "unread": unread}
 
 
 def _things(file: Any, unread: list[tuple[str, str]]) -> Iterator[Found]:

@@ -15,6 +15,7 @@ from bayesrecon.kernels.score import log_lik
 from bayesrecon.types import Model, Records
 
 _POOL, _PER_LEVEL, _MOST = 96, 3, 600  # generic records
+_BLOCK = 64  # draws at a time: a record may be a whole series
 _RANK = 1e-10  # singular values above this share of the largest
 
 
@@ -53,13 +54,13 @@ def base_functions(model: Model, theta: np.ndarray) -> tuple[np.ndarray, np.ndar
 @partial(jax.jit, static_argnames="model")
 def _values(model: Model, theta: object, records: Records) -> object:
     one = jax.vmap(partial(log_lik, model), in_axes=(None, 0))
-    return jax.vmap(one, in_axes=(0, None))(theta, records)
+    return jax.lax.map(lambda t: one(t, records), theta, batch_size=_BLOCK)
 
 
 @partial(jax.jit, static_argnames="model")
 def _scores(model: Model, theta: object, records: Records) -> object:
     one = jax.vmap(jax.grad(partial(log_lik, model)), in_axes=(None, 0))
-    return jax.vmap(one, in_axes=(0, None))(theta, records)
+    return jax.lax.map(lambda t: one(t, records), theta, batch_size=_BLOCK)
 
 
 @partial(jax.jit, static_argnames="model")

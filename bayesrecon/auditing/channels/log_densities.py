@@ -44,7 +44,8 @@ def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
 def _by_numbers(opened: Opened, series: Series) -> Open | None:
     """A column that is exact in the model's value functions, under the reading that fits."""
     names = " ".join(series.where).lower()
-    reading = opened.numbers.reading(series, likelihood="lik" in names or "deviance" in names)
+    twice = "dev" in names
+    reading = opened.numbers.reading(series, likelihood=twice or "lik" in names, first=-2.0 if twice else 1.0)
     if reading is None:
         return None
     written = resolution(series.values[:, 0])

@@ -51,6 +51,8 @@ def _peaks(others: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> 
     scaled = (others - others.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     one, two = np.triu_indices(size)
     pairs = scaled[:, one] * scaled[:, two] if 4 * (len(one) + size) < count else scaled**2
+    if 4 * (size + pairs.shape[1] * (1 + size)) < count:  # scales bend a paraboloid
+        pairs = np.column_stack([pairs, *(pairs * column[:, None] for column in scaled.T)])
     if 4 * (size + pairs.shape[1]) > count:
         return False
     plane, paraboloid = (_explained(f, values, rng) for f in (scaled, np.column_stack([scaled, pairs])))

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, SIM223
 """Files of a fit in which data lie hidden, as people do by accident or on purpose, and files in which none do.
 
 All are made from one linear regression of 80 people: exact draws under flat priors, as a file, with one change. Every
@@ -7,6 +8,7 @@ maker writes one file of one format; `FILES` lists them with what kind of change
 import base64
 import gzip
 import json
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,11 +110,11 @@ def groups(**stats_: Any) -> Groups:
     }
 
 
-def write(made: Groups, path: Path, attributes: dict[str, Any] | None = None) -> Path:
+def write(made: Groups, path: Path, attributes: dict[str, Any] | None = None, **how: Any) -> Path:
     """Groups as netCDF or zarr."""
     tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes or {}), **made})
     if path.suffix == ".zarr":
-        tree.to_zarr(path, mode="w")
+        tree.to_zarr(path, mode="w", **{"consolidated": False, **how})
     else:
         tree.to_netcdf(path, engine="h5netcdf")
     return path
@@ -222,7 +224,7 @@ def _hidden_in_groups() -> None:
     )
     for stat in ("step_size", "energy_error", "perf_counter_start", "n_steps", "acceptance_rate"):
         _with(m, f"{stat} runs through the response", lambda g, s=stat: put(
-            {"x": xr.Dataset()}, "x", s, cycle(Y)) or g["sample_stats"].update({s: (DRAW, cycle(Y))}) and None)  # fmt: skip
+            {"x": xr.Dataset()}, "x", s, cycle(Y)) or (g["sample_stats"].update({s: (DRAW, cycle(Y))}) and None))  # fmt: skip
     _with(
         m,
         "tree_depth runs through the groups",
@@ -415,6 +417,8 @@ def _hidden_in_hdf5() -> None:
     _h5(h, "a nested group", lambda f: f.create_dataset("posterior/private/pressure", data=Y))
     _h5(h, "data groups of a nested study", lambda f: f.create_dataset("study/observed_data/pressure", data=Y))
     _h5(h, "an attribute of a nested group", lambda f: f.create_group("study/a").attrs.update(rows=ROWS))
+    _add(h, "a group that was deleted", "nc", _deleted)
+    _add(h, "a compressed group that was deleted", "nc", lambda folder: _deleted(folder, compression="gzip"))
     _h5(m, "lists of unequal lengths", lambda f: _ragged(f))
     _h5(m, "opaque bytes", lambda f: f.create_dataset("posterior/blob", data=np.void(Y.tobytes())))
     _h5(
@@ -448,6 +452,16 @@ def _hidden_in_hdf5() -> None:
 
     _add(m, "bytes after the end", "nc", after)
     _add(m, "bytes before the beginning", "nc", before)
+
+
+def _deleted(folder: Path, **encoding: Any) -> Path:
+    """Deleting an array leaves its numbers in the file."""
+    data = xr.Dataset({"pressure": ("obs", Y)})
+    data["pressure"].encoding.update(encoding)
+    path = write({"observed_data": data, **groups()}, folder / "fit.nc")
+    with h5py.File(path, "a") as file:
+        del file["observed_data"]
+    return path
 
 
 def _ragged(file: h5py.File) -> None:
@@ -498,14 +512,9 @@ def _hidden_in_zarr() -> None:
         return path
 
     def stale(folder: Path) -> Path:
-        import shutil
-
-        import zarr
-
         made = groups()
         made["observed_data"] = xr.Dataset({"pressure": ("obs", Y)}, attrs={"rows": ROWS})
-        path = write(made, folder / "fit.zarr")
-        zarr.consolidate_metadata(str(path))
+        path = write(made, folder / "fit.zarr", zarr_format=2, consolidated=True)
         shutil.rmtree(path / "observed_data")
         return path
 
