@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.held import LOG_DENSITIES, parameters_of
+from bayesrecon.auditing.held import DRAWS, LOG_DENSITIES, parameters_of
 from bayesrecon.posteriors.contents import DATA, WIDE, Contents, Variable
 from bayesrecon.results.audit import Finding, NotRun
 from bayesrecon.types import Model
@@ -52,24 +52,22 @@ class Look:
         return variable.name in own if own is not None else variable.name not in LOG_DENSITIES
 
     @cached_property
+    def rows(self) -> set[str]:
+        """Places of arrays that gave rows of data: the draws of parameters, and what follows from them, did not."""
+        return {where for f in self.found if f.kind != DRAWS and f.severity != "info" for where in f.where}
+
+    @cached_property
     def parameter_axes(self) -> set[str]:
-        """Dimensions of parameters that are nothing else."""
-        return {
-            d
-            for v in self.contents.variables
-            if self.is_parameter(v) and v.where not in self.seen
-            for d in v.dimensions
-        }
+        """Dimensions of parameters."""
+        drawn = (v for v in self.contents.variables if self.is_parameter(v) and v.where not in self.rows)
+        return {dimension for variable in drawn for dimension in variable.dimensions}
 
     @cached_property
     def record_axes(self) -> set[str]:
         """Dimensions of what has a value for every record: data, terms, predictions, and arrays that gave rows."""
-        groups, rows = (
-            (*DATA, *WIDE, "prior_predictive"),
-            {w for f in self.found if f.severity != "info" for w in f.where},
-        )
-        own = {d for v in self.contents.variables if v.group in groups or v.where in rows for d in v.dimensions}
-        return own - {"chain", "draw", "sample"}
+        groups = (*DATA, *WIDE, "prior_predictive")
+        own = (v for v in self.contents.variables if v.group in groups or v.where in self.rows)
+        return {dimension for variable in own for dimension in variable.dimensions} - {"chain", "draw", "sample"}
 
 
 def rows_of(variable: Variable) -> np.ndarray | None:

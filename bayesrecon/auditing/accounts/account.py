@@ -1,7 +1,7 @@
 """An account of every item of a file: what it is, by its values, or that nobody can tell."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -82,10 +82,8 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
         return told  # type: ignore[return-value]
     if look.is_parameter(variable):
         return "parameter" if look.contents.draws is not None and is_drawn(variable) else "unrecognised"
-    if variable.group in _STATISTICS and not variable.shape:
-        rows = _by_chain(look, variable)
-        if rows is not None and is_statistic(variable.name, rows):
-            return "sampler statistic"
+    if variable.group in _STATISTICS and _is_statistic(look, variable):
+        return "sampler statistic"
     if variable.group in ("prior", "warmup_posterior"):
         names = {v.name for v in look.contents.variables if look.is_parameter(v)}
         if variable.name in names and is_drawn(variable):
@@ -103,6 +101,19 @@ def is_drawn(variable: Variable) -> bool:
     """Numbers that differ from draw to draw."""
     rows = rows_of(variable)
     return rows is not None and bool(np.all(~np.isfinite(rows).all(axis=0) | (np.ptp(rows, axis=0) > 0)).any())
+
+
+def _is_statistic(look: Look, variable: Variable) -> bool:
+    """One to a draw, or one to a draw and each step of a sampler that takes the parameters one by one."""
+    steps = int(np.prod(variable.shape, dtype=int)) if variable.per_draw else 1
+    if steps > 1:
+        arrays = sum(look.is_parameter(v) for v in look.contents.variables)
+        if steps > arrays or len(variable.shape) > 1:
+            return False
+        parts = (replace(variable, shape=(), values=variable.values[:, k]) for k in range(steps))
+        return all(_is_statistic(look, part) for part in parts)
+    rows = _by_chain(look, variable)
+    return rows is not None and is_statistic(variable.name, rows)
 
 
 def _by_chain(look: Look, variable: Variable) -> np.ndarray | None:

@@ -46,10 +46,10 @@ _COUNT = _whole(0, 2**31)
 KNOWN: dict[str, Check] = {
     **dict.fromkeys(
         ("acceptance_rate", "accept_prob", "accept_stat", "acceptance_prob", "mean_accept_prob", "mean_tree_accept",
-         "mean_tree_accept_sym", "acceptance_probability", "accept", "p_accept"), _between(0, 1)
+         "mean_tree_accept_sym", "acceptance_probability", "p_accept", "accepted"), _between(0, 1)
     ),
     **dict.fromkeys(
-        ("diverging", "divergent", "tune", "tuning", "reached_max_treedepth", "maxdepth_reached", "accepted",
+        ("diverging", "divergent", "tune", "tuning", "reached_max_treedepth", "maxdepth_reached",
          "is_divergent", "is_turning"), _FLAG
     ),
     **dict.fromkeys(
@@ -60,6 +60,7 @@ KNOWN: dict[str, Check] = {
     **dict.fromkeys(("int_time", "largest_eigval", "smallest_eigval", "beta"), _constant()),
     "index_in_trajectory": _whole(-(2**31), 2**31),
     "perf_counter_start": _rising,
+    "accept": _between(0, 1e300),  # a ratio of densities
     **dict.fromkeys(("perf_counter_diff", "process_time_diff"), _between(0, 1e7)),
     **dict.fromkeys(
         ("energy_error", "max_energy_error", "energy_change", "energy", "lp", "logp", "log_p", "log_prob", "model_logp",
