@@ -225,7 +225,9 @@ def main() -> None:
             print("  ->", one["seen"], one["worst"], [rows[m] for m in bad[:1]], file=sys.stderr)
     if given.only:
         return
-    rows = {"files": found, "untouched": untouched(given.untouched)}
+    rows = {"files": found, "untouched": {}}
+    ROWS.write_text(json.dumps(rows, indent=1) + "\n")
+    rows["untouched"] = untouched(given.untouched)
     ROWS.write_text(json.dumps(rows, indent=1) + "\n")
     PAGE.write_text(page(rows))
 

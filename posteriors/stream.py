@@ -31,6 +31,7 @@ from bayesrecon.posteriors.contents import (
     WIDE,
     WIDE_VALUES,
     Contents,
+    Entry,
     Stamp,
     Unread,
     Variable,
@@ -238,6 +239,7 @@ def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
     comments = [line for chain in chains for line in chain.comments]
     stamps = tuple(chain.stamp for chain in chains if chain.stamp)
     notes = (f"every {plan.keep}th draw was used",) if plan.keep > 1 else ()
+    entries = [] if sampler or comments else [Entry(title, "text", "a table without columns or comments of CmdStan")]
     over = [c for c in chains if c.letters > _COMMENT_LETTERS]
     return Contents(
         title,
@@ -248,6 +250,7 @@ def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
         draws=draws,
         rows=rows,
         notes=notes,
+        entries=tuple(entries),
         unread=tuple(Unread("comments", f"only the first {_COMMENT_LETTERS} letters were read") for _ in over[:1]),
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bayesrecon.posteriors.contents import Contents, Variable
+from bayesrecon.posteriors.contents import Contents, Variable, group_of
 from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
 from bayesrecon.types import Model
 
@@ -163,6 +163,9 @@ def log_densities(contents: Contents, model: Model | None = None) -> list[Variab
     return [v for v in contents.variables if _kind_of(v, own) == "log-density"]
 
 
+_BY_NAME = {"log_likelihood": "log-likelihood", "posterior_predictive": "predictive"}
+
+
 def _kind_of(variable: Variable, own: set[str] | None) -> str:
     group, name = variable.group, variable.name
     if group.startswith("warmup_"):
@@ -177,7 +180,8 @@ def _kind_of(variable: Variable, own: set[str] | None) -> str:
         kinds |= dict.fromkeys(ENERGIES, "energy") | dict.fromkeys(GRADIENTS, "gradient")
         return kinds.get(name, "")
     if group == "posterior":
-        return DRAWS if own is None else ""
+        named = _BY_NAME.get(group_of(name), "") if variable.shape else ""
+        return named or (DRAWS if own is None else "")
     kinds = {"log_likelihood": "log-likelihood", "unconstrained_posterior": DRAWS}
     kinds |= {"posterior_predictive": "predictive", "predictions": "predictive", "prior_predictive": "prior predictive"}
     return kinds.get(group, "")

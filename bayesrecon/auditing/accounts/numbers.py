@@ -24,7 +24,7 @@ def structure_of(values: Any) -> str:
     flat = flat[~np.isnan(flat)]
     if not flat.size:
         return "nothing"
-    if np.ptp(flat) == 0 and digits_of(flat[0]) <= _LEVEL_DIGITS:
+    if np.ptp(flat) == 0 and digits_of(flat[0]) <= (_LEVEL_DIGITS if flat.size > 1 else _PLAIN_DIGITS):
         return "one number"
     if array.ndim == 2 and _is_pattern(array.astype(float)):
         return "a pattern of zeros and ones"

@@ -155,7 +155,7 @@ def kind_of_labels(values: Any) -> Labels:
 
     >>> kind_of_labels(["x1", "x2", "x3"]), kind_of_labels(["P4711", "P0815"]), kind_of_labels(["Bern", "Basel"])
     ('positions', 'identifiers', 'words')
-    >>> kind_of_labels(["2001", "2003", "2007"]), kind_of_labels([41.73, 63.25])
+    >>> kind_of_labels(["2001", "2003", "2007"]), kind_of_labels([41.73, 17.25])
     ('levels', 'numbers')
     """
     array = np.ravel(np.asarray(values))

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 
 from bayesrecon.attacks.sidechannels.combinations import Combinations, Pool, find_combinations, pool_of
+from bayesrecon.attacks.sidechannels.exactness import exact_in
 from bayesrecon.auditing.accounts.loadings import Judged, judge
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain, rows_of
@@ -17,6 +19,7 @@ from bayesrecon.results.audit import Finding, NotRun, Remedy
 
 NAME = "exact combinations"
 _MOST_DRAWS, _MOST_COLUMNS = 4000, 2000
+_MANY = 10  # columns of an array that are looked at among themselves
 _FIRST = 16  # columns that are tried before all
 
 
@@ -47,8 +50,11 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
     else:
         for variable, values in sorted(own, key=lambda one: one[1].shape[1]):
             found = _one(look, pool, variable, values, related, untried)
-            if found is None or not found.exact.all():
-                pool.append((variable.name, _shaped(variable, values)))
+            if found is not None and found.exact.all():
+                continue
+            if _of_itself(look, variable, values, related):
+                continue
+            pool.append((variable.name, _shaped(variable, values)))
     for variable, values in sorted(rest, key=lambda one: one[1].shape[1]):
         _one(look, pool, variable, values, related, untried)
     return related, untried
@@ -114,6 +120,28 @@ def _one(
     judged = judge(found.loadings[found.exact], found.constant[found.exact], _labelled(look, variable))
     related.append(Related(variable.where, found, judged))
     return found
+
+
+def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list[Related]) -> bool:
+    """Whether most columns of an array are combinations of a few of its own, as terms of a likelihood are."""
+    columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
+    if columns.shape[1] < _MANY:
+        return False
+    scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    pivots = scipy.linalg.qr(scaled[evenly(len(scaled), 800)], mode="r", pivoting=True)[1]
+    for size in (4, 8, 16, 32):
+        if 2 * size > columns.shape[1] or len(columns) < 2 * (size + 1) + 4:
+            return False
+        few, rest = np.sort(pivots[:size]), np.sort(pivots[size:])
+        result = exact_in(columns[:, few], columns[:, rest], look.rng)
+        if result is None or not result.exact.all():
+            continue
+        names = tuple(f"{variable.name}[{k}]" for k in few)
+        found = Combinations(result.exact, "", names, result.loadings, result.constant)
+        judged = judge(found.loadings, found.constant, _labelled(look, variable))
+        related.append(Related(variable.where, found, judged))
+        return True
+    return False
 
 
 def _labelled(look: Look, variable: Variable) -> bool:
