@@ -45,13 +45,14 @@ def _things(file: Any, unread: list[tuple[str, str]]) -> Iterator[Found]:
     import h5py
 
     yield from _own_attributes(file, "the file")
-    waiting, seen = [(file, "", 0)], {h5py.h5o.get_info(file.id).addr}
+    waiting, seen = [(file, "", 0)], {_address(file)}
     while waiting:
         group, place, depth = waiting.pop()
         for key in group:
             where = f"{place}/{key}".lstrip("/")
             link = group.get(key, getlink=True)
             if isinstance(link, h5py.SoftLink):
+                yield where, "name", key
                 yield where, "text", link.path
                 continue
             try:
@@ -64,7 +65,7 @@ def _things(file: Any, unread: list[tuple[str, str]]) -> Iterator[Found]:
                 yield where, "text", _type_text(item)
                 yield from _all_attributes(item, where)
             elif isinstance(item, h5py.Group):
-                address = h5py.h5o.get_info(item.id).addr
+                address = _address(item)
                 if address not in seen:
                     seen.add(address)
                     waiting.append((item, where, depth + 1))
@@ -74,6 +75,12 @@ def _things(file: Any, unread: list[tuple[str, str]]) -> Iterator[Found]:
                     yield from _all_attributes(item, where)
             else:
                 yield from _dataset(item, where, depth, unread)
+
+
+def _address(item: Any) -> int:
+    import h5py
+
+    return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _dataset(item: Any, where: str, depth: int, unread: list[tuple[str, str]]) -> Iterator[Found]:
@@ -165,7 +172,7 @@ def plain_values(content: Any) -> np.ndarray:
     if values.dtype.kind == "S":
         return np.array([_text(one) for one in values.ravel()], dtype=str)
     if values.dtype.kind == "c":
-        return np.stack([values.real, values.imag], axis=-1)
+        return np.stack([np.real(values), np.imag(values)], axis=-1)
     return values
 
 

@@ -370,11 +370,6 @@ def _hidden_in_attributes() -> None:
         lambda g: g["posterior"]["sigma"].attrs.update(data=Y.tolist()),
         CONTAINERS,
     )
-    _with(
-        h,
-        "attribute: the path of the data",
-        lambda g: g["posterior"].attrs.update(source="/home/ann/study/patients.csv"),
-    )
     for name in (
         "created_at",
         "Conventions",
@@ -641,7 +636,6 @@ def _hidden_in_csv() -> None:
         "rows in comments": (h, {"comments": (*COMMENTS, *(f"{a},{p}" for a, p in TABLE))}),
         "JSON in a comment": (h, {"comments": (*COMMENTS, ROWS)}), "an address in a comment": (h, {"comments": (*COMMENTS, f"contact {EMAIL[0]}")}),
         "a remark in a comment": (h, {"comments": (*COMMENTS, "without patient Muster, see mail")}),
-        "the path of the data": (h, {"comments": (*COMMENTS, "data", "  file = /home/ann/study/patients.json")}),
         "base64 in a comment": (m, {"comments": (*COMMENTS, base64.b64encode(Y.tobytes()).decode())}),
         "rows after line 2,000": (m, {"end": "# \n" * 2000 + "".join(f"# {a},{p}\n" for a, p in TABLE)}),
         "a setting with a long value": (m, {"comments": (*COMMENTS, "id = " + "_".join(map(str, Y)))}),

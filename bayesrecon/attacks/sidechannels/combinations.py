@@ -187,4 +187,4 @@ def _used(found: Exact, link: str, names: Sequence[str], features: np.ndarray, v
     used = np.flatnonzero(np.any(kept != 0, axis=0))
     size = np.abs(values).mean(axis=0) + np.abs(kept) @ np.abs(features).mean(axis=0)
     offset = np.where(exact & (np.abs(found.constant) > np.maximum(1e-7 * size, trace)), found.constant, 0.0)
-    return Combinations(exact, link, tuple(names[k] for k in used), kept[:, used], offset)
+    return Combinations(exact, link, tuple(names[int(k)] for k in used), kept[:, used], offset)

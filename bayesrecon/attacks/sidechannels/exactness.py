@@ -47,7 +47,7 @@ def _step_of(values: np.ndarray) -> float:
     varying = float(np.sqrt(np.mean(written.step**2))) if len(values) else 0.0
     if written.digits is None:
         return varying
-    decimals = max((-Decimal(repr(float(v))).normalize().as_tuple().exponent for v in values), default=0)
+    decimals = max((-int(Decimal(repr(float(v))).normalize().as_tuple().exponent) for v in values), default=0)
     return max(varying, 10.0**-decimals)
 
 
@@ -86,7 +86,7 @@ def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | N
     fit = order[: min(count // 2, _FITTED * (size + 1) + _SPARE)]
     centre, scale = features[fit].mean(axis=0), features[fit].std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    inverse = scipy.linalg.pinv((features[fit] - centre) / scale, rtol=_CONDITION)
+    inverse: np.ndarray = scipy.linalg.pinv((features[fit] - centre) / scale, rtol=_CONDITION)  # type: ignore[assignment]
     units = steps_of(features) if steps is None else steps
     return Halves(features, units, fit, order[count // 2 :][:_TESTED], centre, scale, inverse)
 

@@ -28,7 +28,8 @@ def generic_records(model: Model, theta: np.ndarray, reference: Reference, rng: 
     values = values[:, usable] - values[:, usable].mean(axis=0)
     size = np.linalg.norm(values, axis=0)
     scaled = values / np.where(size > 0, size, 1.0)
-    triangle, pivots = scipy.linalg.qr(scaled, mode="r", pivoting=True)
+    decomposed: tuple[np.ndarray, np.ndarray] = scipy.linalg.qr(scaled, mode="r", pivoting=True)  # type: ignore[assignment]
+    triangle, pivots = decomposed
     diagonal = np.abs(np.diag(triangle))
     rank = int(np.sum(diagonal > _RANK * diagonal[0])) if len(diagonal) and diagonal[0] > 0 else 0
     kept = np.flatnonzero(usable)[pivots[: min(rank, max(1, len(theta) // 4))]]

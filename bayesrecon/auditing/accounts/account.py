@@ -78,6 +78,8 @@ def is_public(where: str, allowed: Iterable[str]) -> bool:
 
 
 def _array(look: Look, variable: Variable, told: str) -> Kind:
+    if variable.group.startswith("warmup_") and told == "opened" and not _is_known_warmup(look, variable):
+        return "unrecognised"
     if told:
         return told  # type: ignore[return-value]
     if look.is_parameter(variable):
@@ -95,6 +97,18 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
     if constant.all() and constant.size > 1 and structure_of(rows[0].reshape(variable.shape or -1)):
         return "structure"
     return "structure" if _is_correlation(variable) else "unrecognised"
+
+
+def _is_known_warmup(look: Look, variable: Variable) -> bool:
+    """Named like an array of the draws that has an account, or opened by more than the list of warm-up arrays."""
+    if any(variable.where in f.where for f in look.found if f.kind not in ("warm-up", "warm-up values")):
+        return True
+    group = variable.group.removeprefix("warmup_")
+    if group == "sample_stats":
+        return _is_statistic(look, variable) or any(v.name == variable.name for v in look.contents.group(group))
+    return group != "posterior" or any(
+        look.is_parameter(v) for v in look.contents.group(group) if v.name == variable.name
+    )
 
 
 def is_drawn(variable: Variable) -> bool:
