@@ -196,7 +196,8 @@ def _is_constant(look: Look, entry: Entry, variable: Variable | None) -> bool:
 def _names(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
     entries = [e for e in inventory(look.contents) if e.kind == "name"]
     odd = set(odd_names([str(e.values) for e in entries]))
-    seen = {where.removeprefix("@") for f in look.found for where in f.drop}
+    told = [f for f in look.found if f.severity in ("medium", "high")]
+    seen = {where.removeprefix("@") for f in told for where in f.drop}
     for entry in entries:
         where = entry.where.removeprefix("@")
         if str(entry.values) in odd:
