@@ -6,7 +6,8 @@ Files of a regression of 80 people are made with data hidden in them by a mistak
 hidden; `tests/support/hiding.py` says how. Each is audited four times: without anything, with the private data, with
 the model, and with both. A file counts as found where the audit reports a finding at medium or high that the same file
 without the change does not have, or something that is not recognised, or an attack on it that did not run; a file that
-is refused counts as found, since the same file without the change is read. Rows are kept in benchmarks/hidden.json.
+is refused counts as found, since the same file without the change is read. Places and disguises are those that the
+authors of the audit thought of, and shares hold for these alone. Rows are kept in benchmarks/hidden.json.
 """
 
 import argparse
@@ -34,8 +35,8 @@ MODES = ("nothing", "data", "model", "both")
 WORDS = {"nothing": "without anything", "data": "with the data", "model": "with the model", "both": "with both"}
 CLEARED = "Little is given away"
 UNTOUCHED = (
-    "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "earnings-log10earn_height", "mesquite-logmesquite", "arK-arK",
-    "nes1972-nes", "diamonds-diamonds", "sblrc-blr", "kilpisjarvi_mod-kilpisjarvi",
+    "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_interaction", "mesquite-logmesquite", "arK-arK",
+    "nes1972-nes", "sblrc-blr", "kilpisjarvi_mod-kilpisjarvi",
     "eight_schools-eight_schools_noncentered", "eight_schools-eight_schools_centered",
 )  # fmt: skip
 
