@@ -128,7 +128,8 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
     if columns.shape[1] < _MANY:
         return False
     scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
-    pivots = scipy.linalg.qr(scaled[evenly(len(scaled), 800)], mode="r", pivoting=True)[1]
+    some = scaled[evenly(len(scaled), 800)]
+    _, pivots = scipy.linalg.qr(some, mode="r", pivoting=True)  # type: ignore[misc]
     for size in (4, 8, 16, 32):
         if 2 * size > columns.shape[1] or len(columns) < 2 * (size + 1) + 4:
             return False
