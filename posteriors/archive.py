@@ -1,14 +1,21 @@
 """Draws as named arrays: a NumPy archive, or a dictionary."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bayesrecon.posteriors.contents import Contents, from_named_draws, stamp
-from bayesrecon.posteriors.draws import Draws
+import numpy as np
+
+from bayesrecon.errors import reading
+from bayesrecon.posteriors.contents import Contents, Entry, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.format import Format
-from bayesrecon.posteriors.npz import from_arrays, read_npz
+from bayesrecon.posteriors.npz import ATTRIBUTES, after_the_arrays, from_arrays, load_npz, other_attributes, read_npz
 from bayesrecon.types import Progress
+from bayesrecon.untrusted.hdf5_inventory import plain_values
+from bayesrecon.untrusted.zip_inventory import around_members
 
 
 def _read(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -20,9 +27,28 @@ def _read(source: Any, *, name: str | None = None, trusted: bool = False) -> Dra
 def _contents(
     source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
-    if isinstance(source, Path):
-        return from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
-    return from_named_draws(_read(source, name=name), type(source).__name__)
+    if not isinstance(source, Path):
+        found = from_named_draws(_read(source, name=name), type(source).__name__)
+        return replace(found, entries=tuple(_left_out({str(k): np.asarray(v) for k, v in source.items()})))
+    found = from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
+    with reading(source, "an .npz file"):
+        arrays = load_npz(source, trusted=trusted)
+        entries = _left_out(arrays)
+        entries += [
+            Entry(f"@/{k}", "attribute", v) for k, v in other_attributes(source, arrays.get(ATTRIBUTES)).items()
+        ]
+        entries += [entry_of_bytes(*one) for one in (*around_members(source), *after_the_arrays(source))]
+    return replace(found, entries=tuple(entries))
+
+
+def _left_out(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
+    """What is no draws: texts, records, complex numbers."""
+    found = []
+    for key, array in arrays.items():
+        if key != ATTRIBUTES and not is_numeric(array.dtype):
+            found += [Entry(key, "name", key), Entry(key, "array", plain_values(array))]
+            found += [Entry(f"{key}.{field}", "name", field) for field in array.dtype.names or ()]
+    return found
 
 
 def _holds(source: Any) -> bool:

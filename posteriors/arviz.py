@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,8 +95,17 @@ def open_zarr_root(path: Path, trusted: bool = False) -> tuple[list[str], dict[s
     """
     check_folder(path, sizes=not trusted)
     zarr = library("zarr", "reading a zarr directory", "arviz")
-    store: Any = zarr.open_group(str(path), mode="r")
-    return list(store.group_keys()), dict(store.attrs)
+    with _files_beside():
+        store: Any = zarr.open_group(str(path), mode="r", use_consolidated=False)
+        return list(store.group_keys()), dict(store.attrs)
+
+
+@contextmanager
+def _files_beside() -> Iterator[None]:
+    """Files that are none of zarr's are nothing to warn of: an audit lists them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Object at .* is not recognized")
+        yield
 
 
 def open_zarr(path: Path, group: str) -> Any:
@@ -104,9 +114,10 @@ def open_zarr(path: Path, group: str) -> Any:
 
     # Units such as "seconds" must not turn a parameter into a time. Consolidated metadata may be absent or stale; a
     # directory on disk is quick to walk.
-    return xr.open_dataset(
-        path, group=group, engine="zarr", consolidated=False, decode_times=False, decode_timedelta=False
-    )
+    with _files_beside():
+        return xr.open_dataset(
+            path, group=group, engine="zarr", consolidated=False, decode_times=False, decode_timedelta=False
+        )
 
 
 def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:

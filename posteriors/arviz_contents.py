@@ -19,7 +19,18 @@ from bayesrecon.posteriors.arviz import (
     text_of,
     variables_of,
 )
-from bayesrecon.posteriors.contents import GROUPS, WIDE, Contents, Variable, stamp, stride, wide_rows
+from bayesrecon.posteriors.contents import (
+    GROUPS,
+    WIDE,
+    Contents,
+    Entry,
+    Unread,
+    Variable,
+    entry_of_bytes,
+    stamp,
+    stride,
+    wide_rows,
+)
 from bayesrecon.posteriors.draws import is_numeric, sound
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
@@ -27,6 +38,7 @@ from bayesrecon.untrusted.limits import check_declared
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
 _SHORT, _MOST_LETTERS = 64, 2**24  # letters of each, and of all as an array
+_ENCODED = ("_FillValue", "missing_value", "scale_factor", "add_offset")  # attributes that xarray takes away
 
 
 def read_arviz_contents(
@@ -39,12 +51,13 @@ def read_arviz_contents(
     """
     if not isinstance(source, str | os.PathLike):
         groups = {str(g).strip("/"): _dataset(source, g) for g in _names(source)}
-        return _contents(groups, getattr(source, "attrs", {}), name or "object", type(source).__name__, None)
+        found = _contents(groups, getattr(source, "attrs", {}), name or "object", type(source).__name__)
+        return replace(found, entries=(*found.entries, *_of_object(source)))
     path = Path(source)
     title = name or path.stem
     form = "zarr" if path.is_dir() else "netCDF"
     with reading(path, f"a {form} {'directory' if path.is_dir() else 'file'}"), ExitStack() as stack:
-        groups, root = _open(path, stack, trusted)
+        groups, root, entries, unread = _open(path, stack, trusted)
         if "posterior" not in groups:
             present = [g for g in groups if g.removeprefix("warmup_") in GROUPS]
             if not present:
@@ -52,15 +65,21 @@ def read_arviz_contents(
                 raise BayesreconError(f"{path}: none of ArviZ's groups is in it ({listed}); is this a fit?")
         if progress is not None:
             progress("reading", 0.5)
-        found = _contents(groups, root, title, form, path)
-        return replace(found, files=(stamp(path),))
+        found = _contents(groups, root, title, form)
+        return replace(found, files=(stamp(path),), entries=(*found.entries, *entries), unread=unread)
 
 
-def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+def _open(
+    path: Path, stack: ExitStack, trusted: bool
+) -> tuple[dict[str, Any], dict[str, Any], list[Entry], tuple[Unread, ...]]:
+    """Groups as datasets, attributes of the root, all else, and what could not be walked."""
     opened: Callable[[str], Any]
     if path.is_dir():
         names, root = open_zarr_root(path, trusted)
         opened = lambda g: open_zarr(path, g)  # noqa: E731
+        from bayesrecon.posteriors.zarr_inventory import zarr_inventory
+
+        entries, unread = zarr_inventory(path)
     else:
         file = stack.enter_context(opened_hdf5(path, trusted))
         from bayesrecon.posteriors.hdf5 import dataset_of
@@ -74,30 +93,62 @@ def _open(path: Path, stack: ExitStack, trusted: bool) -> tuple[dict[str, Any], 
             wide = sum(described[g]["size"] for g in names if g in WIDE)
             check_declared(path, wide, stored, most=wide)
         opened = lambda g: dataset_of(file, described[g])  # noqa: E731
+        rest = file.inventory()
+        entries = [_entry(*one) for one in rest["found"]]
+        unread = tuple(Unread(*one) for one in rest["unread"])
     groups = {g: stack.enter_context(opened(g)) for g in names}
-    return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root
+    return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root, entries, unread
 
 
-def _contents(groups: dict[str, Any], root: Any, name: str, form: str, path: Path | None) -> Contents:
+def _entry(where: str, kind: str, values: Any) -> Entry:
+    return entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
+
+
+def _of_object(source: Any) -> list[Entry]:
+    """Arrays at the root and groups within groups of a DataTree."""
+    found = []
+    for key, variable in dict(getattr(source, "variables", None) or {}).items():
+        found += [Entry(str(key), "name", str(key)), Entry(str(key), "array", np.asarray(variable.values))]
+    for node in getattr(source, "subtree", ()):
+        place = str(node.path).strip("/")
+        if "/" not in place:
+            continue
+        found.append(Entry(place, "name", place.rpartition("/")[2]))
+        found += [Entry(f"@{place}/{k}", "attribute", v) for k, v in node.attrs.items()]
+        for key, variable in node.dataset.variables.items():
+            found += [Entry(f"{place}/{key}", "name", str(key))]
+            found += [Entry(f"{place}/{key}", "array", np.asarray(variable.values))]
+            found += [Entry(f"@{place}/{key}@{k}", "attribute", v) for k, v in variable.attrs.items()]
+    return found
+
+
+def _contents(groups: dict[str, Any], root: Any, name: str, form: str) -> Contents:
     draws, chains, length = None, 1, 1
     if "posterior" in groups:
         with reading(name, "draws"):
             draws = convert(groups["posterior"], groups.get("sample_stats"), root, name)
         chains, length = draws.chains, draws.length
-    variables, coordinates = [], {}
+    variables, coordinates, entries = [], {}, []
     attributes: dict[str, Any] = {f"/{k}": text_of(v) for k, v in dict(root).items()}
     wide = sum(_per_draw_size(v) for g in WIDE if g in groups for v in variables_of(groups[g]).values())
     step = stride(chains * length, wide)
     for group, dataset in groups.items():
         attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
-        for key, coordinate in dataset.coords.items():
-            if key not in ("chain", "draw"):
-                coordinates[f"{group}/{key}"] = sound(np.asarray(coordinate.values))
+        for key in dataset.coords:
+            coordinate = dataset.variables[key]
+            coordinates[f"{group}/{key}"] = sound(np.asarray(coordinate.values))
+            attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(coordinate).items()}
+        entries += [Entry(f"{group}/{key}", "name", str(key)) for key in dict.fromkeys(map(str, dataset.dims))]
         for key, variable in variables_of(dataset).items():
-            attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in variable.attrs.items()}
+            attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(variable).items()}
             variables.append(_variable(group, str(key), variable, (chains, length), step))
     rows = wide_rows(chains, length, step)
-    return Contents(name, form, (), tuple(variables), coordinates, attributes, (), draws, rows)
+    return Contents(name, form, (), tuple(variables), coordinates, attributes, (), draws, rows, entries=tuple(entries))
+
+
+def _attributes(variable: Any) -> dict[Any, Any]:
+    """Attributes as they stand in the file."""
+    return {k: v for k, v in variable.encoding.items() if k in _ENCODED} | dict(variable.attrs)
 
 
 def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], step: int) -> Variable:
@@ -115,7 +166,8 @@ def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], ste
         values = values.astype(float, copy=False)
         values = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:]) if per_draw else values
     shape = tuple(variable.shape[2:] if per_draw else variable.shape)
-    return Variable(group, key, shape, per_draw, values, attributes)
+    dimensions = tuple(map(str, variable.dims[2:] if per_draw else variable.dims))
+    return Variable(group, key, shape, per_draw, values, attributes, dimensions)
 
 
 def _texts(values: np.ndarray) -> np.ndarray:

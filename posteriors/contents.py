@@ -35,6 +35,9 @@ GROUPS = (
 WIDE_DRAWS, WIDE_VALUES = 1000, 2**25
 """A wide group is read at no more than so many draws, and no more than so many values of it."""
 
+MOST_BYTES = 2**16
+"""Of bytes that belong to nothing so many are looked at."""
+
 _LOG_LIK = re.compile(r"(pointwise_)?log_?lik(elihood)?(_[A-Za-z0-9]+)?", re.IGNORECASE)
 _SIMULATED = re.compile(r"(.+)_(rep|pred|ppc|sim|tilde|new|hat)|(yrep|ypred|ysim|ytilde)", re.IGNORECASE)
 
@@ -47,6 +50,7 @@ class Variable:
         per_draw: whether the values are `(K, *shape)`, one entry per draw of `Contents.rows` (wide groups) or per draw
             of the file (others); else they are the array as stored.
         shape: without the axes of chain and draw.
+        dimensions: names of the axes that `shape` has, empty where the format names none.
     """
 
     group: str
@@ -55,10 +59,34 @@ class Variable:
     per_draw: bool
     values: np.ndarray
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    dimensions: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
         return f"{self.group}/{self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """Something of a file that is no array of a group: a name, a text, bytes that belong to nothing.
+
+    Attributes:
+        where: its place.
+        kind: "array", "labels", "attribute", "name", "text" or "bytes".
+        values: the array, or the text; of bytes that are no text, the first of them.
+    """
+
+    where: str
+    kind: str
+    values: Any
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A part of a file that its reader could not walk, and why."""
+
+    where: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -78,9 +106,11 @@ class Contents:
         name, format: for display.
         files: the files it was read from.
         variables: all arrays, coordinates apart.
-        coordinates: `{group/name: values}`, without chain and draw.
-        attributes: `{group/name: value}` of groups, and `{group/variable@name: value}` of variables.
+        coordinates: `{group/name: values}`.
+        attributes: `{group/name: value}` of groups, and `{group/variable@name: value}` of variables and coordinates.
         comments: lines of text beside the numbers (CmdStan).
+        entries: all else that the reader found: nested groups, types, members and files beside, trailing bytes.
+        unread: what the reader could not walk.
         draws: the group `posterior`, None where there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
     """
@@ -95,6 +125,8 @@ class Contents:
     draws: Draws | None = None
     rows: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
     notes: tuple[str, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    unread: tuple[Unread, ...] = ()
 
     def group(self, *names: str) -> list[Variable]:
         """The variables of some groups."""
@@ -147,6 +179,20 @@ def from_named_draws(draws: Draws, source: str, files: tuple[Stamp, ...] = (), *
     own = replace(draws, values={n: v for n, v in draws.values.items() if groups[n] == "posterior"})
     attributes = {f"/{k}": v for k, v in draws.attributes.items()}
     return Contents(draws.name, source, files, tuple(variables), attributes=attributes, draws=own, rows=rows, **rest)
+
+
+def entry_of_bytes(where: str, content: bytes) -> Entry:
+    """Bytes that belong to nothing that is read: as text where they are text.
+
+    >>> entry_of_bytes("archive/comment", b"ask Ann").kind
+    'text'
+    """
+    some = content[:MOST_BYTES]
+    try:
+        text = some.decode("utf-8")
+    except UnicodeDecodeError:
+        return Entry(where, "bytes", some)
+    return Entry(where, "text" if text.isprintable() or not set(text) & set(map(chr, range(9))) else "bytes", text)
 
 
 def stamp(path: Path) -> Stamp:

@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.posteriors.contents import MOST_BYTES
 from bayesrecon.posteriors.draws import Draws, is_numeric, sound
 from bayesrecon.untrusted.limits import check_declared
 
@@ -161,13 +162,33 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
+def after_the_arrays(path: Path) -> list[tuple[str, bytes]]:
+    """Bytes in members after the arrays that their headers describe."""
+    found = []
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as stream:
+                shape, dtype = _header(stream)
+                stream.seek(math.prod(shape) * dtype.itemsize, os.SEEK_CUR)
+                rest = stream.read(MOST_BYTES)
+            found += [(f"bytes after the array in {member.filename}", rest)] if rest.strip(b"\0") else []
+    return found
+
+
+def other_attributes(path: Path, array: np.ndarray | None) -> dict[str, Any]:
+    """Attributes that are no texts, which nothing reads."""
+    return {} if array is None else {k: v for k, v in _document(path, array).items() if not isinstance(v, str)}
+
+
 def _attributes(path: Path, array: np.ndarray | None) -> dict[str, str]:
-    if array is None:
-        return {}
+    return {} if array is None else {k: v for k, v in _document(path, array).items() if isinstance(v, str)}
+
+
+def _document(path: Path, array: np.ndarray) -> dict[str, Any]:
     if array.dtype.kind != "U" or array.ndim:
         raise BayesreconError(f"{path}: {ATTRIBUTES} is not one JSON text")
     with reading(path, f"JSON in {ATTRIBUTES}"):
         content = json.loads(str(array))
     if not isinstance(content, dict):
         raise BayesreconError(f"{path}: {ATTRIBUTES} is not a JSON object")
-    return {key: value for key, value in content.items() if isinstance(value, str)}
+    return content

@@ -1,17 +1,22 @@
 """Draws from a file in posteriordb's layout."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from bayesrecon.posteriors.contents import Contents, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.database import read_draws_file
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
+from bayesrecon.untrusted.zip_inventory import around_members
 
 
 def _contents(
     path: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
-    return from_named_draws(read_draws_file(path, name=name, trusted=trusted), "posteriordb JSON", (stamp(path),))
+    draws = read_draws_file(path, name=name, trusted=trusted)
+    around = around_members(path) if path.suffix.lower() == ".zip" else []
+    entries = tuple(entry_of_bytes(*one) for one in around)
+    return replace(from_named_draws(draws, "posteriordb JSON", (stamp(path),)), entries=entries)
 
 
 FORMAT = Format("posteriordb JSON", (".json", ".zip"), read_draws_file, _contents, guarded=True)

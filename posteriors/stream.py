@@ -31,7 +31,9 @@ from bayesrecon.posteriors.contents import (
     WIDE,
     WIDE_VALUES,
     Contents,
+    Entry,
     Stamp,
+    Unread,
     Variable,
     from_named_draws,
     group_of,
@@ -44,7 +46,7 @@ from bayesrecon.types import Progress
 _BLOCK = 2**23  # bytes read at once
 _MOST_DRAWS = 50_000  # whose parameters are kept
 _MOST_NARROW = 4096  # columns that are parsed for every draw
-_COMMENT_LINES = 2000
+_COMMENT_LETTERS = 2**24  # that are kept of all comments of a file; what is beyond is said not to have been read
 
 
 @dataclass
@@ -66,6 +68,7 @@ class _Chain:
     narrow: list[Any] = field(default_factory=list)
     wide: list[Any] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
+    letters: int = 0
     stamp: Stamp | None = None
     rows: int = 0
 
@@ -156,8 +159,9 @@ def _read(path: Path, plan: _Plan, skip: int, tell: Any) -> _Chain:
             size += len(line) + 1
             line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
             if not line or line[0] == 35:  # '#'
-                if line and len(chain.comments) < _COMMENT_LINES:
+                if chain.letters < _COMMENT_LETTERS and line:
                     chain.comments.append(line.decode("utf-8", "replace").lstrip("# ").rstrip())
+                chain.letters += len(line)
                 continue
             if not seen_header:
                 seen_header = bool(line.strip())
@@ -235,8 +239,19 @@ def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
     comments = [line for chain in chains for line in chain.comments]
     stamps = tuple(chain.stamp for chain in chains if chain.stamp)
     notes = (f"every {plan.keep}th draw was used",) if plan.keep > 1 else ()
+    entries = [] if sampler or comments else [Entry(title, "text", "a table without columns or comments of CmdStan")]
+    over = [c for c in chains if c.letters > _COMMENT_LETTERS]
     return Contents(
-        title, "CmdStan CSV", stamps, tuple(variables), comments=tuple(comments), draws=draws, rows=rows, notes=notes
+        title,
+        "CmdStan CSV",
+        stamps,
+        tuple(variables),
+        comments=tuple(comments),
+        draws=draws,
+        rows=rows,
+        notes=notes,
+        entries=tuple(entries),
+        unread=tuple(Unread("comments", f"only the first {_COMMENT_LETTERS} letters were read") for _ in over[:1]),
     )
 
 

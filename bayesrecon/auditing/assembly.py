@@ -1,12 +1,15 @@
 """What an audit is put together from besides its attacks: what was not opened, scores, and several files as one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from bayesrecon.auditing.columns import look_at_columns
+from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
+from bayesrecon.auditing.look import Look, Named, nobody
+from bayesrecon.auditing.matching import Matching
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import Private
+from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.audit import Audit, Finding, NotRun, ordered, with_score
 from bayesrecon.types import Model
@@ -47,10 +50,10 @@ def merge(audits: Sequence[Audit]) -> Audit:
     )
 
 
-def unopened(contents: Contents, key: int) -> tuple[list[Finding], list[NotRun], str]:
-    """What is there to be opened where nothing can be: findings, what was not tried, and a warning."""
+def unopened(contents: Contents, key: int, seen: list[Finding]) -> tuple[list[Finding], list[NotRun], str]:
+    """What a model would open: findings beside those seen, what was not tried, and a warning."""
     findings = look_at_columns(contents, key)
-    closed = held(contents, found=findings)
+    closed = held(contents, found=(*seen, *findings))
     if contents.draws is None:
         reason = "there are no draws in the file (no group 'posterior')"
         remedy = "audit it together with the draws, or drop it"
@@ -69,19 +72,27 @@ def with_held(contents: Contents, model: Model, stage: Stage) -> Stage:
     return replace(stage, findings=(*stage.findings, *closed), untried=(*stage.untried, *without_attack(closed)))
 
 
-def stored_model_of(contents: Contents) -> Model | None:
+def with_accounts(look: Look, stage: Stage, public: tuple[str, ...]) -> Stage:
+    """And what nobody can tell, once everything was tried."""
+    told = accounts(replace(look, found=stage.findings), stage.untried, public)
+    return replace(stage, findings=(*stage.findings, *unrecognised(told)))
+
+
+def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
+    """The model that the file names, and why it cannot be had where it names one."""
     from bayesrecon.posteriors.sources import stored_model
 
     if contents.draws is None or "bayesrecon_model" not in contents.draws.attributes:
-        return None
-    return stored_model(contents.draws)
+        return None, ""
+    try:
+        return stored_model(contents.draws), ""
+    except BayesreconError as error:
+        return None, str(error)
 
 
-def named(private: Private) -> Callable[[Any], str | None]:
-    """Which private column an array is."""
-    from bayesrecon.auditing.scoring import column_of
-
-    return lambda values: column_of(values, private.columns)
+def named(private: Private | None) -> Named:
+    """Which private column values are."""
+    return Matching(private.columns) if private is not None else nobody
 
 
 def scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:

@@ -1,11 +1,16 @@
-"""A cleaned copy: the draws of the model's parameters, and nothing else."""
+"""A cleaned copy: draws of which an audit can say what they are, and nothing else."""
 
+import tempfile
 import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.accounts.account import is_drawn, is_public
+from bayesrecon.auditing.look import Look
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
@@ -22,14 +27,17 @@ def clean(
     audit: Audit,
     model: Model | None = None,
     *,
+    public: Sequence[str] = (),
     draws: int | None = None,
     digits: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """The draws that may stay, `{name: (chains, draws, *shape)}`.
+    """The draws that may stay, `{name: (chains, draws, *shape)}`: an allow-list.
 
-    Left out are all groups but the posterior, whatever a finding names, and, with a model, all but its parameters.
+    What stays are the model's parameters, without a model arrays that are drawn and no combination of others, and what
+    was declared public, as far as no finding names it. All other groups, labels, attributes and comments are left out.
 
     Args:
+        public: names or places of what may stay, with wildcards.
         draws: keep so many, at even distances in each chain.
         digits: round to so many significant digits.
 
@@ -39,13 +47,13 @@ def clean(
     if contents.draws is None:
         raise BayesreconError(f"{contents.name}: there are no draws to keep (no group 'posterior')")
     dropped = {where for finding in audit for where in finding.drop}
-    names = [name for name in contents.draws.values if f"posterior/{name}" not in dropped]
-    if model is not None:
-        own = {p.name for p in model.parameters}
-        # A model that rebuilds its latents needs the published ones.
-        if model.prepare is not None:
-            own |= set(names)
-        names = [name for name in names if name in own]
+    look = Look(contents, model)
+    allowed = {
+        v.name
+        for v in contents.group("posterior")
+        if (look.is_parameter(v) and is_drawn(v)) or (public and is_public(v.where, public))
+    }
+    names = [name for name in contents.draws.values if name in allowed and f"posterior/{name}" not in dropped]
     if not names:
         raise BayesreconError(f"{contents.name}: nothing would be left of it")
     kept = {name: _thinned(contents.draws.values[name], draws) for name in names}
@@ -77,6 +85,23 @@ def write_clean(values: dict[str, np.ndarray], path: Path) -> Path:
     dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(length)})
     write_netcdf(path, dataset, "posterior")
     return path
+
+
+def write_audited(values: dict[str, np.ndarray], path: Path, audit: Callable[[Path], Audit]) -> Audit:
+    """Write a cleaned copy once it was audited, as the file that it will be.
+
+    Args:
+        audit: of the file that is not yet in its place.
+
+    Returns:
+        the audit of the copy.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = write_clean(values, Path(folder) / path.name)
+        found = audit(copy)
+        content = copy.read_bytes()
+    write_whole(path, lambda temporary: temporary.write_bytes(content))
+    return replace(found, files=tuple({**one, "path": str(path)} for one in found.files))
 
 
 def _write_npz(values: dict[str, np.ndarray], path: Path) -> None:

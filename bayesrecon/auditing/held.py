@@ -3,18 +3,21 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bayesrecon.posteriors.contents import GROUPS, Contents, Variable
+from bayesrecon.posteriors.contents import Contents, Variable, group_of
 from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
 from bayesrecon.types import Model
 
 DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
 
-LOG_DENSITIES = ("lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp")
+LOG_DENSITIES = (
+    "lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob",
+    "target_log_prob", "minuslogpost",
+)  # fmt: skip
 POTENTIAL = "potential_energy"
 ENERGIES = ("energy", "energy__")
 PASS_A_MODEL = "pass the model: --model NAME (`bayesrecon models`) or --model file.py:function"
 
-_GRADIENTS = ("gradient", "grad", "logp_grad")
+GRADIENTS = ("gradient", "grad", "logp_grad", "logdensity_grad", "grad_logp")
 
 
 @dataclass(frozen=True)
@@ -79,15 +82,6 @@ _KINDS = (
         DROP_DRAWS,
     ),
     _Kind(
-        "derived",
-        "",
-        "medium",
-        "values per draw that are none of the model's parameters are in the file",
-        "a linear predictor or a fitted mean per record gives its covariates by one regression on the parameters",
-        "the draws of the parameters",
-        "drop {where}",
-    ),
-    _Kind(
         "prior predictive",
         "",
         "medium",
@@ -98,7 +92,7 @@ _KINDS = (
     ),
     _Kind(
         "gradient",
-        "",
+        "gradients",
         "medium",
         "gradients of the log density are in the file",
         "each is linear in totals of the data",
@@ -114,15 +108,6 @@ _KINDS = (
         "the model and its prior",
         "drop {where}",
     ),
-    _Kind(
-        "group",
-        "",
-        "medium",
-        "groups that are none of ArviZ's are in the file",
-        "nothing is known of what they hold",
-        "nothing but the file",
-        "drop {where}",
-    ),
 )
 DRAWS = "draws"
 
@@ -131,16 +116,21 @@ def held(contents: Contents, model: Model | None = None, found: Iterable[Finding
     """One finding for each kind of values that a model opens, whether or not there is a model.
 
     Args:
-        model: its parameters are draws; all else in the posterior is derived. Without one all of it counts as draws.
+        model: its parameters are draws. Without one all of the posterior counts as draws.
         found: what is reported already.
     """
-    told = {(f.kind if f.kind != "copy" else "derived", where) for f in found for where in f.where}
+    told = {(kind, where) for f in found for where in f.where for kind in (_as_held(f.kind), f.kind)}
     places: dict[str, list[Variable]] = {}
     for variable in contents.variables:
         kind = _kind_of(variable, parameters_of(model))
         if kind and (kind, variable.where) not in told:
             places.setdefault(kind, []).append(variable)
     return [_finding(kind, places[kind.name]) for kind in _KINDS if kind.name in places]
+
+
+def _as_held(kind: str) -> str:
+    """What is the same in all draws, or a combination of others, is no draw any more."""
+    return DRAWS if kind in ("copy", "combination") else kind
 
 
 def parameters_of(model: Model | None) -> set[str] | None:
@@ -173,6 +163,9 @@ def log_densities(contents: Contents, model: Model | None = None) -> list[Variab
     return [v for v in contents.variables if _kind_of(v, own) == "log-density"]
 
 
+_BY_NAME = {"log_likelihood": "log-likelihood", "posterior_predictive": "predictive"}
+
+
 def _kind_of(variable: Variable, own: set[str] | None) -> str:
     group, name = variable.group, variable.name
     if group.startswith("warmup_"):
@@ -184,12 +177,11 @@ def _kind_of(variable: Variable, own: set[str] | None) -> str:
         return "log-density"
     if group == "sample_stats":
         kinds = {POTENTIAL: "log-density", "unconstrained_draw": DRAWS}
-        kinds |= dict.fromkeys(ENERGIES, "energy") | dict.fromkeys(_GRADIENTS, "gradient")
+        kinds |= dict.fromkeys(ENERGIES, "energy") | dict.fromkeys(GRADIENTS, "gradient")
         return kinds.get(name, "")
     if group == "posterior":
-        return DRAWS if own is None else "derived"
-    if group not in GROUPS:
-        return "group"
+        named = _BY_NAME.get(group_of(name), "") if variable.shape else ""
+        return named or (DRAWS if own is None else "")
     kinds = {"log_likelihood": "log-likelihood", "unconstrained_posterior": DRAWS}
     kinds |= {"posterior_predictive": "predictive", "predictions": "predictive", "prior_predictive": "prior predictive"}
     return kinds.get(group, "")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.auditing.held import POTENTIAL, log_densities
+from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import Contents, Variable
@@ -25,6 +26,7 @@ class Opened:
         kept: `(T,)` positions of the release's draws among the file's.
         reference: where the records lie, as the draws tell.
         recovery: what the draws alone give.
+        numbers: columns of the file that are made of what the model's densities are made of, whatever their name.
     """
 
     contents: Contents
@@ -36,6 +38,7 @@ class Opened:
     known: Mapping[str, Any]
     thresholds: Thresholds
     key: int
+    numbers: Numbers
     progress: Progress | None = None
 
     @property

@@ -1,21 +1,23 @@
 """The verb `audit`: read everything, look for copies, run the attacks, score where private data are given."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.assembly import Stage, named, scored, stored_model_of, unopened, with_held
+from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.assembly import Stage, named, scored, stored_model_of, unopened, with_accounts, with_held
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.columns import look_at_columns
-from bayesrecon.auditing.copies import find_copies
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
 from bayesrecon.auditing.fits import audit_fit
 from bayesrecon.auditing.held import DRAWS
+from bayesrecon.auditing.look import Look
+from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.auditing.opened import Opened, open_release
+from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import read_private
 from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
@@ -52,6 +54,7 @@ def audit(
     remedies: bool | Effort = True,
     thresholds: Thresholds | None = None,
     name: str | None = None,
+    public: Sequence[str] = (),
     key: int = 0,
     progress: Progress | None = None,
     **which: Any,
@@ -77,6 +80,7 @@ def audit(
             True, measures remedies until 45 seconds after the beginning, the severest findings' first; the others are
             predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
         thresholds: what counts as severe.
+        public: names or places of what may stay, with wildcards: "prior_sd", "constant_data/*".
         key: seeds everything random.
         progress: called with a label and the fraction done. Where it has a method `found`, that is called with each
             finding as it is found, before remedies are tried.
@@ -93,7 +97,8 @@ def audit(
             verdict is "incomplete".
 
     >>> import numpy as np
-    >>> found = audit({"mu": np.random.default_rng(0).normal(size=(2, 50)), "x": np.ones((2, 50, 1)) * np.arange(9.0)})
+    >>> mu, ages = np.random.default_rng(0).normal(size=(2, 50)), np.array([41.0, 17.0, 63.0, 28.0, 35.0, 52.0])
+    >>> found = audit({"mu": mu, "x": np.ones((2, 50, 1)) * ages})
     >>> found.severity, found.findings[0].title
     ('high', 'posterior/x is the same in every draw')
     >>> found.verdict, found.not_run[0].attack, found.not_run[0].reason
@@ -114,21 +119,25 @@ def audit(
             fitted = replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})
         return fitted if name is None else replace(fitted, name=name)
     contents = read_contents(source, name=name, progress=progress)
-    model = stored_model_of(contents) if model is None else model_of(model)
+    stored, missing = stored_model_of(contents) if model is None else (None, "")
+    model = stored if model is None else model_of(model)
     private = read_private(data, model)
-    copies = find_copies(contents, named(private)) if private else find_copies(contents)
+    look, allowed = Look(contents, model, named(private), key), tuple(public)
+    copies, unseen = look_around(look, allowed, progress)
     settings = {
         "model": model.name if model else None,
         "model_settings": dict(model.settings) if model else {},
         "data": private.stamp if private else None,
         "known": sorted(known or ()),
         "unit": unit,
+        "public": list(allowed),
         "remedies": bool(remedies),
         "effort": effort,
         "key": key,
     }
 
     def result(stage: Stage) -> Audit:
+        stage = with_accounts(look, replace(stage, untried=(*stage.untried, *unseen)), allowed)
         findings = list(stage.findings)
         if private is not None:
             findings = [scored(f, private, model, tuple(known or ()), unit) for f in findings]
@@ -148,11 +157,11 @@ def audit(
         )
 
     if model is None or contents.draws is None:
-        more, untried, note = unopened(contents, key)
+        more, untried, note = unopened(contents, key, copies)
         if contents.draws is None and not copies and not more:
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         _tell(progress, (*copies, *more))
-        return result(Stage((*copies, *more), (note,), tuple(untried)))
+        return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))
     last, shown = Stage(tuple(copies), (), ()), 0
     try:
         for stage in _stages(
@@ -234,7 +243,7 @@ def _stages(
     warnings += release.notes
     reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
     try:
-        problem, recovery = start(release, known, unit, key, _part(progress, 0.0, _SHARES[0]))
+        problem, recovery = start(release, known, unit, key, _part(progress, "the draws", 0.0, _SHARES[0]))
         reference = problem.reference
         warnings += recovery.warnings
         finding = draws_finding(recovery, unit, thresholds) if recovery.consistent else None
@@ -244,9 +253,12 @@ def _stages(
     except BayesreconError as error:
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
     yield now(c.name for c in every)
+    numbers = Numbers(contents, model, release, kept, reference, key)
     for i, channel in enumerate(every):
-        done = _part(progress, _SHARES[0] + i / len(every) * _SHARES[1], _SHARES[1] / len(every))
-        opened = Opened(contents, model, release, kept, reference, recovery, known, thresholds, key, done)
+        done = _part(progress, channel.name, _SHARES[0] + i / len(every) * _SHARES[1], _SHARES[1] / len(every))
+        if done is not None:
+            done("", 0.0)
+        opened = Opened(contents, model, release, kept, reference, recovery, known, thresholds, key, numbers, done)
         try:
             more, notes = channel.attack(opened)
         except BayesreconError as error:
@@ -281,8 +293,10 @@ def _level(found: Finding | Open) -> int:
     return LEVELS.index((found.finding if isinstance(found, Open) else found).severity)
 
 
-def _part(progress: Progress | None, begin: float, width: float) -> Progress | None:
-    """Progress of one attack as progress of the whole audit."""
+def _part(progress: Progress | None, attack: str, begin: float, width: float) -> Progress | None:
+    """Progress of one attack as progress of the whole audit, which says what is attacked."""
     if progress is None:
         return None
-    return lambda label, fraction: progress(label, begin + width * min(max(fraction, 0.0), 1.0))
+    return lambda label, fraction: progress(
+        f"attacking {attack}{': ' if label else ''}{label}", begin + width * min(max(fraction, 0.0), 1.0)
+    )

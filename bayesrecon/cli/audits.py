@@ -1,5 +1,7 @@
 """How an audit ends on the command line: the report, its tables and the exit code."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,50 @@ class Announced:
         from bayesrecon.cli import console
 
         console.say(f"found ({finding.severity}): {finding.title}")
+
+
+def check_writable(*paths: "Path | None") -> None:
+    """Refuse, before the first minute is spent, what could not be written after it.
+
+    Raises:
+        BayesreconError: a folder that nobody may write to.
+        MissingExtraError: a report without what draws it.
+    """
+    from importlib.util import find_spec
+
+    from bayesrecon.errors import BayesreconError, MissingExtraError
+
+    needed = {".html": ("jinja2", "the HTML report", "report"), ".htm": ("jinja2", "the HTML report", "report")}
+    needed |= {".nc": ("h5netcdf", "a netCDF file", "arviz")}
+    for path in paths:
+        if path is None:
+            continue
+        module, what, extra = needed.get(path.suffix, ("", "", ""))
+        if module and find_spec(module) is None:
+            raise MissingExtraError(what, extra)
+        if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+            raise BayesreconError(f"cannot write {path}: permission denied")
+
+
+def declared(names: "Sequence[str]") -> tuple[str, ...]:
+    """Names that may stay, those of files with one a line (@FILE) among them.
+
+    Raises:
+        BayesreconError: there is no such file, or it is no text.
+    """
+    from bayesrecon.errors import BayesreconError
+
+    found: list[str] = []
+    for name in names:
+        if not name.startswith("@"):
+            found.append(name)
+            continue
+        try:
+            lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BayesreconError(f"--public {name}: cannot be read ({type(error).__name__})") from None
+        found += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return tuple(found)
 
 
 def so_far(done: "list[Audit]", current: "Audit | None", stop: KeyboardInterrupt, sources: list[str]) -> "list[Audit]":

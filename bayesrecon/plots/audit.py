@@ -32,7 +32,7 @@ def plot_audit(audit: "Audit", ax: "Axes | None" = None, path: str | Path | None
         BayesreconError: a path with another suffix or in a folder that does not exist.
 
     >>> import bayesrecon, numpy as np
-    >>> audit = bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0)})
+    >>> audit = bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2})
     >>> plot_audit(audit).get_title("left")
     'What remedies would leave'
     """

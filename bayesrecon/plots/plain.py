@@ -35,7 +35,7 @@ def in_plain_words(audit: "Audit") -> Plain:
     """The summary at the top of the report.
 
     >>> import bayesrecon, numpy as np
-    >>> plain = in_plain_words(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0)}))
+    >>> plain = in_plain_words(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2}))
     >>> plain.people[0], plain.remove[0]
     ('A stranger can get back values of single people, or the data themselves.', 'posterior/x')
     """

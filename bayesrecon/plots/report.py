@@ -38,7 +38,7 @@ def audit_page(audit: "Audit") -> str:
         MissingExtraError: jinja2 is not installed.
 
     >>> import bayesrecon, numpy as np
-    >>> page = audit_page(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0)}))
+    >>> page = audit_page(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2}))
     >>> "Do not publish this file as it is." in page
     True
     """

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bayesrecon.errors import visible
 from bayesrecon.results.base import Result, plain
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ _ADVICE = {
     "low": "Little is given away; see what remains.",
     "info": "Nothing was found.",
 }
+UNRECOGNISED = "unrecognised"
+"""The kind of the finding that names what nobody can tell."""
 _SHOWN = 10  # records in the JSON document: the report must not be a second copy of the data
 
 
@@ -213,22 +216,44 @@ class Audit(Result):
 
     @property
     def verdict(self) -> Verdict:
-        """ "incomplete" where an attack was not run, whatever was found; else "findings", or "clean" without any."""
-        return "incomplete" if self.not_run else "findings" if self.findings else "clean"
+        """ "incomplete" where an attack was not run or something is not recognised, whatever was found.
+
+        Else "findings", or "clean" without any."""
+        return "incomplete" if self.not_run or self.unrecognised else "findings" if self.findings else "clean"
+
+    @property
+    def unrecognised(self) -> tuple[str, ...]:
+        """What nobody can tell: places of items that are no parameter, statistic or structure, and were not opened."""
+        return tuple(where for f in self.findings if f.kind == UNRECOGNISED for where in f.where)
 
     @property
     def advice(self) -> str:
-        """Whether to publish, in a sentence or two."""
-        worst = self.severity
-        if self.not_run:
-            count = f"{len(self.not_run)} attack{'s were' if len(self.not_run) > 1 else ' was'} not run"
-            remedies = dict.fromkeys(n.remedy for n in self.not_run)
-            how = next(iter(remedies)) if len(remedies) == 1 else "see what each of them needs"
-            first = _ADVICE[worst] if worst == "high" else "Not cleared."
-            return f"{first} The audit is incomplete, {count}; {how}."
+        """Whether to publish: what was opened, what was not run, and what is not recognised."""
+        worst, first = self.severity, _ADVICE[self.severity]
         if worst == "medium" and any(f.kind == "draws" for f in self.findings):
-            return f"{_ADVICE[worst]} They leave what the draws themselves give."
-        return _ADVICE[worst]
+            first += " They leave what the draws themselves give."
+        if worst != "high" and (self.not_run or self.unrecognised):
+            first = "Not cleared."
+        opened = [f.title for f in self.findings if f.kind != UNRECOGNISED and f.severity == worst]
+        if worst in ("high", "medium") and opened:
+            more = f" and {len(opened) - 1} more" if len(opened) > 1 else ""
+            first += f" Opened: {opened[0]}{more}."
+        return " ".join(filter(None, (first, self._untold(), self._unknown())))
+
+    def _untold(self) -> str:
+        if not self.not_run:
+            return ""
+        count = f"{len(self.not_run)} attack{'s were' if len(self.not_run) > 1 else ' was'} not run"
+        remedies = dict.fromkeys(n.remedy for n in self.not_run)
+        how = next(iter(remedies)) if len(remedies) == 1 else "see what each of them needs"
+        return f"The audit is incomplete, {count}; {how}."
+
+    def _unknown(self) -> str:
+        if not self.unrecognised:
+            return ""
+        some = ", ".join(visible(where)[:60] for where in self.unrecognised[:3])
+        more = f" and {len(self.unrecognised) - 3} more" if len(self.unrecognised) > 3 else ""
+        return f"Not recognised: {some}{more}; say that they may stay (--public NAME), or drop them."
 
     def fails(self, level: str) -> bool:
         """Whether a finding is at or above a level."""
@@ -246,6 +271,7 @@ class Audit(Result):
             thresholds=asdict(self.thresholds),
             findings=[f.to_dict() for f in self.findings],
             not_run=[asdict(n) for n in self.not_run],
+            unrecognised=list(self.unrecognised),
             fixed=None if self.fixed is None else self.fixed.to_dict(),
         )
 
@@ -280,7 +306,9 @@ class Audit(Result):
     def headline(self) -> str:
         count = {level: sum(f.severity == level for f in self.findings) for level in ("high", "medium", "low")}
         told = ", ".join(f"{n} {level}" for level, n in count.items() if n) or "nothing found"
-        untried = f"incomplete, {len(self.not_run)} not run; " if self.not_run else ""
+        parts = [f"{len(self.not_run)} not run"] if self.not_run else []
+        parts += [f"{len(self.unrecognised)} not recognised"] if self.unrecognised else []
+        untried = f"incomplete, {', '.join(parts)}; " if parts else ""
         held = f"{self.format}, {self.draws} draws" if self.draws else self.format
         return f"{self.name} ({held}): {untried}{told}"
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.hdf5_inventory import inventory
 
 # What the formats below (HDF5's dimension scales, netCDF-4) keep for themselves.
 _INTERNAL = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_nc3_strict"}
@@ -41,7 +42,7 @@ class HDF5File:
     def __init__(self, path: Path) -> None:
         import h5py
 
-        self._file = h5py.File(path, "r")
+        self._file, self._path = h5py.File(path, "r"), path
         try:
             check_within(self._file, path)
         except BaseException:
@@ -88,6 +89,10 @@ class HDF5File:
                     "attributes": attributes_of(item),
                 }
         return {"attributes": attributes_of(group), "variables": variables, "size": size}
+
+    def inventory(self) -> dict[str, list[Any]]:
+        """All that `describe` does not tell: see `bayesrecon.untrusted.hdf5_inventory`."""
+        return inventory(self._file, self._path)
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array of this `name`; text is an array of objects."""

@@ -58,6 +58,10 @@ class Untrusted:
         """As `HDF5File.describe_group`."""
         return self._ask("describe_group", name)
 
+    def inventory(self) -> dict[str, Any]:
+        """As `HDF5File.inventory`."""
+        return self._ask("inventory")
+
     def read(self, name: str, key: tuple[Any, ...]) -> np.ndarray:
         """As `HDF5File.read`."""
         return self._ask("read", name, list(key))

@@ -45,7 +45,7 @@ def plant(monkeypatch, tmp_path):
 
 def test_channels_differ_in_name_and_rank():
     found = discovered()
-    assert [c.name for c in found] == ["log densities", "energies", "log likelihoods", "predictions"]
+    assert [c.name for c in found] == ["log densities", "energies", "gradients", "log likelihoods", "predictions"]
     assert len({c.name for c in found}) == len({c.rank for c in found}) == len(found)
     assert [c.rank for c in found] == sorted(c.rank for c in found)
 

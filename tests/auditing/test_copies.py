@@ -10,7 +10,8 @@ from audited import HOSTILE, arviz_tree
 from kidscore import DATA, DRAWS, MODEL
 
 import bayesrecon
-from bayesrecon.auditing.copies import find_copies
+from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.look import Look
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Contents
 
@@ -31,7 +32,7 @@ def test_copies_are_found():
     assert "private column 'kid_score'" in told["observed_data/kid_score holds data as they are"].summary
     assert told["posterior/x_used is the same in every draw"].severity == "high"
     assert told["the coordinate 'child' holds the private column 'name'"].severity == "high"
-    assert told["the attribute 'rows' holds the private column 'mom_iq'"].severity == "high"
+    assert told["the attribute 'rows' holds the private column 'mom_iq' (inside a text)"].severity == "high"
     assert told["the attribute 'contact' holds an e-mail address"].severity == "high"
     assert told["the attribute 'author' holds a name"].severity == "medium"
     assert told["the attribute 'source' holds a path of the machine it was made on"].severity == "low"
@@ -90,4 +91,4 @@ BIG = "9" * 400
 )
 def test_attributes_of_any_kind(value):
     """Numbers that no float holds, and lists that are no array."""
-    find_copies(Contents("a", "object", attributes={"posterior/note": value}))
+    look_around(Look(Contents("a", "object", attributes={"posterior/note": value})))

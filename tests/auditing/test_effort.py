@@ -92,7 +92,7 @@ def test_an_interruption_leaves_what_was_found(monkeypatch, after, left):
     else:
         monkeypatch.setattr(run, "start", stop)
     with pytest.raises(Interrupted) as caught:
-        bayesrecon.audit({**DRAWS, "clinic": np.ones((2, 300, 1)) * np.arange(9.0)}, MODEL)
+        bayesrecon.audit({**DRAWS, "clinic": np.ones((2, 300, 1)) * np.arange(9.0) ** 2}, MODEL)
     found = caught.value.so_far
     assert found.verdict == "incomplete"
     assert [n.attack for n in found.not_run if n.attack in ("draws", "log densities")] == left

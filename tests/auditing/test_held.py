@@ -34,7 +34,6 @@ def kinds(group, name, shape=(), model=None):
         ("posterior_predictive", "y", (3,), ("predictive", "medium")),
         ("prior_predictive", "y", (3,), ("prior predictive", "medium")),
         ("warmup_sample_stats", "lp", (), ("warm-up values", "medium")),
-        ("training", "table", (3,), ("group", "medium")),
     ],
 )
 def test_every_kind_is_a_finding(group, name, shape, expected):
@@ -51,7 +50,7 @@ def test_what_no_model_opens_is_none(group, name):
 
 def test_with_a_model_the_posterior_is_told_apart():
     assert kinds("posterior", "sigma", (), MODEL) == [("draws", "low")]
-    assert kinds("posterior", "fitted", (3,), MODEL) == [("derived", "medium")]
+    assert kinds("posterior", "fitted", (3,), MODEL) == []
 
 
 @pytest.mark.slow
@@ -60,6 +59,6 @@ def test_a_linear_predictor_beside_the_draws_is_not_cleared():
     x = np.array([80.0, 100.0, 131.0])
     fitted = DRAWS["beta"][..., :1] + DRAWS["beta"][..., 1:] * x
     found = bayesrecon.audit({**DRAWS, "fitted": fitted}, MODEL, remedies=False)
-    assert (found.findings[0].kind, found.findings[0].where) == ("derived", ("posterior/fitted",))
-    assert found.verdict == "incomplete"
-    assert [n.remedy for n in found.not_run] == ["drop posterior/fitted"]
+    finding = found.findings[0]
+    assert (finding.kind, finding.severity, finding.where) == ("combination", "medium", ("posterior/fitted",))
+    np.testing.assert_allclose(finding.records["beta[1]"], x)

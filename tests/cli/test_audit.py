@@ -70,7 +70,8 @@ def test_nothing_is_cleared_without_a_model(run, tmp_path, everything):
     assert "incomplete, 3 not run; 1 medium, 2 low" in outcome.out
     assert "pass the model: --model NAME" in outcome.out
     page = (tmp_path / "report.html").read_text()
-    assert "Not cleared. The audit is incomplete, 3 attacks were not run; pass the model: --model NAME" in page
+    assert "Not cleared. Opened: " in page
+    assert "The audit is incomplete, 3 attacks were not run; pass the model: --model NAME" in page
     assert "<h2>Not run</h2>" in page
     assert "Nothing was found" not in page
     assert run("audit", "trace.nc", "--fail-on", "low").code == 1
@@ -127,6 +128,32 @@ def test_nothing_half_written(run, tmp_path):
     assert outcome.code == 2
     assert not (tmp_path / "safe.nc").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["clean.npz"]
+
+
+def test_the_copy_is_an_allow_list_and_is_audited_before_it_is_written(run, tmp_path):
+    """Without a model: a linear predictor and labels go, parameters stay."""
+    fitted = DRAWS["beta"][..., :1] + DRAWS["beta"][..., 1:] * np.random.default_rng(3).normal(100, 15, 12)
+    np.savez(tmp_path / "fit.npz", fitted=fitted, **DRAWS)
+    outcome = run("audit", "fit.npz", "--no-remedies", "--fix", "safe.npz")
+    assert "auditing the cleaned copy before it is written" in outcome.err
+    with np.load(tmp_path / "safe.npz") as safe:
+        assert set(safe.files) == {"beta", "sigma"}
+
+
+def test_what_is_declared_public_is_recognised(run, tmp_path):
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset({"sigma": (("chain", "draw"), DRAWS["sigma"])}, attrs={"remark": "of 2026"}),
+            "constant_data": xr.Dataset({"weights": ("i", [3.25, 1.75, 2.125])}),
+        }
+    )
+    tree.to_netcdf(tmp_path / "fit.nc", engine="h5netcdf")
+    (tmp_path / "names.txt").write_text("# what may stay\nweights\n")
+    bare = json.loads(run("audit", "fit.nc", "--json").out)
+    assert set(bare["unrecognised"]) == {"@posterior/remark", "constant_data/weights"}
+    told = json.loads(run("audit", "fit.nc", "--json", "--public", "remark", "--public", "@names.txt").out)
+    assert told["unrecognised"] == []
+    assert run("audit", "fit.nc", "--public", "@nowhere.txt").code == 2
 
 
 def test_a_table_of_estimates(run, tmp_path):

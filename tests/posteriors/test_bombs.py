@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from written import refused
 
-from bayesrecon.auditing.copies import find_copies
+from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.look import Look
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.tables import read_table
@@ -72,9 +73,10 @@ def test_very_many_entries_are_welcome(tmp_path):
 def test_no_text_takes_long_to_look_through():
     for text in ("a" * 10**5, "a@" + "b" * 10**5, "a." * 10**5, "-/" * 10**5, "@" * 10**5):
         began = time.perf_counter()
-        find_copies(Contents("a", "text", attributes={"posterior/note": text}))
+        look_around(Look(Contents("a", "text", attributes={"posterior/note": text})))
         assert time.perf_counter() - began < 1
-    (found,) = find_copies(Contents("a", "text", attributes={"posterior/note": "ask eve.w+1@uni-x.example.org now"}))
+    told = Contents("a", "text", attributes={"posterior/note": "ask eve.w+1@uni-x.example.org now"})
+    ((found,), _) = look_around(Look(told))
     assert "eve.w+1@uni-x.example.org" in found.summary
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from bayesrecon.auditing.copies import find_copies
+from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.look import Look
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.posteriors.tables import read_table
@@ -215,7 +216,7 @@ class Tally:
 
 def look_through(path: str) -> None:
     """What an audit does before it attacks."""
-    find_copies(read_contents(path))
+    look_around(Look(read_contents(path)))
 
 
 def fuzz(name: str, count: int, seed: int = 0, seconds: float = float("inf")) -> Tally:

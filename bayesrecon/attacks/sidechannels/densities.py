@@ -190,6 +190,7 @@ def recover_from_log_density(
     release: Release,
     *,
     log_density: Any = None,
+    written: Resolution | None = None,
     kinetic: bool = False,
     known: Mapping[str, Any] | None = None,
     domain: Mapping[str, Any] | None = None,
@@ -202,6 +203,7 @@ def recover_from_log_density(
     Args:
         release: draws; their log densities are `release.log_density` unless given.
         log_density: `(T,)` log densities in the sampler's unconstrained coordinates, up to a constant.
+        written: how the log densities were written; found from them unless given.
         kinetic: the values are minus the energies of a Hamiltonian sampler, which carry kinetic energy: noise of
             variance d / 2 that the regression estimates from its residuals.
         known, domain, statistics: as in `recover`.
@@ -234,7 +236,7 @@ def recover_from_log_density(
     values = given - np.asarray(_base(release.model, theta))
     embedding = AdaptiveEmbedding(_points(release, rng), np.eye(release.model.dimension), progress)
     embedding = replace(embedding, metric=metric_factor(embedding.release, "covariance"))
-    written = resolution(given)
+    written = resolution(given) if written is None else replace(written, step=written.step[kept])
     step = written.step if written.digits else _ARITHMETIC * written.step
     if kinetic:
         step = np.maximum(step, np.sqrt(12 * release.model.dimension / 2))

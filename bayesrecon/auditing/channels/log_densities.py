@@ -6,17 +6,20 @@ from functools import partial
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.densities import DensityRecovery, recover_from_log_density
-from bayesrecon.attacks.sidechannels.resolution import below_arithmetic
+from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.effort import FEWEST, Budget, Open
 from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import log_densities
+from bayesrecon.auditing.numbers import Series
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.severity import of_totals
 from bayesrecon.digits import decimal_step
-from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+from bayesrecon.results.audit import Finding, NotRun, Remedy
 from bayesrecon.results.recovery import Recovery
 
 _NAME = "log densities"
+_MOST = 3  # columns that are solved for beside those with a name; more say the same
 # Remedies that are tried: from what hardly helps to what leaves little of the file, each about a third of the last.
 _ROUNDINGS = (6, 5, 4, 3)
 _THINNINGS = (1000, 300, 100, 30)
@@ -25,7 +28,53 @@ _EXACT = 1e4  # times smaller errors, from which the factor says nothing but tha
 
 
 def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
-    """`lp__`, `lp` or minus `potential_energy`: exact statistics.
+    """`lp__`, `lp` or minus `potential_energy`, and whatever else is a multiple of a log density: exact statistics."""
+    findings, untried = _by_name(opened)
+    told = {where for f in findings for where in f.finding.where}
+    exact = [s for s in opened.numbers.densities if not told & set(s.where)]
+    for series in exact[:_MOST]:
+        found = _by_numbers(opened, series)
+        findings += [] if found is None else [found]
+    for series in exact[_MOST:]:
+        findings.append(Open(_told_only(series), lambda budget: ()))
+    opened_now = {where for f in findings for where in f.finding.where}
+    return findings, [n for n in untried if not opened_now & set(n.where)]
+
+
+def _by_numbers(opened: Opened, series: Series) -> Open | None:
+    """A column that is exact in the model's value functions, under the reading that fits."""
+    names = " ".join(series.where).lower()
+    twice = "dev" in names
+    reading = opened.numbers.reading(series, likelihood=twice or "lik" in names, first=-2.0 if twice else 1.0)
+    if reading is None:
+        return None
+    written = resolution(series.values[:, 0])
+    written = replace(written, step=written.step / abs(reading.scale))
+    release = opened.release.take(series.rows) if len(series.rows) < opened.release.size else opened.release
+    release = replace(release, log_density=opened.numbers.full(series, reading))
+    found = recover_from_log_density(
+        release, written=written, known=opened.known, key=opened.key, progress=opened.progress
+    )
+    note = f"; taken for {reading.words}: of another multiple the counts are others" if reading.words else ""
+    return _made(opened, found, series.where, note)
+
+
+def _told_only(series: Series) -> Finding:
+    drop = series.where
+    return Finding(
+        "log-density",
+        of_totals(exact=True),
+        "log densities give statistics of the data exactly",
+        drop,
+        f"{drop[0]} is a multiple of a log density of the model as well",
+        "the model and its prior",
+        remedies=(Remedy(f"drop {drop[0]}"),),
+        drop=drop,
+    )
+
+
+def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
+    """What is called a log density.
 
     What is called a log density may be the potential energy, as the `lp` of PyMC's run of NumPyro's sampler: where the
     values are no log density of the model, they are taken with the other sign.
@@ -45,23 +94,27 @@ def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
     if not _fits(found, opened):
         turned = _attacked(opened, -given)
         found = turned if _fits(turned, opened) else found
-    written = found.resolution.label
     if not _fits(found, opened):
         reason = (
             f"{', '.join(where)}: not the log density of {opened.model.name} at these draws (residuals of "
             f"{found.misfit:.2g} times the rounding error); another prior, other data terms, or another model"
         )
         return [], [NotRun(_NAME, reason, "pass the model that made them, prior included, or drop them", where)]
+    return [_made(opened, found, where)], []
+
+
+def _made(opened: Opened, found: DensityRecovery, where: tuple[str, ...], note: str = "") -> Open:
+    written = found.resolution.label
     exact = any(r.name == "n" and r.se is not None and r.se < opened.thresholds.exact_count for r in found.rows)
-    severity: Severity = "medium" if exact or _sharper(found, opened.recovery) > 10 else "low"
     summary = (
         f"{found.draws} log densities at {written} determine {independent(found.rank, bool(found.gap))}"
         + (f": n = {_value(found, 'n')}" if exact else "")
         + _in_words(_sharper(found, opened.recovery))
+        + note
     )
     finding = Finding(
         "log-density",
-        severity,
+        of_totals(exact, _sharper(found, opened.recovery)),
         "log densities give statistics of the data" + (" exactly" if exact else ""),
         where,
         summary,
@@ -70,7 +123,7 @@ def attack_log_densities(opened: Opened) -> tuple[list[Open], list[NotRun]]:
         (Remedy(f"drop {', '.join(where)}"),),
         drop=where,
     )
-    return [Open(finding, partial(_density_remedies, found, opened.rng))], []
+    return Open(finding, partial(_density_remedies, found, opened.rng))
 
 
 def _attacked(opened: Opened, given: np.ndarray) -> DensityRecovery:

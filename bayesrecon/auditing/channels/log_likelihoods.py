@@ -15,17 +15,20 @@ from bayesrecon.attacks.sidechannels.preimage import (
 )
 from bayesrecon.attacks.sidechannels.resolution import below_arithmetic, resolution
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.columns import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
+from bayesrecon.auditing.columns import MOST_RECORDS, counts_by_category, for_rows, relative_errors
 from bayesrecon.auditing.effort import Budget, Open
 from bayesrecon.auditing.evidence import typical_error
+from bayesrecon.auditing.numbers import Series
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.severity import of_rows, of_share, of_totals
+from bayesrecon.auditing.words import places
 from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import decimal_step, round_to
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy, Severity
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
 
 _NAME = "log likelihoods"
+_SCALES, _FIRST = (1.0, -1.0, -2.0, 2.0), 12  # multiples of a log likelihood, each tried on the first columns
 # Remedies that are tried; a record is the pre-image of few draws, so that thinning further would leave no file.
 _ROUNDINGS = (5, 4, 3)
 _THINNINGS = (300, 100)
@@ -34,47 +37,93 @@ _ERRORS, _REPEATS = 512, 16  # errors of which the median is taken, by thinning 
 
 
 def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
-    """Pointwise log likelihoods: every record from its own column."""
+    """Pointwise log likelihoods, whatever their name, and sums of them over parts of the records."""
     findings: list[Open] = []
     untried: list[NotRun] = []
-
-    def leave(variable: Variable, reason: str, remedy: str) -> None:
-        untried.append(NotRun(_NAME, f"{variable.where}{reason}", remedy, (variable.where,)))
-
+    exact = opened.numbers.terms
     for variable in opened.contents.group("log_likelihood"):
         if not variable.per_draw:
-            leave(variable, " is not of the file's draws: it was not inverted", f"drop {variable.where}")
+            _leave(
+                untried, variable.where, " is not of the file's draws: it was not inverted", f"drop {variable.where}"
+            )
             continue
         theta, values = opened.wide(variable)
-        columns = values.reshape(len(values), -1)
-        some = evenly(columns.shape[1], MOST_RECORDS)
-        columns = columns[:, some].T
-        if not np.isfinite(columns).all() or len(theta) < 4:
-            reason = " holds missing or infinite values, or too few draws: it was not inverted"
-            leave(variable, reason, f"drop {variable.where}")
+        found = _attack(opened, (variable.where,), theta, values.reshape(len(values), -1), 1.0)
+        if isinstance(found, NotRun) and any(variable.where in s.where for s in exact):
             continue
-        written = resolution(columns)
-        noise = np.maximum(written.sd, 4 * np.spacing(np.abs(columns)))
-        reference = for_rows(opened, variable.values[0].size, some)
-        found = invert_columns(opened.model.untempered, theta, columns, noise, reference, opened.rng)
-        limit = opened.thresholds.misfit if written.digits else 1e4
-        fits = found.misfit < limit
-        if fits.mean() < 0.5:
-            reason = (
-                f": {1 - fits.mean():.0%} of its columns are no log likelihoods of {opened.model.name} "
-                f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the median)"
-            )
-            leave(variable, reason, f"pass the model that made them, or drop {variable.where}")
-            continue
-        finding = _records_finding(opened, variable, found, fits, written.label)
-        trials = partial(_pointwise_remedies, opened, found, fits, theta, columns, noise, reference)
-        findings.append(Open(finding, trials))
+        (untried if isinstance(found, NotRun) else findings).append(found)  # type: ignore[arg-type]
+    told = {where for f in findings for where in f.finding.where}
+    for series in exact:
+        if not told & set(series.where):
+            findings.append(_by_numbers(opened, series))
     return findings, untried
+
+
+def _by_numbers(opened: Opened, series: Series) -> Open:
+    """Columns that are exact in the model's value functions: of one record each, or of parts of the records."""
+    theta = np.asarray(opened.release.theta)[series.rows]
+    count = series.values.shape[1]
+    for scale in _SCALES:
+        first = series.values[:, evenly(count, _FIRST)] / scale
+        if not isinstance(_attack(opened, series.where, theta, first, scale), NotRun):
+            found = _attack(opened, series.where, theta, series.values / scale, scale)
+            if isinstance(found, Open):
+                return found
+    weights = [
+        opened.numbers.reading(replace(series, values=series.values[:, [k]]), True) for k in evenly(count, _FIRST)
+    ]
+    single = [w is not None and abs(w.count - 1) < 0.01 for w in weights]
+    severity = of_rows(count) if np.mean(single) > 0.5 else of_totals(exact=True)
+    what = "one record each, up to a constant" if np.mean(single) > 0.5 else "sums over parts of the records"
+    drop = series.where
+    finding = Finding(
+        "log-likelihood",
+        severity or "medium",
+        f"{places(drop, 3)} holds log likelihoods: {what}",
+        drop,
+        f"{count} columns are exact in what the log likelihood of {opened.model.name} is made of: "
+        "each gives the sums over its records",
+        "the model",
+        remedies=(Remedy(f"drop {places(drop)}"),),
+        drop=drop,
+    )
+    return Open(finding, lambda budget: ())
+
+
+def _leave(untried: list[NotRun], where: str, reason: str, remedy: str) -> None:
+    untried.append(NotRun(_NAME, f"{where}{reason}", remedy, (where,)))
+
+
+def _attack(
+    opened: Opened, where: tuple[str, ...], theta: np.ndarray, values: np.ndarray, scale: float
+) -> Open | NotRun:
+    """Records from columns `(K, N)`, of which each is a `scale` of the log likelihood of one; or why there are none."""
+    place, drop = places(where), f"drop {places(where)}"
+    some = evenly(values.shape[1], MOST_RECORDS)
+    columns = values[:, some].T
+    if not np.isfinite(columns).all() or len(theta) < 4:
+        reason = f"{place} holds missing or infinite values, or too few draws: it was not inverted"
+        return NotRun(_NAME, reason, drop, where)
+    written = resolution(columns * scale)
+    noise = np.maximum(written.sd / abs(scale), 4 * np.spacing(np.abs(columns)))
+    reference = for_rows(opened, values.shape[1], some)
+    found = invert_columns(opened.model.untempered, theta, columns, noise, reference, opened.rng)
+    limit = opened.thresholds.misfit if written.digits else 1e4
+    fits = found.misfit < limit
+    if fits.mean() < 0.5:
+        reason = (
+            f"{place}: {1 - fits.mean():.0%} of its columns are no log likelihoods of {opened.model.name} "
+            f"(residuals of {np.median(found.misfit):.2g} times the rounding error, in the median)"
+        )
+        return NotRun(_NAME, reason, f"pass the model that made them, or {drop}", where)
+    finding = _records_finding(opened, where, values.shape[1], found, fits, written.label)
+    return Open(finding, partial(_pointwise_remedies, opened, found, fits, theta, columns, noise, reference))
 
 
 def _records_finding(
     opened: Opened,
-    variable: Variable,
+    where: tuple[str, ...],
+    count: int,
     found: PreImages,
     fits: np.ndarray,
     label: str,
@@ -82,10 +131,10 @@ def _records_finding(
     limits = opened.thresholds
     relative = relative_errors(opened, found)
     sharp = fits & (relative < limits.record) & ~found.ambiguous
-    severity: Severity = "high" if sharp.mean() >= limits.share else "medium"
+    severity = of_share(sharp.mean(), 1.0, limits.share)
     ambiguous = int((found.ambiguous & fits).sum())
     summary = (
-        f"{int(sharp.sum())} of {len(found)} records{of_all(variable, found)} "
+        f"{int(sharp.sum())} of {len(found)} records{f' (of {count})' if len(found) < count else ''} "
         f"can be solved for from their columns at {label} ("
         + ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
         + " in the median)"
@@ -98,14 +147,14 @@ def _records_finding(
         "pointwise log likelihoods give the records"
         if severity == "high"
         else "pointwise log likelihoods can be inverted",
-        (variable.where,),
+        where,
         summary,
         "the model",
         _record_items(opened, found),
-        (Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),),
+        (Remedy(f"drop {places(where)}: publish its sums (elpd, p_loo) instead"),),
         found.records,
         found.se,
-        drop=(variable.where,),
+        drop=where,
     )
 
 

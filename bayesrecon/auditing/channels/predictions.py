@@ -8,9 +8,10 @@ from bayesrecon.attacks.sidechannels.preimage import PreImages, invert_columns
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.columns import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.severity import of_share
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable
-from bayesrecon.results.audit import Finding, Item, NotRun, Remedy, Severity
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
 
 _NAME = "predictions"
 _FEWEST = 30  # draws
@@ -65,10 +66,7 @@ def _predictive_finding(opened: Opened, variable: Variable, field: str, found: P
     limits = opened.thresholds
     relative = relative_errors(opened, found)
     sharp, vague = relative < limits.record, relative < limits.vague
-    if sharp.mean() >= limits.share:
-        severity: Severity = "high"
-    else:
-        severity = "medium" if vague.mean() >= limits.share else "low"
+    severity = of_share(sharp.mean(), vague.mean(), limits.share)
     items = [Item("n", float(len(found)), 0.0)]
     for name, values in found.records.items():
         se = np.ravel(found.se[name])

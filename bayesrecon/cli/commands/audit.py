@@ -1,11 +1,12 @@
 """`bayesrecon audit`: may this file be published?"""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli.audits import Announced, finish, so_far
+from bayesrecon.cli.audits import Announced, check_writable, declared, finish, so_far
 from bayesrecon.cli.command import ENDING, KNOWS, MODEL, RELEASE, Given, command, only
 from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.cli.saving import check_suffix
@@ -42,6 +43,10 @@ def audit(
     remedies: Annotated[
         bool, typer.Option("--remedies/--no-remedies", help="Tell what thinning and rounding would leave.")
     ] = True,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="A name or place that may stay, with wildcards; @FILE for a file of names. Repeatable."),
+    ] = None,
     effort: Annotated[
         str, typer.Option(help="quick: about a minute, remedies that it leaves out are predicted; full: measure all.")
     ] = "quick",
@@ -56,13 +61,15 @@ def audit(
     """
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")
+    check_writable(html, fix, given.out)
+    allowed = declared(public or ())
     if fail_on not in (None, "low", "medium", "high"):
         raise BayesreconError(f"--fail-on {fail_on}: expected low, medium or high")
     if fix is None and (keep_draws is not None or digits is not None):
         raise BayesreconError("--keep-draws and --digits belong to --fix FILE")
 
     from bayesrecon.auditing.assembly import merge
-    from bayesrecon.auditing.fix import clean, write_clean
+    from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.cmdstan_laws import is_law
@@ -95,7 +102,14 @@ def audit(
     interrupted = False
     with given.working() as how:
         measured = remedies and effort
-        options: dict[str, Any] = {"data": data, "known": table, "unit": given.unit, "remedies": measured, **how}
+        options: dict[str, Any] = {
+            "data": data,
+            "known": table,
+            "unit": given.unit,
+            "remedies": measured,
+            "public": allowed,
+            **how,
+        }
         results: list[Audit] = []
         for i, source in enumerate(sources):
             result = None
@@ -106,9 +120,12 @@ def audit(
                 contents = source if law else read_contents(source, progress=how["progress"], trusted=given.trusted)
                 result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
                 if fix is not None:
-                    kept = clean(contents, result, chosen or result.used, draws=keep_draws, digits=digits)
-                    console.wrote(write_clean(kept, fix))
-                    result = result.with_fixed(run(fix, chosen or result.used, **options))
+                    used = chosen or result.used
+                    kept = clean(contents, result, used, public=allowed, draws=keep_draws, digits=digits)
+                    console.say("auditing the cleaned copy before it is written")
+                    again = partial(run, model=used, **{**options, "progress": Announced(how["progress"])})
+                    result = result.with_fixed(write_audited(kept, fix, again))
+                    console.wrote(fix)
             except KeyboardInterrupt as stop:
                 results, interrupted = so_far(results, result, stop, [str(s) for s in sources[i:]]), True
                 break

@@ -1,0 +1,190 @@
+"""Columns that are exact combinations of other columns: their loadings are the rows of a design.
+
+A linear predictor `mu_n = a[g_n] + b (x_n - c)` is a published column like any other. Regressed on the draws of `a` and
+`b` it gives `g_n` and `x_n`, without a model and without an error. Products of two columns are tried as well
+(`a + tau z[g]`), and the column after a function that links commonly have.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from bayesrecon.attacks.sidechannels.exactness import Exact, exact_in, halves, steps_of
+
+_MOST_FEATURES = 1200
+_TELLING = 1e-6  # loadings of features in units of spreads below which they are none
+_SINGLE_FEW = 3  # positive scalars whose inverse is a feature, too
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """Columns `(N,)` of an array as combinations.
+
+    Attributes:
+        exact: `(N,)` which of them are.
+        link: the function of the column that is linear, "" for the column itself.
+        terms: `(m,)` names of the features that are used.
+        loadings: `(N, m)`, zero where a column is not exact.
+        constant: `(N,)`.
+    """
+
+    exact: np.ndarray
+    link: str
+    terms: tuple[str, ...]
+    loadings: np.ndarray
+    constant: np.ndarray
+
+    def row(self, n: int) -> str:
+        """One column in words.
+
+        >>> Combinations(np.array([True]), "log", ("a", "b"), np.array([[1.0, -2.5]]), np.array([0.5])).row(0)
+        'log = 0.5 + 1 a - 2.5 b'
+        """
+        parts = [f"{self.constant[n]:.6g}"] if abs(self.constant[n]) > 1e-9 else []
+        parts += [
+            f"{'-' if v < 0 else '+'} {abs(v):.6g} {t}" for v, t in zip(self.loadings[n], self.terms, strict=True) if v
+        ]
+        return f"{self.link or 'value'} = {' '.join(parts).removeprefix('+ ') or '0'}"
+
+
+Link = Callable[[np.ndarray], np.ndarray]
+
+
+def _links(values: np.ndarray) -> dict[str, tuple[Link, Link]]:
+    """Functions that are defined at all values, each with its derivative."""
+    low, high = float(values.min()), float(values.max())
+    found: dict[str, tuple[Link, Link]] = {"": (lambda v: v, np.ones_like)}
+    if low > 0:
+        found["log"] = np.log, lambda v: 1 / v
+    if low > 0 and high < 1:
+        found["logit"] = special.logit, lambda v: 1 / (v * (1 - v))
+        found["probit"] = special.ndtri, lambda v: np.sqrt(2 * np.pi) * np.exp(special.ndtri(v) ** 2 / 2)
+        found["log(-log(1 - v))"] = lambda v: np.log(-np.log1p(-v)), lambda v: 1 / ((v - 1) * np.log1p(-v))
+    if high < 50 and low > -50:
+        found["exp"] = np.exp, np.exp
+        found["expm1"] = np.expm1, np.exp
+    if low > -1:
+        found["log1p"] = np.log1p, lambda v: 1 / (1 + v)
+    if low > 0:
+        found["square"] = np.square, lambda v: 2 * v
+        found["inverse"] = lambda v: 1 / v, lambda v: 1 / v**2
+        found["square root"] = np.sqrt, lambda v: 0.5 / np.sqrt(v)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Columns that others may be combinations of: `values (T, p)`, names, and which of them are scalars."""
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    scalar: np.ndarray
+
+    def linear(self) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
+        """Features, their names and the units of their last digits."""
+        return self.values, self.names, steps_of(self.values)
+
+    def with_products(self, most: int) -> tuple[np.ndarray, tuple[str, ...], np.ndarray] | None:
+        """The same with products of two columns, and of columns with inverse scalars; None where these are too many.
+
+        Where all pairs are too many, those of a scalar with another column are taken.
+        """
+        values, names, steps = self.linear()
+        inverse = [j for j in np.flatnonzero(self.scalar) if np.all(values[:, j] > 0) and np.ptp(values[:, j]) > 0][
+            :_SINGLE_FEW
+        ]
+        count = values.shape[1]
+        pairs = [(i, j) for i in range(count) for j in range(i, count)]
+        over = [(j, k) for j in inverse for k in range(count) if k != j]
+        if count + len(pairs) + len(over) + len(inverse) > most:
+            pairs = [(i, j) for i, j in pairs if self.scalar[i] or self.scalar[j]]
+            over, inverse = [], []
+        if count + len(pairs) + len(over) + len(inverse) > most:
+            return None
+        columns, labels, units = [values], list(names), [steps]
+        size = np.abs(values).mean(axis=0)
+        if pairs:
+            one, two = (np.array(side) for side in zip(*pairs, strict=True))
+            columns.append(values[:, one] * values[:, two])
+            labels += [f"{names[i]} {names[j]}" for i, j in pairs]
+            units.append(np.hypot(size[one] * steps[two], size[two] * steps[one]))
+        for j in inverse:
+            columns.append(1 / values[:, [j]])
+            labels.append(f"1/{names[j]}")
+            units.append(np.atleast_1d(np.mean(steps[j] / values[:, j] ** 2)))
+        for j, k in over:
+            columns.append(values[:, [k]] / values[:, [j]])
+            labels.append(f"{names[k]}/{names[j]}")
+            units.append(
+                np.atleast_1d(steps[k] * np.mean(1 / values[:, j]) + size[k] * np.mean(steps[j] / values[:, j] ** 2))
+            )
+        return np.concatenate(columns, axis=1), tuple(labels), np.concatenate(units)
+
+
+def pool_of(arrays: Sequence[tuple[str, np.ndarray]]) -> Pool:
+    """From arrays `(T, *shape)` with their names."""
+    columns, names, scalar = [], [], []
+    for name, values in arrays:
+        flat = values.reshape(len(values), -1)
+        columns.append(flat)
+        shape = values.shape[1:]
+        names += [name + (f"[{','.join(map(str, at))}]" if shape else "") for at in np.ndindex(shape)]
+        scalar += [flat.shape[1] == 1] * flat.shape[1]
+    if not columns:
+        return Pool(np.zeros((0, 0)), (), np.zeros(0, bool))
+    return Pool(np.concatenate(columns, axis=1), tuple(names), np.array(scalar, bool))
+
+
+def find_combinations(pool: Pool, columns: np.ndarray, rng: np.random.Generator) -> Combinations | None:
+    """The columns `(T, N)` as combinations of the pool's; None where there are too few draws to say.
+
+    >>> rng = np.random.default_rng(0)
+    >>> a, b, ages = rng.normal(size=300), rng.normal(size=300), np.array([41.0, 17.0, 63.0])
+    >>> pool = pool_of([("a", a), ("b", b)])
+    >>> found = find_combinations(pool, np.exp(a[:, None] + b[:, None] * ages / 50), rng)
+    >>> found.link, [round(float(v) * 50) for v in found.loadings[:, found.terms.index("b")]]
+    ('log', [41, 17, 63])
+    """
+    draws, size = pool.values.shape
+    if not size or draws < 2 * (size + 1) + 4:
+        return None
+    best: tuple[int, Combinations] | None = None
+    plans = [pool.linear()]
+    more = pool.with_products(min(_MOST_FEATURES, draws // 2 - 4))
+    plans += [more] if more is not None and more[0].shape[1] > size else []
+    unit = steps_of(columns)
+    for features, names, steps in plans:
+        ready = halves(features, rng, steps)
+        if ready is None:
+            continue
+        for link, (function, slope) in _links(columns).items():
+            with np.errstate(all="ignore"):
+                values, rate = function(columns), np.abs(slope(columns)).mean(axis=0)
+            if not np.isfinite(values).all():
+                continue
+            found = exact_in(ready, values, rng, unit * rate)
+            if found is None or not found.exact.any():
+                continue
+            hits = int(found.exact.sum())
+            if best is None or hits > best[0]:
+                best = hits, _used(found, link, names, features, values)
+            if found.exact.all():
+                return best[1]
+    if best is None:
+        none = np.zeros(columns.shape[1])
+        return Combinations(none.astype(bool), "", (), np.zeros((len(none), 0)), none)
+    return best[1]
+
+
+def _used(found: Exact, link: str, names: Sequence[str], features: np.ndarray, values: np.ndarray) -> Combinations:
+    """Without the features that no column uses, and without traces of rounding."""
+    exact, loadings = found.exact, found.loadings
+    spread = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
+    trace = np.where(exact, np.maximum(_TELLING, found.residual), 0.0) * spread
+    kept = np.where((np.abs(loadings) * features.std(axis=0) < trace[:, None]) | ~exact[:, None], 0.0, loadings)
+    used = np.flatnonzero(np.any(kept != 0, axis=0))
+    size = np.abs(values).mean(axis=0) + np.abs(kept) @ np.abs(features).mean(axis=0)
+    offset = np.where(exact & (np.abs(found.constant) > np.maximum(1e-7 * size, trace)), found.constant, 0.0)
+    return Combinations(exact, link, tuple(names[int(k)] for k in used), kept[:, used], offset)

@@ -1,0 +1,1 @@
+"""What every item of a file is, by its values; what nobody can tell is unrecognised."""

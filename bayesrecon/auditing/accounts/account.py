@@ -1,0 +1,234 @@
+"""An account of every item of a file: what it is, by its values, or that nobody can tell."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.comments import odd_lines
+from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
+from bayesrecon.auditing.accounts.sampler import KNOWN, is_statistic
+from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
+from bayesrecon.auditing.inventory import inventory
+from bayesrecon.auditing.look import Look, rows_of
+from bayesrecon.auditing.words import places, short
+from bayesrecon.posteriors.contents import DATA, Entry, Variable
+from bayesrecon.results.audit import UNRECOGNISED, Finding, NotRun, Remedy
+
+Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
+_STATISTICS = {"sample_stats", "warmup_sample_stats", "sample_stats_prior", "warmup_sample_stats_prior"}
+_CONSTANTS, _DIGITS = 8, 3  # so many single constants of so few digits a file may have without anybody's word
+
+
+@dataclass(frozen=True)
+class Account:
+    """One item and what it is."""
+
+    entry: Entry
+    kind: Kind
+
+
+def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] = ()) -> list[Account]:
+    """An account of everything in the file.
+
+    Args:
+        look: the file, with all findings.
+        untried: attacks that did not run: what they would open is not unrecognised.
+        public: names and places, with wildcards, of what may stay.
+    """
+    contents, allowed = look.contents, tuple(public)
+    waiting = {where for n in untried for where in n.where}
+    variables = {v.where: v for v in contents.variables}
+    by_place = {**dict.fromkeys(waiting, "not run"), **dict.fromkeys(look.seen, "opened")}
+    found: list[Account] = []
+    constants: list[Account] = []
+    for entry in inventory(contents):
+        if entry.kind == "name" or entry.where == "comments":
+            continue
+        where = entry.where.removeprefix("@")
+        kind: Kind
+        if is_public(where, allowed):
+            kind = "public"
+        elif entry.kind == "array" and where in variables:
+            kind = _array(look, variables[where], by_place.get(where, ""))
+        elif where in by_place:
+            kind = by_place[where]  # type: ignore[assignment]
+        else:
+            kind = _other(look, entry)
+        account = Account(entry, kind)
+        if kind == "unrecognised" and _is_constant(look, entry, variables.get(where)):
+            constants.append(account)
+        else:
+            found.append(account)
+    few = sum(int(np.size(c.entry.values)) if c.entry.where not in variables else 1 for c in constants) <= _CONSTANTS
+    found += [Account(c.entry, "structure" if few else "unrecognised") for c in constants]
+    return found + list(_names(look, allowed)) + list(_comments(look, allowed))
+
+
+def is_public(where: str, allowed: Iterable[str]) -> bool:
+    """Whether a place, or its last name, is among those that may stay.
+
+    >>> is_public("constant_data/prior_sd", ["prior_*"]), is_public("posterior/y", ["prior_*"])
+    (True, False)
+    """
+    names = (where, where.replace("@", "/").rstrip("/").split("/")[-1])
+    return any(fnmatchcase(name, pattern.removeprefix("@")) for pattern in allowed for name in names)
+
+
+def _array(look: Look, variable: Variable, told: str) -> Kind:
+    if variable.group.startswith("warmup_") and told == "opened" and not _is_known_warmup(look, variable):
+        return "unrecognised"
+    if told:
+        return told  # type: ignore[return-value]
+    if look.is_parameter(variable):
+        return "parameter" if look.contents.draws is not None and is_drawn(variable) else "unrecognised"
+    if variable.group in _STATISTICS and _is_statistic(look, variable):
+        return "sampler statistic"
+    if variable.group in ("prior", "warmup_posterior"):
+        names = {v.name for v in look.contents.variables if look.is_parameter(v)}
+        if variable.name in names and is_drawn(variable):
+            return "parameter"
+    rows = rows_of(variable)
+    if rows is None:
+        return "structure" if structure_of(variable.values) and variable.group in DATA else "unrecognised"
+    constant = np.ptp(rows, axis=0) == 0 if len(rows) and np.isfinite(rows).all() else np.zeros(1, bool)
+    if constant.all() and constant.size > 1 and structure_of(rows[0].reshape(variable.shape or -1)):
+        return "structure"
+    return "structure" if _is_correlation(variable) else "unrecognised"
+
+
+def _is_known_warmup(look: Look, variable: Variable) -> bool:
+    """Named like an array of the draws that has an account, or opened by more than the list of warm-up arrays."""
+    if any(variable.where in f.where for f in look.found if f.kind not in ("warm-up", "warm-up values")):
+        return True
+    group = variable.group.removeprefix("warmup_")
+    if group == "sample_stats":
+        return _is_statistic(look, variable) or any(v.name == variable.name for v in look.contents.group(group))
+    return group != "posterior" or any(
+        look.is_parameter(v) for v in look.contents.group(group) if v.name == variable.name
+    )
+
+
+def is_drawn(variable: Variable) -> bool:
+    """Numbers that differ from draw to draw."""
+    rows = rows_of(variable)
+    return rows is not None and bool(np.all(~np.isfinite(rows).all(axis=0) | (np.ptp(rows, axis=0) > 0)).any())
+
+
+def _is_statistic(look: Look, variable: Variable) -> bool:
+    """One to a draw, or one to a draw and each step of a sampler that takes the parameters one by one."""
+    steps = int(np.prod(variable.shape, dtype=int)) if variable.per_draw else 1
+    if steps > 1:
+        arrays = sum(look.is_parameter(v) for v in look.contents.variables)
+        if steps > arrays or len(variable.shape) > 1:
+            return False
+        parts = (replace(variable, shape=(), values=variable.values[:, k]) for k in range(steps))
+        return all(_is_statistic(look, part) for part in parts)
+    rows = _by_chain(look, variable)
+    return rows is not None and is_statistic(variable.name, rows)
+
+
+def _by_chain(look: Look, variable: Variable) -> np.ndarray | None:
+    draws, values = look.contents.draws, variable.values
+    if values.dtype.kind not in "biuf":
+        return None
+    if variable.per_draw and draws is not None and len(values) == draws.chains * draws.length:
+        return values.reshape(draws.chains, -1).astype(float)
+    return values.astype(float) if values.ndim == 2 else None
+
+
+def _is_correlation(variable: Variable) -> bool:
+    """Symmetric with ones on the diagonal in every draw, and positive definite; or a triangular factor of one."""
+    if not variable.per_draw or len(variable.shape) != 2 or variable.shape[0] != variable.shape[1]:
+        return False
+    some = variable.values[:: max(1, len(variable.values) // 50)].astype(float)
+    if not np.isfinite(some).all():
+        return False
+    if np.all(np.triu(some, 1) == 0):
+        some = some @ some.transpose(0, 2, 1)
+    elif not np.allclose(some, some.transpose(0, 2, 1), rtol=1e-6, atol=1e-8):
+        return False
+    diagonal = np.diagonal(some, axis1=1, axis2=2)
+    return bool(np.allclose(diagonal, 1, atol=1e-5) and np.linalg.eigvalsh(some).min() > -1e-6)
+
+
+def _other(look: Look, entry: Entry) -> Kind:
+    if entry.kind == "labels":
+        axis = entry.where.rpartition("/")[2]
+        kind = kind_of_labels(entry.values)
+        owned = axis in look.parameter_axes or axis not in look.record_axes
+        fine = kind == "positions" or (owned and kind in ("words", "levels")) or np.size(entry.values) == 0
+        if np.ndim(entry.values) == 0:
+            fine = is_levels([0, 1]) and entry.values.dtype.kind in "biuf" and digits_of(float(entry.values)) <= _DIGITS
+        return "structure" if fine else "unrecognised"
+    if entry.kind == "attribute":
+        name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
+        return "structure" if is_known(name, entry.values) else "unrecognised"
+    if entry.kind == "array":
+        return "structure" if structure_of(entry.values) else "unrecognised"
+    return "unrecognised"
+
+
+def _is_constant(look: Look, entry: Entry, variable: Variable | None) -> bool:
+    """A few numbers of few digits, in an attribute or the same in all draws."""
+    if variable is not None:
+        rows = rows_of(variable)
+        values = (
+            variable.values if rows is None else rows[0] if len(rows) and np.all(np.ptp(rows, axis=0) == 0) else None
+        )
+        if values is None or variable.name.rstrip("_").lower() in KNOWN:
+            return False
+    elif entry.kind == "attribute":
+        values = entry.values
+    else:
+        return False
+    try:
+        array = np.ravel(np.asarray(values))
+    except ValueError:
+        return False
+    if array.dtype.kind not in "biuf" or array.size > 4:
+        return False
+    return all(digits_of(float(v)) <= (_DIGITS if array.size == 1 else 2) for v in array)
+
+
+def _names(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
+    entries = [e for e in inventory(look.contents) if e.kind == "name"]
+    odd = set(odd_names([str(e.values) for e in entries]))
+    told = [f for f in look.found if f.severity in ("medium", "high")]
+    seen = {where.removeprefix("@") for f in told for where in f.drop}
+    for entry in entries:
+        where = entry.where.removeprefix("@")
+        if str(entry.values) in odd:
+            kind: Kind = "public" if is_public(where, allowed) else "opened" if where in seen else "unrecognised"
+            yield Account(Entry(entry.where, "name", entry.values), kind)
+
+
+def _comments(look: Look, allowed: tuple[str, ...]) -> Iterator[Account]:
+    told = any(f.severity == "high" for f in look.found if f.kind == "comments")
+    for line in odd_lines(look.contents.comments):
+        kind: Kind = "public" if is_public("comments", allowed) else "opened" if told else "unrecognised"
+        yield Account(Entry("comments", "text", line), kind)
+
+
+def unrecognised(found: Iterable[Account]) -> list[Finding]:
+    """One finding with all that nobody can tell."""
+    odd = [a.entry for a in found if a.kind == "unrecognised"]
+    if not odd:
+        return []
+    where = tuple(dict.fromkeys(e.where for e in odd))
+    shown = [
+        f"{e.kind} {short(e.where, 60)}" + (f" ({short(e.values, 40)})" if e.kind in ("name", "text") else "")
+        for e in odd
+    ]
+    finding = Finding(
+        UNRECOGNISED,
+        "low",
+        f"{len(where)} item{'s are' if len(where) > 1 else ' is'} not recognised",
+        where,
+        f"neither parameters, nor statistics of a sampler, nor structure, nor opened by an attack: {places(shown, 8)}",
+        remedies=(Remedy("say that they may stay (--public NAME), or drop them"),),
+        drop=where,
+    )
+    return [finding]

@@ -1,0 +1,84 @@
+"""Rows of loadings: those of levels, contrasts and grids are structure, all others the rows of somebody's design."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+_WHOLE = 1e-5  # how far a loading may be from a number that it stands for
+_DENOMINATORS = 12  # of the weights in contrasts and in means of levels
+_REPEATED = 0.5  # share of different rows from which zeros and ones say who is in which group
+_FEWEST = 5
+_SMOOTH = 0.5  # of a grid's rows that must continue the same polynomial
+_ORDER = 4  # differences that vanish along polynomials of third degree
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Of how many rows loadings are data, and why."""
+
+    data: int
+    why: str
+
+
+def judge(loadings: np.ndarray, constant: np.ndarray, labelled: bool = False) -> Judged:
+    """Loadings `(N, m)` and constants `(N,)` of N columns.
+
+    Args:
+        labelled: whether the columns bear names of points that are nobody's records.
+
+    >>> judge(np.eye(4), np.zeros(4)).data, judge(np.eye(2)[[0, 1, 1, 0, 1, 0, 0, 1]], np.zeros(8)).data
+    (0, 8)
+    >>> judge(np.array([[1, 41.0], [1, 17.0], [1, 63.0], [1, 28.0], [1, 35.0]]), np.zeros(5)).data
+    5
+    >>> judge(np.column_stack([np.ones(20), np.linspace(0, 1, 20)]), np.zeros(20)).why
+    'predictions along a grid'
+    """
+    count = len(loadings)
+    rows = np.column_stack([loadings, constant])
+    if not rows.size:
+        return Judged(0, "nothing")
+    scale = np.abs(rows).max(axis=1, keepdims=True)
+    signs = _near(rows, np.round(rows)) & (np.abs(rows) < 1.5)
+    if signs.all():
+        different = len(np.unique(np.round(rows), axis=0))
+        if count >= _FEWEST and different <= _REPEATED * count:
+            return Judged(count, "who is in which group")
+        return Judged(0, "levels and contrasts")
+    shared = rows / np.where(scale > 0, scale, 1.0)
+    if count >= 2 and np.ptp(scale) <= _WHOLE * scale.max() and _near(shared, np.round(shared)).all():
+        different = len(np.unique(np.round(shared), axis=0))
+        if count < _FEWEST or different > _REPEATED * count:
+            return Judged(0, "levels and contrasts")
+    if count >= 2 * _ORDER and _along_grid(rows):
+        return Judged(0, "predictions along a grid")
+    weights = np.abs(constant) <= _WHOLE
+    fractions = np.zeros(rows.shape, bool)
+    for d in range(1, _DENOMINATORS + 1):
+        fractions |= _near(d * rows, np.round(d * rows))
+    contrast = (fractions & (np.abs(rows) <= 1 + _WHOLE)).all(axis=1) & weights
+    different = len(np.unique(np.round(rows, 5), axis=0))
+    if contrast.all() and different > _REPEATED * count:
+        return Judged(0, "levels and contrasts")
+    if labelled and count <= 50 and different > _REPEATED * count:
+        return Judged(0, "predictions at labelled points")
+    if different > _REPEATED * count:
+        plain = signs.all(axis=1) | contrast
+        return Judged(int((~plain).sum()), "loadings of single rows")
+    return Judged(count, "rows that repeat")
+
+
+def _near(values: np.ndarray, target: np.ndarray) -> np.ndarray:
+    return np.abs(values - target) <= _WHOLE * np.maximum(1.0, np.abs(target))
+
+
+def _along_grid(rows: np.ndarray) -> bool:
+    """Whether the rows follow each other along polynomials, which change at knots only."""
+    moving = rows[:, np.ptp(rows, axis=0) > _WHOLE * np.abs(rows).max()]
+    if not moving.shape[1] or len(np.unique(np.round(moving, 9), axis=0)) < len(moving):
+        return False
+    for column in moving.T:
+        size = np.abs(column).max()
+        smooth = np.abs(np.diff(column, _ORDER)) <= 1e-4 * size
+        if smooth.mean() < _SMOOTH or np.abs(np.diff(column)).max() > 0.5 * np.ptp(column) + 1e-4 * size:
+            return False
+    return True

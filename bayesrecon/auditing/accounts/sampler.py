@@ -1,0 +1,86 @@
+"""Statistics that samplers write beside their draws, and what values each can have.
+
+A name alone clears nothing: `step_size` that runs through the data is no step size.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+Check = Callable[[np.ndarray], bool]
+"""Of values `(chains, draws)`, finite ones."""
+
+
+def _between(low: float, high: float) -> Check:
+    return lambda v: bool(np.all((v >= low - 1e-6) & (v <= high + 1e-6)))
+
+
+def _whole(low: float, high: float) -> Check:
+    return lambda v: bool(np.all((v == np.round(v)) & (v >= low) & (v <= high)))
+
+
+def _constant(low: float = -np.inf) -> Check:
+    """One value a chain."""
+    return lambda v: bool(np.all(np.ptp(v, axis=1) == 0) and np.all(v > low))
+
+
+def _rising(v: np.ndarray) -> bool:
+    return bool(np.all(np.diff(v, axis=1) >= 0))
+
+
+def _real(v: np.ndarray) -> bool:
+    """Real numbers that a sampler computed: hardly any of them twice, but where it stood still."""
+    for chain in v:
+        moved = chain[np.append(True, np.diff(chain) != 0)]
+        if len(moved) >= 8 and len(np.unique(moved)) < 0.8 * len(moved):
+            return False
+    return True
+
+
+def _energy_like(v: np.ndarray) -> bool:
+    return _real(v) and bool(np.all(np.abs(v) < 1e12))
+
+
+_FLAG = _whole(0, 1)
+_COUNT = _whole(0, 2**31)
+KNOWN: dict[str, Check] = {
+    **dict.fromkeys(
+        ("acceptance_rate", "accept_prob", "accept_stat", "acceptance_prob", "mean_accept_prob", "mean_tree_accept",
+         "mean_tree_accept_sym", "acceptance_probability", "p_accept", "accepted"), _between(0, 1)
+    ),
+    **dict.fromkeys(
+        ("diverging", "divergent", "tune", "tuning", "reached_max_treedepth", "maxdepth_reached",
+         "is_divergent", "is_turning"), _FLAG
+    ),
+    **dict.fromkeys(
+        ("n_steps", "n_leapfrog", "num_steps", "tree_size", "num_integration_steps", "divergences", "scaling"), _COUNT
+    ),
+    **dict.fromkeys(("tree_depth", "treedepth", "depth", "num_trajectory_expansions"), _whole(0, 30)),
+    **dict.fromkeys(("step_size", "stepsize", "step_size_bar"), _constant(0.0)),
+    **dict.fromkeys(("int_time", "largest_eigval", "smallest_eigval", "beta"), _constant()),
+    "index_in_trajectory": _whole(-(2**31), 2**31),
+    "perf_counter_start": _rising,
+    "accept": _between(0, 1e300),  # a ratio of densities
+    **dict.fromkeys(("perf_counter_diff", "process_time_diff"), _between(0, 1e7)),
+    **dict.fromkeys(
+        ("energy_error", "max_energy_error", "energy_change", "energy", "lp", "logp", "log_p", "log_prob", "model_logp",
+         "log_density", "logdensity", "log_posterior", "potential_energy", "log_accept_prob", "fisher_distance",
+         "log_likelihood", "log_prior"), _energy_like
+    ),
+}  # fmt: skip
+"""By names without the underscores that Stan puts behind them."""
+
+
+def is_statistic(name: str, values: np.ndarray) -> bool:
+    """Whether values `(chains, draws)` can be the statistic of this name.
+
+    >>> is_statistic("treedepth__", np.array([[3, 4, 2]])), is_statistic("tree_depth", np.array([[41.5, 17.25]]))
+    (True, False)
+    """
+    check = KNOWN.get(name.rstrip("_").lower())
+    if check is None or values.ndim != 2:
+        return False
+    finite = np.isfinite(values)
+    if not finite.any():
+        return True
+    return check(values) if finite.all() else check(values[finite][None])

@@ -1,0 +1,223 @@
+"""Texts, names and labels: which say how a file was made, which number the entries, which may be somebody."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.numbers import is_levels, structure_of
+
+EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # as long as they may be: no end is looked for in vain
+PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
+
+_VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){0,3}([-.+]?(a|b|rc|dev|post|alpha|beta)?\.?\d{0,4})")
+_BUILD = re.compile(r"version=\d+(,\w{2,16}=[0-9a-z.+-]{1,16}){0,6}")
+_LIBRARIES = {
+    "arviz", "arviz_base", "bambi", "bayesrecon", "blackjax", "brms", "cmdstan", "cmdstanpy", "cmdstanr", "emcee",
+    "h5netcdf", "jags", "netcdf4", "numpyro", "nutpie", "posterior", "posteriordb", "pyjags", "pymc", "pymc3", "pyro",
+    "pystan", "rstan", "rstanarm", "stan", "tfp", "xarray", "zeus",
+}  # fmt: skip
+_LANGUAGES = {"python", "r", "julia", "stan"}
+_LICENCES = re.compile(
+    r"(cc[- ]?by([- ](sa|nc|nd|nc-sa|nc-nd))?([- ]\d\.\d)?|cc0([- ]\d\.\d)?|mit|apache[- ]2\.0|bsd(-\d-clause)?|"
+    r"gpl(v?\d|-\d\.\d)?|odbl|odc-by|public domain|pddl)", re.IGNORECASE
+)  # fmt: skip
+_UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]{1,7}){0,3})")
+_CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_AXES = {"chain", "draw", "sample"}
+
+Check = Callable[[Any], bool]
+
+
+def _text(check: Callable[[str], Any], most: int = 64) -> Check:
+    return lambda value: isinstance(value, str) and len(value) <= most and bool(check(value.strip()))
+
+
+def is_date(text: str) -> bool:
+    """A date of writing: between the years 2000 and 2100."""
+    try:
+        return 2000 <= datetime.fromisoformat(text.replace(" UTC", "+00:00").strip()).year < 2100
+    except ValueError:
+        return False
+
+
+def _number(low: float, high: float, whole: bool = False) -> Check:
+    def check(value: Any) -> bool:
+        array = np.asarray(value)
+        if array.size != 1 or array.dtype.kind not in "biuf":
+            return False
+        number = float(array.reshape(-1)[0])
+        return low <= number <= high and (not whole or number == round(number))
+
+    return check
+
+
+def _settings(value: Any) -> bool:
+    """A JSON object of a few plain constants, as models of this package are remembered by."""
+    try:
+        content = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return False
+    numbers: list[Any] = []
+    waiting = [content]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if not all(_IDENTIFIER.fullmatch(k) for k in one):
+                return False
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, str):
+            if not _IDENTIFIER.fullmatch(one):
+                return False
+        elif one is not None:
+            numbers.append(one)
+    return len(numbers) <= 4
+
+
+def _fill(value: Any) -> bool:
+    array = np.asarray(value).reshape(-1)
+    if array.size != 1 or array.dtype.kind not in "biuf":
+        return array.size == 1 and str(array[0]) in ("", "nan")
+    number = float(array[0])
+    return (
+        not np.isfinite(number)
+        or number in (0, 1, -1, 255)
+        or abs(number) in (99, 999, 9999, 99999)
+        or abs(number) > 1e15
+    )
+
+
+_library = _text(lambda t: t.lower().replace("-", "_") in _LIBRARIES)
+_version = _text(_VERSION.fullmatch, 24)
+_count = _number(0, 1e9, whole=True)
+KNOWN: dict[str, Check] = {
+    "arviz_version": _version,
+    "created_at": _text(is_date),
+    "creation_library": _library,
+    "creation_library_version": _version,
+    "creation_library_language": _text(lambda t: t.lower() in _LANGUAGES),
+    "inference_library": _library,
+    "inference_library_version": _version,
+    "modeling_interface": _library,
+    "modeling_interface_version": _version,
+    "bayesrecon_version": _version,
+    "bayesrecon_model": _text(_IDENTIFIER.fullmatch),
+    "bayesrecon_settings": _settings,
+    "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
+    "sampling_time": _number(0, 1e8),
+    "tuning_steps": _count,
+    "num_draws": _count,
+    "num_samples": _count,
+    "num_warmup": _count,
+    "thinning": _count,
+    "conventions": _text(_CONVENTIONS.fullmatch),
+    "_fillvalue": _fill,
+    "missing_value": _fill,
+    "fill_value": _fill,
+    "scale_factor": _number(-1e6, 1e6),
+    "add_offset": _number(-1e12, 1e12),
+    "_ncproperties": _text(_BUILD.fullmatch, 160),
+    "license": _text(_LICENCES.fullmatch),
+    "licence": _text(_LICENCES.fullmatch),
+    "units": _text(_UNIT.fullmatch, 24),
+    "unit": _text(_UNIT.fullmatch, 24),
+}
+"""Attributes whose meaning is known, and what values such an attribute can have."""
+
+
+def is_known(name: str, value: Any) -> bool:
+    """Whether this attribute is of a known name and holds what such an attribute does.
+
+    >>> is_known("arviz_version", "0.23.4"), is_known("arviz_version", "41, 63, 17"), is_known("note", "0.23.4")
+    (True, False, False)
+    """
+    check = KNOWN.get(name.lower())
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "US":
+        value = str(value.reshape(-1)[0])
+    return check is not None and bool(check(value))
+
+
+Labels = Literal["positions", "levels", "numbers", "identifiers", "e-mail addresses", "words"]
+_ENDING = re.compile(r"(.*?)(\d+)(\D{0,2})")
+_CODE = re.compile(
+    r".*\d{3,}.*|(?=.*\d)(?=.*[a-f])[0-9a-f]{6,}|.*\d.*[A-Za-z]+.*\d.*|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*", re.IGNORECASE
+)
+
+
+def kind_of_labels(values: Any) -> Labels:
+    """What labels of entries are.
+
+    >>> kind_of_labels(["x1", "x2", "x3"]), kind_of_labels(["P4711", "P0815"]), kind_of_labels(["Bern", "Basel"])
+    ('positions', 'identifiers', 'words')
+    >>> kind_of_labels(["2001", "2003", "2007"]), kind_of_labels([41.73, 17.25])
+    ('levels', 'numbers')
+    """
+    array = np.ravel(np.asarray(values))
+    if array.dtype.kind not in "biuf":
+        texts = [str(v) for v in array]
+        if any(EMAIL.search(t) for t in texts):
+            return "e-mail addresses"
+        numbers = _as_numbers(texts)
+        if numbers is None:
+            if _are_numbered(texts):
+                return "positions"
+            coded = sum(bool(_CODE.fullmatch(t)) for t in texts)
+            return "identifiers" if 2 * coded > len(texts) else "words"
+        array = numbers
+    if array.size < 2 or structure_of(array) in ("positions", "a grid", "nothing"):
+        return "positions"
+    return "levels" if is_levels(array) else "numbers"
+
+
+def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:
+    try:
+        return np.array([float(t) for t in texts])
+    except ValueError:
+        return None
+
+
+def _are_numbered(texts: Sequence[str]) -> bool:
+    """The same word with 0, 1, 2, ... or 1, 2, 3, ... behind it."""
+    parts = [_ENDING.fullmatch(t) for t in texts]
+    if any(p is None for p in parts):
+        return False
+    words = {(p[1], p[3]) for p in parts if p}
+    numbers = [int(p[2]) for p in parts if p and len(p[2]) < 10]
+    return len(words) == 1 and len(numbers) == len(texts) and numbers in (
+        list(range(len(texts))), list(range(1, len(texts) + 1))
+    )  # fmt: skip
+
+
+_NAME = re.compile(r"[^\W\d][\w.:|()\[\],\- /*^+~=']{0,79}")
+_MOST_DIGITS = 4
+
+
+def odd_names(names: Sequence[str]) -> list[str]:
+    """Names that carry values: too long, with many digits, or alike but for numbers that count nothing.
+
+    >>> odd_names(["mu", "beta_1", "1|group_sigma", "log_sigma__"])
+    []
+    >>> odd_names(["age_41.7", "y=23.45, 17.22", "ann@example.org"])
+    ['age_41.7', 'y=23.45, 17.22', 'ann@example.org']
+    """
+    found, families = [], dict[str, list[str]]()
+    for name in dict.fromkeys(names):
+        digits = sum(c.isdigit() for c in name)
+        plain = _NAME.fullmatch(name) or re.fullmatch(r"1\|[\w.:|()\[\], ]{1,70}", name)
+        if not plain or digits > _MOST_DIGITS or re.search(r"\d[.,]\d", re.sub(r"\[[^\]]*\]", "", name)):
+            found.append(name)
+        elif digits:
+            families.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    for family, members in families.items():
+        if family.count("#") == 1 and len(members) >= 5:
+            numbers = sorted(int(re.findall(r"\d+", m)[0]) for m in members)
+            gaps = numbers[-1] - numbers[0] + 1 - len(numbers)
+            if gaps > len(numbers) // 4:
+                found += members
+    return found

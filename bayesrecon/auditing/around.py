@@ -1,0 +1,35 @@
+"""A look around a file before any model opens it: all plain channels, one after another."""
+
+from dataclasses import replace
+
+from bayesrecon.auditing.accounts.account import is_public
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.discovery import discover
+from bayesrecon.results.audit import Finding, NotRun
+from bayesrecon.types import Progress
+
+_READ = "reading"
+
+
+def plain_channels() -> tuple[Plain, ...]:
+    """All that is looked for without a model, in order."""
+    return tuple(sorted(discover("bayesrecon.auditing.plain", "PLAIN"), key=lambda channel: channel.rank))
+
+
+def look_around(
+    look: Look, public: tuple[str, ...] = (), progress: Progress | None = None
+) -> tuple[list[Finding], list[NotRun]]:
+    """What every plain channel finds, and what could not be looked at.
+
+    Args:
+        public: what may stay, and is no finding.
+    """
+    findings: list[Finding] = []
+    untried = [NotRun(_READ, u.reason, f"drop {u.where}", (u.where,)) for u in look.contents.unread]
+    for channel in plain_channels():
+        if progress is not None:
+            progress(f"looking at {channel.name}", 0.0)
+        more, notes = channel.find(replace(look, found=tuple(findings)))
+        findings += [f for f in more if not (public and all(is_public(w, public) for w in f.where))]
+        untried += notes
+    return findings, untried

@@ -1,0 +1,57 @@
+"""Gradients of a file, attacked: each coordinate is linear in the same totals as the log density."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.densities import recover_from_log_density
+from bayesrecon.attacks.sidechannels.features import base_functions, value_functions
+from bayesrecon.attacks.sidechannels.resolution import resolution
+from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.held import GRADIENTS
+from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.severity import of_totals
+from bayesrecon.auditing.words import places
+from bayesrecon.results.audit import Finding, NotRun, Remedy
+
+_NAME = "gradients"
+
+
+def attack_gradients(opened: Opened) -> tuple[list[Finding], list[NotRun]]:
+    """Arrays of one column a coordinate, whatever their name: the totals behind them give statistics."""
+    findings = []
+    numbers, theta = opened.numbers, np.asarray(opened.release.theta)
+    for series, weights in numbers.gradients:
+        sign = 1.0 if weights[: len(weights) - 2].sum() > 0 else -1.0
+        base = base_functions(opened.model, theta)[0].sum(axis=1)
+        density = value_functions(opened.model, theta, numbers.records) @ weights[:-2] * sign + base
+        release = replace(opened.release, log_density=density)
+        written = replace(
+            resolution(series.values[:, 0]), step=np.full(len(density), np.spacing(np.abs(density).max()))
+        )
+        found = recover_from_log_density(
+            release, written=written, known=opened.known, key=opened.key, progress=opened.progress
+        )
+        count = next((r.estimate for r in found.rows if r.name == "n" and r.estimate is not None), None)
+        findings.append(
+            Finding(
+                "gradient",
+                of_totals(exact=True),
+                "gradients give statistics of the data exactly",
+                series.where,
+                f"{len(series.rows)} gradients in {theta.shape[1]} coordinates are linear in the totals of the data"
+                + ("" if count is None else f": n = {count:.6g}"),
+                "the model and its prior",
+                items(found.rows),
+                (Remedy(f"drop {places(series.where)}"),),
+                drop=series.where,
+            )
+        )
+    told = {where for f in findings for where in f.where}
+    named = [v.where for v in opened.contents.group("sample_stats") if v.name in GRADIENTS and v.where not in told]
+    reason = f"they are not the gradients of {opened.model.name} in its own coordinates"
+    return findings, [NotRun(_NAME, reason, f"drop {where}", (where,)) for where in named]
+
+
+CHANNEL = Channel(name=_NAME, attack=attack_gradients, rank=25)

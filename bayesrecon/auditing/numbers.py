@@ -1,0 +1,243 @@
+"""Which columns of a file are exact in what a model's log densities, terms and gradients are made of.
+
+Their names do not matter. One regression an array, on half of the draws, tested on the rest: up to sign, scale and
+constant.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.exactness import Halves, exact_in, halves, steps_of
+from bayesrecon.attacks.sidechannels.features import (
+    base_functions,
+    generic_records,
+    score_functions,
+    value_functions,
+)
+from bayesrecon.auditing.held import parameters_of
+from bayesrecon.diagnostics import evenly
+from bayesrecon.estimation.anchors import Reference
+from bayesrecon.posteriors.contents import WIDE, Contents, Variable
+from bayesrecon.types import Model, Records, Release
+
+_MOST_DRAWS, _MOST_COLUMNS = 1200, 400
+_SCALES = (1.0, -1.0, -2.0, 2.0, -0.5, 0.5)
+_LEAST, _WHOLE = 0.5, 1e-4  # records that a density is of, and how near to a whole number
+_SHARE = 0.5  # of an array's columns that are exact, from which it is one of these
+_TOGETHER = 5  # scalars of one kind that are looked at as one array
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Values at the release's draws.
+
+    Attributes:
+        where: the arrays that they are of.
+        rows: `(K,)` positions among the release's draws.
+        values: `(K, N)`.
+    """
+
+    where: tuple[str, ...]
+    rows: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A scalar as a multiple of the log likelihood, with or without prior and determinant.
+
+    Attributes:
+        scale: the multiple; -2 of a deviance.
+        parts: which multiples of the log prior and the log determinant are in it.
+        count: records that it is then of.
+    """
+
+    scale: float
+    parts: tuple[float, float]
+    count: float
+
+    @property
+    def words(self) -> str:
+        """What it is, but where it is the log density itself."""
+        what = {(1.0, 1.0): "log density", (1.0, 0.0): "log density of the constrained parameters"}
+        name = what.get(self.parts, "log likelihood")
+        if self.scale == 1 and self.parts == (1.0, 1.0):
+            return ""
+        return f"{self.scale:g} times the {name}" if self.scale != 1 else f"the {name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Columns of a file beside the features of a model.
+
+    Attributes:
+        kept: `(T,)` positions of the release's draws among the file's.
+    """
+
+    contents: Contents
+    model: Model
+    release: Release
+    kept: np.ndarray
+    reference: Reference
+    key: int
+
+    @cached_property
+    def all_series(self) -> list[Series]:
+        """Every array of the file's draws that is no parameter of the model and not constant."""
+        found, own = [], parameters_of(self.model)
+        for variable in self.contents.variables:
+            drawn = variable.group == "posterior" and (own is None or variable.name in own)
+            if drawn or not variable.per_draw or variable.group.startswith("warmup_"):
+                continue
+            series = self.series(variable)
+            if series is None or len(series.rows) < 4:
+                continue
+            fine = np.isfinite(series.values).all(axis=0) & (np.ptp(series.values, axis=0) > 0)
+            if fine.any():
+                found.append(Series(series.where, series.rows, series.values[:, fine]))
+        return found
+
+    def series(self, variable: Variable) -> Series | None:
+        """An array at the draws that both it and the release have."""
+        total = self.contents.draws.chains * self.contents.draws.length if self.contents.draws is not None else 0
+        rows = self.contents.rows if variable.group in WIDE else np.arange(total)
+        if len(rows) != len(variable.values) or variable.values.dtype.kind not in "biuf":
+            return None
+        position = np.full(max(total, int(rows.max(initial=0)) + 1), -1)
+        position[self.kept] = np.arange(len(self.kept))
+        mine = position[rows]
+        values = np.asarray(variable.values, float).reshape(len(rows), -1)
+        return Series((variable.where,), mine[mine >= 0], values[mine >= 0])
+
+    @cached_property
+    def records(self) -> Records:
+        """Generic records that span the model's value functions."""
+        theta = np.asarray(self.release.theta)
+        some = theta[evenly(len(theta), _MOST_DRAWS)]
+        return generic_records(self.model, some, self.reference, np.random.default_rng(self.key))
+
+    @cached_property
+    def _design(self) -> np.ndarray:
+        """Value functions, and the log prior and determinant where these are no combinations of them, at all draws."""
+        theta = np.asarray(self.release.theta)
+        values = value_functions(self.model, theta, self.records)
+        return np.column_stack([values, base_functions(self.model, theta)[0]])
+
+    def _ready(self, features: np.ndarray, rng: np.random.Generator) -> Halves | None:
+        moving = np.isfinite(features).all(axis=0) & (np.ptp(features, axis=0) > 0)
+        if not moving.any():
+            return None
+        centred = features[:, moving] - features[:, moving].mean(axis=0)
+        # Directions instead of columns: those of records are nearly the same.
+        left, size, _ = np.linalg.svd(centred / np.linalg.norm(centred, axis=0), full_matrices=False)
+        scores = left[:, size > 1e-11 * size[0]]
+        return halves(scores, rng, np.zeros(scores.shape[1]))
+
+    @cached_property
+    def exact(self) -> list[tuple[Series, float]]:
+        """Arrays that are made of value functions, and of which share of their columns this is so."""
+        return self._matching(self._design) if self.all_series else []
+
+    @cached_property
+    def gradients(self) -> list[tuple[Series, np.ndarray]]:
+        """Arrays of which each column is made of one coordinate's scores, in their order, and the weights of those.
+
+        Scores of simple models are value functions as well: what is a gradient is no array of terms.
+        """
+        theta = np.asarray(self.release.theta)
+        wide = [s for s in self.all_series if s.values.shape[1] == theta.shape[1] > 1]
+        if not wide:
+            return []
+        found, rng = [], np.random.default_rng(self.key)
+        for series in wide:
+            rows = evenly(len(series.rows), _MOST_DRAWS // 2)
+            at = theta[series.rows[rows]]
+            slopes = np.concatenate(
+                [score_functions(self.model, at, self.records), base_functions(self.model, at)[1]], axis=1
+            )
+            values = series.values[rows]
+            fits = []
+            for k in range(theta.shape[1]):
+                ready = self._ready(slopes[:, :, k], rng)
+                result = None if ready is None else exact_in(ready, values[:, [k]], rng)
+                fits.append(result is not None and bool(result.exact[0]))
+                if not fits[-1]:
+                    break
+            if all(fits):
+                stacked = slopes.transpose(2, 0, 1).reshape(-1, slopes.shape[1])
+                found.append((series, np.linalg.lstsq(stacked, values.T.ravel(), rcond=1e-12)[0]))
+        return found
+
+    def _matching(self, design: np.ndarray) -> list[tuple[Series, float]]:
+        found, prepared = [], dict[tuple[int, ...], Halves | None]()
+        rng, others = np.random.default_rng(self.key), {s.where for s, _ in self.gradients}
+        for series in self.all_series:
+            if series.where in others:
+                continue
+            rows = evenly(len(series.rows), _MOST_DRAWS)
+            at = series.rows[rows]
+            sample = (len(at), int(at.sum()))
+            if sample not in prepared:
+                prepared[sample] = self._ready(design[at], rng)
+            ready = prepared[sample]
+            if ready is None:
+                continue
+            columns = series.values[rows][:, evenly(series.values.shape[1], _MOST_COLUMNS)]
+            result = exact_in(ready, columns, rng, steps_of(columns))
+            if result is not None and result.exact.mean() > _SHARE:
+                found.append((series, float(result.exact.mean())))
+        return found
+
+    @cached_property
+    def densities(self) -> list[Series]:
+        """Scalars that are made of value functions, unless they are many."""
+        found = [s for s, _ in self.exact if s.values.shape[1] == 1]
+        return [] if len(found) >= _TOGETHER else found
+
+    @cached_property
+    def terms(self) -> list[Series]:
+        """Arrays of columns that are made of value functions, and many scalars as one."""
+        found = [s for s, _ in self.exact if s.values.shape[1] > 1]
+        single = [s for s, _ in self.exact if s.values.shape[1] == 1]
+        if len(single) >= _TOGETHER:
+            where = tuple(w for s in single for w in s.where)
+            found.append(Series(where, single[0].rows, np.column_stack([s.values[:, 0] for s in single])))
+        return found
+
+    def reading(self, series: Series, likelihood: bool = False, first: float = 1.0) -> Reading | None:
+        """What a scalar is, most likely: which multiple of the log density, with which parts, of how many records.
+
+        Where prior and determinant are made of value functions themselves, several readings fit; the first with a
+        whole number of records is taken.
+
+        Args:
+            likelihood: try readings without prior first, as a name may suggest.
+            first: the multiple that is tried first.
+        """
+        rows = evenly(len(series.rows), _MOST_DRAWS)
+        design = self._design[series.rows[rows]]
+        values, functions, base = series.values[rows, 0], design[:, :-2], design[:, -2:]
+        parts = [(1.0, 1.0), (1.0, 0.0), (0.0, 0.0)]
+        found = []
+        ready = self._ready(functions, np.random.default_rng(self.key))
+        if ready is None:
+            return None
+        for scale in dict.fromkeys((first, *_SCALES)):
+            for own in parts[::-1] if likelihood else parts:
+                total = values / scale - base @ np.array(own)
+                result = exact_in(ready, total[:, None], np.random.default_rng(self.key), steps_of(values[:, None]))
+                if result is None or not result.exact[0]:
+                    continue
+                centred = functions - functions.mean(axis=0)
+                count = float(np.linalg.lstsq(centred, total - total.mean(), rcond=1e-12)[0].sum())
+                if count > _LEAST:
+                    found.append(Reading(scale, own, count))
+        whole = [r for r in found if abs(r.count - round(r.count)) < _WHOLE * max(1.0, r.count)]
+        return (whole or found or [None])[0]
+
+    def full(self, series: Series, reading: Reading) -> np.ndarray:
+        """The whole log density `(K,)` as the reading has it."""
+        base = self._design[series.rows, -2:]
+        return series.values[:, 0] / reading.scale + base @ (1 - np.array(reading.parts))

@@ -1,0 +1,93 @@
+"""Attributes, and texts anywhere else in a file: addresses, paths, names of people, rows of data."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.texts import EMAIL, PATH, is_known, kind_of_labels
+from bayesrecon.auditing.inventory import Entry, attributes_of, texts_of
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.peel import layers
+from bayesrecon.auditing.severity import of_attribute_numbers
+from bayesrecon.auditing.words import short
+from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+
+_SEED = "the random seed: whoever guesses the data can run the sampler again and compare"
+_SAMPLER = {
+    "seed": _SEED, "random_seed": _SEED, "stepsize": "the sampler's step size", "step size": "the sampler's step size",
+}  # fmt: skip
+_PEOPLE = re.compile(
+    r"(author|user|patient|subject|person|owner|host|hospital|contact|clinician|investigator)", re.IGNORECASE
+)
+_LONG = 2000  # characters of a text that is no label or remark any more
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Each attribute once, with all its places."""
+    merged: dict[tuple[str, str], tuple[Any, list[Entry]]] = {}
+    for entry in attributes_of(look.contents):
+        name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
+        merged.setdefault((name, repr(entry.values)[:10_000]), (entry.values, []))[1].append(entry)
+    findings = []
+    for (name, _), (value, entries) in merged.items():
+        severity, what = judge(name, value, look)
+        if severity is None:
+            continue
+        places = tuple(e.where.removeprefix("@") for e in entries)
+        drop = tuple(e.where for e in entries)
+        findings.append(
+            Finding(
+                "attributes",
+                severity,
+                f"the attribute {short(name, 60)!r} holds {what}",
+                places,
+                short(value),
+                remedies=(Remedy(f"remove the attribute {short(name, 60)!r}"),),
+                drop=drop,
+            )
+        )
+    for entry in texts_of(look.contents):
+        severity, what = judge("", entry.values, look)
+        if severity is not None:
+            told = f"{short(entry.where, 80)} holds {what}"
+            drop = (entry.where,)
+            findings.append(Finding("text", severity, told, drop, short(entry.values), drop=drop))
+    return findings, []
+
+
+def judge(name: str, value: Any, look: Look) -> tuple[Severity | None, str]:
+    """How severe an attribute or a text is, and what it holds."""
+    column = look.named(value)
+    if column:
+        return "high", f"the private column {column}"
+    if is_known(name, value):
+        return None, ""
+    for part in layers(value):
+        if isinstance(part, str):
+            if EMAIL.search(part):
+                return "high", "an e-mail address"
+            continue
+        if part.dtype.kind in "biuf":
+            severity = of_attribute_numbers(part)
+            if severity:
+                return severity, f"{part.size} numbers: rows of data?"
+        elif part.size > 3:
+            kind = kind_of_labels(part)
+            if kind == "e-mail addresses":
+                return "high", kind
+            if kind == "identifiers":
+                return "high", f"{part.size} identifiers"
+    text = str(value) if isinstance(value, str) else ""
+    if PATH.search(text[:100_000]):
+        return "low", "a path of the machine it was made on"
+    if name.lower() in _SAMPLER:
+        return "low", _SAMPLER[name.lower()]
+    if len(text) > _LONG:
+        return "medium", f"a text of {len(text)} characters"
+    if name and _PEOPLE.search(name) and np.size(value) == 1:
+        return "medium", "a name"
+    return None, ""
+
+
+PLAIN = Plain("attributes", find, 50)

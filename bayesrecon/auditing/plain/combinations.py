@@ -1,0 +1,220 @@
+"""Arrays that are exact combinations of others: linear predictors, fitted means, residuals, whatever their name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.attacks.sidechannels.combinations import Combinations, Pool, find_combinations, pool_of
+from bayesrecon.attacks.sidechannels.exactness import exact_in
+from bayesrecon.auditing.accounts.loadings import Judged, judge
+from bayesrecon.auditing.accounts.texts import kind_of_labels
+from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.severity import of_rows
+from bayesrecon.auditing.words import SHOW, places
+from bayesrecon.diagnostics import evenly
+from bayesrecon.posteriors.contents import WIDE, Variable
+from bayesrecon.results.audit import Finding, NotRun, Remedy
+
+NAME = "exact combinations"
+_MOST_DRAWS, _MOST_COLUMNS = 4000, 2000
+_MANY = 10  # columns of an array that are looked at among themselves
+_FIRST = 16  # columns that are tried before all
+
+
+@dataclass(frozen=True, eq=False)
+class Related:
+    """An array of which columns are combinations of others."""
+
+    where: str
+    found: Combinations
+    judged: Judged
+
+    @property
+    def structural(self) -> bool:
+        """Whether all of it is levels, contrasts or a grid."""
+        return bool(self.found.exact.all()) and not self.judged.data
+
+
+def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
+    """Every array against those that come before it: parameters of the model, or whatever is no combination itself."""
+    arrays = _arrays(look)
+    own = [(v, values) for v, values in arrays if look.is_parameter(v)]
+    rest = [(v, values) for v, values in arrays if not look.is_parameter(v)]
+    pool: list[tuple[str, np.ndarray]] = []
+    related: list[Related] = []
+    untried: list[NotRun] = []
+    if look.model is not None and look.model.prepare is None:
+        pool = [(v.name, _shaped(v, values)) for v, values in own]
+    else:
+        for variable, values in sorted(own, key=lambda one: one[1].shape[1]):
+            found = _one(look, pool, variable, values, related, untried)
+            if found is not None and found.exact.all():
+                continue
+            if _of_itself(look, variable, values, related):
+                continue
+            pool.append((variable.name, _shaped(variable, values)))
+    for variable, values in sorted(rest, key=lambda one: one[1].shape[1]):
+        _one(look, pool, variable, values, related, untried)
+    return related, untried
+
+
+def _arrays(look: Look) -> list[tuple[Variable, np.ndarray]]:
+    """Arrays of the file's draws at draws that all of them have, without those that are explained already."""
+    contents = look.contents
+    if contents.draws is None:
+        return []
+    total = contents.draws.chains * contents.draws.length
+    wide = any(v.group in WIDE and v.per_draw for v in contents.variables)
+    rows = contents.rows if wide and len(contents.rows) else np.arange(total)
+    some = evenly(len(rows), _MOST_DRAWS)
+    found = []
+    for variable in contents.variables:
+        values = rows_of(variable) if variable.per_draw else None
+        if values is None or not values.shape[1] or variable.where in look.seen or variable.group.startswith("warmup_"):
+            continue
+        if variable.group in WIDE:
+            if len(values) != len(contents.rows):
+                continue
+            values = values[some]
+        elif len(values) == total:
+            values = values[rows[some]]
+        else:
+            continue
+        moving = np.isfinite(values).all(axis=0) & (np.ptp(values, axis=0) > 0) if len(values) else np.zeros(0, bool)
+        if moving.any():
+            found.append((variable, values if moving.all() else values[:, moving]))
+    return found
+
+
+def _shaped(variable: Variable, values: np.ndarray) -> np.ndarray:
+    whole = values.shape[1] == int(np.prod(variable.shape, dtype=int))
+    return values.reshape(len(values), *variable.shape) if whole else values
+
+
+def _one(
+    look: Look,
+    arrays: Sequence[tuple[str, np.ndarray]],
+    variable: Variable,
+    values: np.ndarray,
+    related: list[Related],
+    untried: list[NotRun],
+) -> Combinations | None:
+    pool: Pool = pool_of(arrays)
+    if not len(pool.names):
+        return None
+    columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
+    first = evenly(columns.shape[1], _FIRST)
+    found = find_combinations(pool, columns[:, first], look.rng)
+    if found is None:
+        reason = f"{len(columns)} draws are too few to tell what is a combination of {len(pool.names)} columns"
+        drop = f"give more draws, or drop {variable.where}"
+        if not look.is_parameter(variable):
+            untried.append(NotRun(NAME, reason, drop, (variable.where,)))
+        return None
+    if not found.exact.any():
+        return found
+    if len(first) < columns.shape[1]:
+        found = find_combinations(pool, columns, look.rng) or found
+    judged = judge(found.loadings[found.exact], found.constant[found.exact], _labelled(look, variable))
+    related.append(Related(variable.where, found, judged))
+    return found
+
+
+def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list[Related]) -> bool:
+    """Whether most columns of an array are combinations of a few of its own, as terms of a likelihood are."""
+    columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
+    if columns.shape[1] < _MANY:
+        return False
+    scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    some = scaled[evenly(len(scaled), 800)]
+    _, pivots = scipy.linalg.qr(some, mode="r", pivoting=True)  # type: ignore[misc]
+    for size in (4, 8, 16, 32):
+        if 2 * size > columns.shape[1] or len(columns) < 2 * (size + 1) + 4:
+            return False
+        few, rest = np.sort(pivots[:size]), np.sort(pivots[size:])
+        result = exact_in(columns[:, few], columns[:, rest], look.rng)
+        if result is None or not result.exact.all():
+            continue
+        names = tuple(f"{variable.name}[{k}]" for k in few)
+        found = Combinations(result.exact, "", names, result.loadings, result.constant)
+        judged = judge(found.loadings, found.constant, _labelled(look, variable))
+        related.append(Related(variable.where, found, judged))
+        return True
+    return False
+
+
+def _labelled(look: Look, variable: Variable) -> bool:
+    """Whether the last axis bears names of points, which are no numbers and no identifiers, and no record's."""
+    for dimension in variable.dimensions:
+        labels = look.contents.coordinates.get(f"{variable.group}/{dimension}")
+        if labels is not None and dimension not in look.record_axes and kind_of_labels(labels) in ("words", "levels"):
+            return True
+    return False
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Rows of a design, of each array and of all scalars together."""
+    related, untried = survey(look)
+    findings = [_finding(look, [r]) for r in related if len(r.found.exact) > 1]
+    scalars = [r for r in related if len(r.found.exact) == 1]
+    if scalars:
+        findings += _of_scalars(look, scalars)
+    return [f for f in findings if f is not None], untried
+
+
+def _of_scalars(look: Look, scalars: list[Related]) -> list[Finding | None]:
+    """Scalars with the same function and terms are rows of one design."""
+    terms = list(dict.fromkeys(t for r in scalars for t in r.found.terms))
+    rows = np.zeros((len(scalars), len(terms)))
+    for i, r in enumerate(scalars):
+        for term, value in zip(r.found.terms, r.found.loadings[0], strict=True):
+            rows[i, terms.index(term)] = value
+    judged = judge(rows, np.array([r.found.constant[0] for r in scalars]))
+    if judged.data >= len(scalars) > 1:
+        return [_finding(look, scalars, judged.data)]
+    return [_finding(look, [r]) for r in scalars]
+
+
+def _finding(look: Look, related: list[Related], data: int | None = None) -> Finding | None:
+    count = sum(r.judged.data for r in related) if data is None else data
+    severity = of_rows(count)
+    where = tuple(r.where for r in related)
+    if severity is None:
+        return _structure(related) if all(r.structural for r in related) else None
+    verb = "is an exact combination" if len(where) == 1 else "are exact combinations"
+    shown = [r.found.row(n) for r in related for n in np.flatnonzero(r.found.exact)[:SHOW]][:SHOW]
+    one = related[0].found
+    columns = {t: one.loadings[one.exact][:, k] for k, t in enumerate(one.terms)} if len(related) == 1 else {}
+    names = {t: look.named(v) for t, v in columns.items() if len(v) > 2}
+    private = [f"{t}: the private column {name}" for t, name in names.items() if name]
+    few = dict(list(columns.items())[:6])
+    return Finding(
+        "combination",
+        severity,
+        f"{places(where, 3)} {verb} of other draws",
+        where,
+        f"{count} rows of the design come back by one regression, {related[0].judged.why}: "
+        + "; ".join(shown)
+        + (f". Loadings of {', '.join(private)}" if private else ""),
+        "the draws of the parameters",
+        remedies=(Remedy(f"drop {places(where)}"),),
+        records=few,
+        errors={t: np.zeros(len(v)) for t, v in few.items()},
+        drop=where,
+    )
+
+
+def _structure(related: list[Related]) -> Finding:
+    where = tuple(r.where for r in related)
+    return Finding(
+        "combination",
+        "info",
+        f"{places(where, 3)} follow{'s' if len(where) == 1 else ''} from other draws",
+        where,
+        f"{related[0].judged.why}, which say nothing of a record: {related[0].found.row(0)}",
+    )
+
+
+PLAIN = Plain(NAME, find, 30)

@@ -1,0 +1,81 @@
+"""Comments of CmdStan: paths, seed and mass matrix, and lines that CmdStan does not write."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from bayesrecon.auditing.accounts.comments import odd_lines
+from bayesrecon.auditing.accounts.texts import EMAIL, PATH
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.peel import layers
+from bayesrecon.auditing.severity import of_attribute_numbers
+from bayesrecon.auditing.words import SHOW, short
+from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+
+_NUMBER = re.compile(r"-?[0-9]+\.?[0-9]*(?:[eE][-+]?[0-9]+)?")
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """What comments give away; lines that are neither CmdStan's nor telling are not recognised."""
+    lines = look.contents.comments
+    told: list[tuple[Severity, str, str, str]] = [("low", *one) for one in _told_by(lines)]
+    told += _rows_in(look, odd_lines(lines))
+    drop, remedies = ("comments",), (Remedy("drop the comments"),)
+    findings = [
+        Finding("comments", severity, title, drop, summary, needs, remedies=remedies, drop=drop)
+        for severity, title, summary, needs in told
+    ]
+    return findings, []
+
+
+def _rows_in(look: Look, lines: Sequence[str]) -> list[tuple[Severity, str, str, str]]:
+    """Addresses and rows of data in lines that CmdStan did not write, each and all together."""
+    if not lines:
+        return []
+    needs, together = "nothing but the file", "\n".join(lines)
+    if any(EMAIL.search(line) for line in lines):
+        return [("high", "the comments hold an e-mail address", short(together), needs)]
+    for text in (*lines[:1000], together):
+        for part in layers(text):
+            column = look.named(part)
+            if column:
+                return [("high", f"the comments hold the private column {column}", short(text), needs)]
+            if not isinstance(part, str) and part.dtype.kind in "biuf" and of_attribute_numbers(part):
+                return [("high", f"the comments hold {part.size} numbers: rows of data?", short(text), needs)]
+    return []
+
+
+def _told_by(lines: Sequence[str]) -> Iterable[tuple[str, str, str]]:
+    """Title, evidence and what an attacker needs, of everything that CmdStan's own lines give away."""
+    settings = dict(_setting(line) for line in lines if "=" in line)
+    data = [v for k, v in settings.items() if k in ("file", "data file", "data_file") and v]
+    paths = sorted({m.group(0) for line in lines for m in PATH.finditer(line)} | set(data))
+    if paths:
+        yield (
+            "the comment header holds file names of the machine it was made on",
+            f"{', '.join(short(p) for p in paths[:SHOW])}: a user's name, a project, the data file",
+            "nothing but the file",
+        )
+    if "seed" in settings:
+        yield (
+            "the comment header holds the random seed",
+            f"seed = {short(settings['seed'])}: with it, a guess of the whole data set can be confirmed to the last "
+            "digit by running the sampler again",
+            "the program, the sampler's version and a guess of the data",
+        )
+    start = next((i for i, line in enumerate(lines) if "inverse mass matrix" in line.lower()), None)
+    if start is not None:
+        numbers = _NUMBER.findall(" ".join(lines[start + 1 : start + 2]))
+        yield (
+            "the comments hold step size and mass matrix of the warm-up",
+            f"{len(numbers)} or more entries, beginning {', '.join(numbers[:SHOW])}: the posterior's variances from "
+            "draws that were not published; they stay when draws are thinned or rounded",
+            "the model",
+        )
+
+
+def _setting(line: str) -> tuple[str, str]:
+    key, _, value = line.partition("=")
+    return key.strip().lower(), value.strip().removesuffix("(Default)").strip()
+
+
+PLAIN = Plain("comments", find, 60)

@@ -1,0 +1,135 @@
+"""Values that no sampler drew: the same in every draw or in a chain, or running through the same again and again.
+
+Data are carried along as transformed or generated quantities, or as statistics of the sampler, whatever their name.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.sampler import KNOWN
+from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.auditing.severity import of_constants
+from bayesrecon.auditing.words import places, preview
+from bayesrecon.posteriors.contents import DATA, Variable
+from bayesrecon.results.audit import Finding, NotRun, Remedy
+
+_FEWEST_DRAWS = 3
+_REPEATS = 0.5  # share of different values from which a series runs through the same again
+_FEW_LEVELS = 3
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Arrays that are constant or run in circles, and many single numbers that are."""
+    findings: list[Finding] = []
+    singles: list[tuple[str, np.ndarray]] = []
+    for variable in look.contents.variables:
+        if variable.group in DATA:
+            continue
+        values = rows_of(variable)
+        if values is None or len(values) < _FEWEST_DRAWS or not values.shape[1]:
+            continue
+        low, high = np.nanmin(values, axis=0, initial=np.inf), np.nanmax(values, axis=0, initial=-np.inf)
+        same = (low == high) & ~np.isnan(values).any(axis=0)
+        if values.shape[1] == 1 and same[0]:
+            singles.append((variable.where, values[0]))
+            continue
+        findings += _constant(look, variable, values[0], same)
+        circles = [c for c in np.flatnonzero(~same) if _runs_in_circles(values[:, c])]
+        if circles:
+            findings.append(_circle(look, variable, values[:, circles[0]], len(circles)))
+    findings += _together(look, singles)
+    return findings, []
+
+
+def _constant(look: Look, variable: Variable, first: np.ndarray, same: np.ndarray) -> Iterator[Finding]:
+    fixed = int(same.sum())
+    if fixed < 3:
+        return
+    shaped = first.reshape(variable.shape) if variable.per_draw and same.all() and variable.shape else first[same]
+    column = look.named(shaped)
+    severity = of_constants(shaped, private=column is not None)
+    if severity is None or (fixed < 0.9 * len(first) and _is_matrix(variable)):
+        return
+    yield Finding(
+        "copy",
+        severity,
+        f"{variable.where} is the same in every draw",
+        (variable.where,),
+        f"{fixed} values that no sampler drew, beginning {preview(first[same])}: data, or numbers made from them"
+        + (f"; they are the private column {column}" if column else ""),
+        remedies=(Remedy(f"drop {variable.where}"),),
+        drop=(variable.where,),
+    )
+
+
+def _is_matrix(variable: Variable) -> bool:
+    """Square: the diagonal of a correlation matrix, or the upper triangle of a factor, is constant."""
+    return len(variable.shape) >= 2 and variable.shape[-1] == variable.shape[-2]
+
+
+def _circle(look: Look, variable: Variable, series: np.ndarray, count: int) -> Finding:
+    moved = series[np.append(True, np.diff(series) != 0)]
+    levels = list(dict.fromkeys(moved.tolist()))
+    column = look.named(np.array(levels))
+    return Finding(
+        "copy",
+        "high",
+        f"{variable.where} runs through the same values again and again",
+        (variable.where,),
+        f"{len(levels)} different values in {len(series)} draws"
+        + (f", of {count} columns alike" if count > 1 else "")
+        + f", beginning {preview(levels)}: no sampler returns to its values"
+        + (f"; they are the private column {column}" if column else ""),
+        remedies=(Remedy(f"drop {variable.where}"),),
+        drop=(variable.where,),
+    )
+
+
+def _runs_in_circles(series: np.ndarray) -> bool:
+    """Whether a series returns to its own values in a way that no sampler does: with a period, or as real numbers."""
+    finite = series[np.isfinite(series)]
+    moved = finite[np.append(True, np.diff(finite) != 0)] if len(finite) else finite
+    levels = np.unique(moved)
+    if len(levels) < _FEW_LEVELS or len(moved) < 2 * len(levels) or len(moved) < 12:
+        return False
+    if _has_period(finite):
+        return True
+    whole = np.all(levels == np.round(levels))
+    # Rounded draws repeat as well, but then neighbours on a grid.
+    steps = np.diff(levels)
+    on_grid = steps.min() > 0 and np.allclose(steps / steps.min(), np.round(steps / steps.min()), atol=1e-3)
+    return not whole and not on_grid and len(levels) <= _REPEATS * len(moved)
+
+
+def _has_period(series: np.ndarray) -> bool:
+    """One that is repeated at least twice and has four different values or more."""
+    starts = np.flatnonzero(series[1:] == series[0]) + 1
+    for period in starts[(starts >= 4) & (starts <= len(series) // 2)][:200]:
+        if np.array_equal(series[period:], series[:-period]) and len(np.unique(series[:period])) >= 4:
+            return True
+    return False
+
+
+def _together(look: Look, singles: list[tuple[str, np.ndarray]]) -> list[Finding]:
+    """Single numbers that are the same in all draws: one is a constant, many are a table."""
+    odd = [(where, value) for where, value in singles if where.rpartition("/")[2].rstrip("_").lower() not in KNOWN]
+    values = np.array([v[0] for _, v in odd])
+    if len(odd) < 5 or structure_of(values) in ("positions", "a grid", "one number"):
+        return []
+    where, column = tuple(w for w, _ in odd), look.named(values)
+    finding = Finding(
+        "copy",
+        of_constants(values, private=column is not None) or "medium",
+        f"{len(odd)} arrays are one number each, the same in every draw",
+        where,
+        f"{places(where)} hold {preview(values)}, which no sampler drew"
+        + (f"; they are the private column {column}" if column else ""),
+        remedies=(Remedy("drop them"),),
+        drop=where,
+    )
+    return [finding]
+
+
+PLAIN = Plain("constants", find, 20)

@@ -1,0 +1,38 @@
+"""Groups that hold data as they are."""
+
+from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_constants
+from bayesrecon.auditing.words import count, preview
+from bayesrecon.posteriors.contents import DATA
+from bayesrecon.results.audit import Finding, NotRun, Remedy
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Observed data whatever they are; constants, where their values are no grid or plain number."""
+    findings = []
+    for variable in look.contents.group(*DATA):
+        values, column = variable.values, look.named(variable.values)
+        constant = variable.group != "observed_data"
+        if constant and column is None and structure_of(values):
+            continue
+        severity = of_constants(values, private=column is not None or not constant) or "medium"
+        if constant and severity == "medium" and values.size < 5 and values.dtype.kind in "biuf":
+            continue  # a few numbers: they are not recognised
+        kind = "covariates or constants" if constant else "the response"
+        findings.append(
+            Finding(
+                "copy",
+                severity,
+                f"{variable.where} holds data as they are",
+                (variable.where,),
+                f"{count(values)} values of {kind}, beginning {preview(values)}"
+                + (f"; they are the private column {column}" if column else ""),
+                remedies=(Remedy(f"drop {variable.where}"),),
+                drop=(variable.where,),
+            )
+        )
+    return findings, []
+
+
+PLAIN = Plain("data groups", find, 10)

@@ -1,0 +1,84 @@
+"""Columns that peak where the other draws lie: log densities without a model, whatever their name and sign."""
+
+import numpy as np
+
+from bayesrecon.auditing.held import PASS_A_MODEL
+from bayesrecon.auditing.look import Look, Plain, rows_of
+from bayesrecon.diagnostics import evenly
+from bayesrecon.posteriors.contents import Variable
+from bayesrecon.results.audit import Finding, NotRun, Remedy
+
+_PEAKED, _STRAIGHT = 0.75, 0.5  # shares of the variance that a paraboloid explains, and that a plane may at most
+_MOST_COLUMNS, _MOST_DRAWS = 30, 2000
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Scalars that are nearly a paraboloid of the other draws, and no plane: as log densities of a normal law are."""
+    contents = look.contents
+    if look.model is not None or contents.draws is None:
+        return [], []
+    total = contents.draws.chains * contents.draws.length
+    some = evenly(total, _MOST_DRAWS)
+    scalars = [v for v in contents.variables if v.per_draw and not v.shape and len(v.values) == total]
+    candidates = [v for v in scalars if v.where not in look.seen and v.group in ("posterior", "sample_stats")]
+    columns = _columns(look, total, some)
+    findings = []
+    for variable in candidates:
+        values = np.asarray(variable.values, float)[some]
+        others = np.column_stack([c for where, c in columns if where != variable.where] or [np.zeros(len(some))])
+        if np.isfinite(values).all() and np.ptp(values) > 0 and _peaks(others[:, :_MOST_COLUMNS], values, look.rng):
+            findings.append(_finding(variable))
+    untried = [NotRun("log densities", "no model was given", PASS_A_MODEL, f.where) for f in findings]
+    return findings, untried
+
+
+def _columns(look: Look, total: int, some: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    found = []
+    for variable in look.contents.variables:
+        values = rows_of(variable) if look.is_parameter(variable) and variable.where not in look.seen else None
+        if values is None or len(values) != total:
+            continue
+        for column in values[some].T:
+            if np.isfinite(column).all() and np.ptp(column) > 0:
+                positive = bool((column > 0).all())
+                found.append((variable.where, np.log(column) if positive else column))
+    return found
+
+
+def _peaks(others: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> bool:
+    count, size = others.shape
+    spread = others.std(axis=0)
+    scaled = (others - others.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    one, two = np.triu_indices(size)
+    pairs = scaled[:, one] * scaled[:, two] if 4 * (len(one) + size) < count else scaled**2
+    if 4 * (size + pairs.shape[1] * (1 + size)) < count:  # scales bend a paraboloid
+        pairs = np.column_stack([pairs, *(pairs * column[:, None] for column in scaled.T)])
+    if 4 * (size + pairs.shape[1]) > count:
+        return False
+    plane, paraboloid = (_explained(f, values, rng) for f in (scaled, np.column_stack([scaled, pairs])))
+    return paraboloid > _PEAKED and plane < _STRAIGHT
+
+
+def _explained(features: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> float:
+    """Share of the variance of the draws that were not fitted."""
+    order = rng.permutation(len(values))
+    fit, test = order[: len(order) // 2], order[len(order) // 2 :]
+    design = np.column_stack([np.ones(len(values)), features])
+    slopes = np.linalg.lstsq(design[fit], values[fit], rcond=1e-10)[0]
+    return 1 - float(np.mean((values[test] - design[test] @ slopes) ** 2) / np.var(values[test]))
+
+
+def _finding(variable: Variable) -> Finding:
+    return Finding(
+        "log-density",
+        "medium",
+        f"{variable.where} follows the other draws as a log density does",
+        (variable.where,),
+        "it is nearly a paraboloid of the other draws: with the model, the records' number and moments come out",
+        "the model and its prior",
+        remedies=(Remedy(f"drop {variable.where}"),),
+        drop=(variable.where,),
+    )
+
+
+PLAIN = Plain("log densities by their shape", find, 35)

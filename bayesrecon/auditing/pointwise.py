@@ -1,0 +1,45 @@
+"""What pointwise log likelihoods show without a model."""
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.columns import summarise_columns
+from bayesrecon.posteriors.contents import Contents
+from bayesrecon.results.audit import Finding, Item, Remedy
+
+
+def look_at_columns(contents: Contents, key: int) -> list[Finding]:
+    """Pointwise log likelihoods without a model."""
+    findings = []
+    for variable in contents.group("log_likelihood"):
+        if not variable.per_draw:
+            continue
+        columns = variable.values.reshape(len(variable.values), -1)
+        if columns.shape[1] < 2 or not np.isfinite(columns).all():
+            continue
+        found = summarise_columns(columns, key)
+        parts = [f"there are {found.count} records", f"their columns show {found.rank} features of each"]
+        if found.groups:
+            parts.append(f"{found.identical} are equal to another one")
+        if found.outliers:
+            parts.append(f"{len(found.outliers)} stand out (first: number {found.outliers[0] + 1})")
+        if found.clusters > 1:
+            parts.append(f"they fall into {found.clusters} clusters")
+        items = (
+            Item("n", float(found.count), 0.0),
+            Item("records equal to another", float(found.identical), 0.0),
+            Item("outlying records", float(len(found.outliers))),
+            Item("clusters", float(found.clusters)),
+        )
+        findings.append(
+            Finding(
+                "log-likelihood",
+                "high",
+                "pointwise log likelihoods show the records' number and which are alike",
+                (variable.where,),
+                "; ".join(parts) + ". With the model, every record can be solved for: audit with --model",
+                evidence=items,
+                remedies=(Remedy(f"drop {variable.where}: publish its sums (elpd, p_loo) instead"),),
+                drop=(variable.where,),
+            )
+        )
+    return findings

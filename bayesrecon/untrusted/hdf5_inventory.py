@@ -1,0 +1,251 @@
+"""What an HDF5 file holds besides the arrays and attributes of its groups: nothing in it goes unseen.
+
+Readers of draws describe the numbers and texts of the groups at the root. Here is the rest: arrays at the root, nested
+groups, tables of records, texts and bytes in other types, named types, links, names of dimensions, the format's own
+attributes where somebody wrote something else into them, a block before the file, and bytes after its end.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.untrusted.hdf5_leftovers import leftovers
+
+MOST_VALUES = 2**21
+"""Values that are read of one thing."""
+
+_MOST_THINGS, _MOST_BYTES = 20_000, 2**16
+_HEAD, _SUPERBLOCK = b"\x89HDF\r\n\x1a\n", 512
+_END = {0: 40, 1: 44, 2: 28, 3: 28}  # where a superblock of each version says at which byte the file ends
+_OWN = {"CLASS": {b"DIMENSION_SCALE"}, "_nc3_strict": None, "DIMENSION_LIST": None, "REFERENCE_LIST": None}
+
+Found = tuple[str, str, Any]
+"""Place, kind and values, as of `bayesrecon.posteriors.contents.Entry`."""
+
+
+def inventory(file: Any, path: Path) -> dict[str, list[Any]]:
+    """Everything besides what `HDF5File.describe` tells.
+
+    Returns:
+        `found`, a list of place, kind and values; and `unread`, a list of place and reason.
+    """
+    found: list[Found] = []
+    unread: list[tuple[str, str]] = []
+    for thing in _things(file, unread):
+        if len(found) >= _MOST_THINGS:
+            unread.append(("the file", f"more than {_MOST_THINGS} things besides its arrays"))
+            break
+        found.append(thing)
+    return {"found": [*found, *leftovers(file, path), *_around(path)], "unread": unread}
+
+
+def _things(file: Any, unread: list[tuple[str, str]]) -> Iterator[Found]:
+    import h5py
+
+    yield from _own_attributes(file, "the file")
+    waiting, seen = [(file, "", 0)], {_address(file)}
+    while waiting:
+        group, place, depth = waiting.pop()
+        for key in group:
+            where = f"{place}/{key}".lstrip("/")
+            link = group.get(key, getlink=True)
+            if isinstance(link, h5py.SoftLink):
+                yield where, "name", key
+                yield where, "text", link.path
+                continue
+            try:
+                item = group[key]
+            except Exception as error:
+                unread.append((where, f"it does not open ({type(error).__name__})"))
+                continue
+            if isinstance(item, h5py.Datatype):
+                yield where, "name", key
+                yield where, "text", _type_text(item)
+                yield from _all_attributes(item, where)
+            elif isinstance(item, h5py.Group):
+                address = _address(item)
+                if address not in seen:
+                    seen.add(address)
+                    waiting.append((item, where, depth + 1))
+                yield where, "name", key
+                yield from _own_attributes(item, where)
+                if depth:
+                    yield from _all_attributes(item, where)
+            else:
+                yield from _dataset(item, where, depth, unread)
+
+
+def _address(item: Any) -> int:
+    import h5py
+
+    return h5py.h5o.get_info(item.id).addr  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _dataset(item: Any, where: str, depth: int, unread: list[tuple[str, str]]) -> Iterator[Found]:
+    yield from _own_attributes(item, where)
+    yield from _names_of_type(item, where)
+    bare = _is_bare_dimension(item)
+    if bare and item.shape is not None and item.size and item.id.get_storage_size():
+        yield where, "array", _values(item, where, unread)
+    if depth == 1 and not _is_odd(item):
+        return
+    if bare and depth == 0:
+        yield where, "name", where
+        return
+    if depth != 1:
+        yield where, "name", where.rpartition("/")[2]
+        yield from _all_attributes(item, where)
+    if item.shape is not None:
+        yield where, "array", _values(item, where, unread)
+    elif depth == 1:
+        yield where, "name", where.rpartition("/")[2]
+
+
+def _is_bare_dimension(item: Any) -> bool:
+    name = item.attrs.get("NAME", b"")
+    return isinstance(name, bytes) and name.startswith(b"This is a netCDF dimension but not a netCDF variable")
+
+
+def _is_odd(item: Any) -> bool:
+    """Whether it is no plain array of numbers or texts, so that readers leave it out."""
+    import h5py
+
+    return item.shape is None or not (item.dtype.kind in "biufcSU" or h5py.check_string_dtype(item.dtype) is not None)
+
+
+def _names_of_type(item: Any, where: str) -> Iterator[Found]:
+    """Names that a type carries: fields of a table, members of an enumeration, the tag of an opaque type."""
+    import h5py
+
+    dtype = item.dtype
+    for field in dtype.names or ():
+        yield f"{where}.{field}", "name", field
+    if (members := h5py.check_enum_dtype(dtype)) is not None and set(members) != {"FALSE", "TRUE"}:
+        yield f"{where} (names of values)", "labels", np.array([f"{k}={v}" for k, v in members.items()])
+    kind = item.id.get_type()
+    if kind.get_class() == h5py.h5t.OPAQUE:
+        yield f"{where} (tag)", "text", kind.get_tag().decode("utf-8", "replace")
+
+
+def _type_text(item: Any) -> str:
+    import h5py
+
+    members = h5py.check_enum_dtype(item.dtype)
+    return ", ".join(f"{k}={v}" for k, v in members.items()) if members else str(item.dtype)
+
+
+def _values(item: Any, where: str, unread: list[tuple[str, str]]) -> np.ndarray:
+    """Its values as a flat array of numbers or texts; of one that is too large, the first."""
+    size = int(item.size or 0)
+    if size > MOST_VALUES:
+        unread.append((where, f"only the first of its {size} values were looked at"))
+    try:
+        if item.ndim and size > MOST_VALUES:
+            rows = max(1, MOST_VALUES // max(1, size // len(item)))
+            content = item[:rows]
+        else:
+            content = item[()]
+    except Exception as error:
+        unread.append((where, f"its values do not read ({type(error).__name__})"))
+        return np.zeros(0)
+    return plain_values(content)
+
+
+def plain_values(content: Any) -> np.ndarray:
+    """Numbers or texts, whatever they were stored as: columns of a table side by side, lists one after another."""
+    values = np.asarray(content)
+    if values.dtype.names:
+        parts = [plain_values(values[name]).ravel() for name in values.dtype.names]
+        if all(part.dtype.kind in "biuf" for part in parts):
+            return np.concatenate([part.astype(float) for part in parts]) if parts else np.zeros(0)
+        return np.concatenate([part.astype(str) for part in parts])
+    if values.dtype.kind == "O":
+        parts = [plain_values(one).ravel() for one in values.ravel() if not isinstance(one, bytes | str)]
+        if parts and len(parts) == values.size:
+            return np.concatenate([p.astype(float) if p.dtype.kind in "biuf" else p.astype(str) for p in parts])
+        return np.array([_text(one) for one in values.ravel()], dtype=str)
+    if values.dtype.kind == "V":
+        raw = values.tobytes()
+        return np.frombuffer(raw, float) if len(raw) % 8 == 0 else np.frombuffer(raw, np.uint8)
+    if values.dtype.kind == "S":
+        return np.array([_text(one) for one in values.ravel()], dtype=str)
+    if values.dtype.kind == "c":
+        return np.stack([np.real(values), np.imag(values)], axis=-1)
+    return values
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _all_attributes(item: Any, where: str) -> Iterator[Found]:
+    """Attributes that the reader of groups does not reach."""
+    for key in item.attrs:
+        if not _is_own(key):
+            yield f"@{where}@{key}", "attribute", _attribute(item, key)
+
+
+def _is_own(key: str) -> bool:
+    return key in {*_OWN, "NAME", "_NCProperties"} or key.startswith(("_Netcdf4", "_nc4_"))
+
+
+def _own_attributes(item: Any, where: str) -> Iterator[Found]:
+    """The format's own attributes, where they hold something else than the format writes."""
+    import h5py
+
+    for key in item.attrs:
+        kind = item.attrs.get_id(key).get_type().get_class()
+        if key in ("DIMENSION_LIST", "REFERENCE_LIST"):
+            ordinary = kind in (h5py.h5t.VLEN, h5py.h5t.COMPOUND)
+        elif key == "CLASS":
+            ordinary = item.attrs[key] in (b"DIMENSION_SCALE", "DIMENSION_SCALE")
+        elif key == "NAME":
+            text, own = _text(item.attrs[key]), (item.name or "").rpartition("/")[2]
+            ordinary = text in (own, own.removeprefix("_nc4_non_coord_"), "") or _is_bare_dimension(item)
+        elif key == "_NCProperties":
+            yield f"@{where}@{key}", "attribute", _attribute(item, key)
+            continue
+        elif key.startswith("_Netcdf4"):
+            value = np.asarray(item.attrs[key])
+            most = 64 if "Dimid" in key or "Coordinates" in key else 1
+            ordinary = value.dtype.kind in "iu" and value.size <= most and bool((value < _MOST_THINGS).all())
+        elif key.startswith("_nc4_") or key == "_nc3_strict":
+            ordinary = np.size(item.attrs[key]) <= 1 and np.asarray(item.attrs[key]).dtype.kind in "iu"
+        else:
+            continue
+        if not ordinary:
+            yield f"@{where}@{key}", "attribute", _attribute(item, key)
+
+
+def _attribute(item: Any, key: str) -> Any:
+    import h5py
+
+    value = item.attrs[key]
+    if isinstance(value, h5py.Empty):
+        return ""
+    return _text(value) if isinstance(value, bytes | str) else plain_values(value)
+
+
+def _around(path: Path) -> Iterator[Found]:
+    """Bytes before the file begins and after it ends, which HDF5 does not look at."""
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        start = 0
+        while start < size and stream.read(len(_HEAD)) != _HEAD:
+            start = max(_SUPERBLOCK, 2 * start)
+            stream.seek(start)
+        if start:
+            stream.seek(0)
+            yield "bytes before the file", "bytes", np.frombuffer(stream.read(min(start, _MOST_BYTES)), np.uint8)
+        stream.seek(start)
+        head = stream.read(64)
+        at = _END.get(head[8], 0) if len(head) == 64 else 0
+        end = int.from_bytes(head[at : at + 8], "little") if at else 0
+        end = max(end, start + end) if start else end
+        if at and end < size:
+            stream.seek(end)
+            rest = stream.read(_MOST_BYTES)
+            if rest.strip(b"\0"):
+                yield "bytes after the file's end", "bytes", np.frombuffer(rest, np.uint8)

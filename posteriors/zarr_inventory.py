@@ -1,0 +1,134 @@
+"""What a zarr folder holds besides the arrays and attributes of its groups: its other files, and what they say."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.posteriors.contents import MOST_BYTES, Entry, Unread, entry_of_bytes
+from bayesrecon.untrusted.limits import no_repeats
+
+_V2, _V3, _ALL = ".zarray", "zarr.json", ".zmetadata"
+_KNOWN = {_V2, _V3, _ALL, ".zgroup", ".zattrs"}
+_MOST_FILES = 200_000
+_KEYS = {
+    "zarr_format", "node_type", "shape", "data_type", "dtype", "chunk_grid", "chunk_key_encoding", "fill_value",
+    "codecs", "attributes", "dimension_names", "storage_transformers", "consolidated_metadata", "chunks", "compressor",
+    "order", "filters", "dimension_separator", "metadata", "zarr_consolidated_format",
+}  # fmt: skip
+
+
+def zarr_inventory(path: Path) -> tuple[list[Entry], tuple[Unread, ...]]:
+    """Arrays at the root and in nested groups, chunks that belong to no array, other files, and odd metadata."""
+    files = [p for p in sorted(path.rglob("*")) if p.is_file()]
+    unread = []
+    if len(files) > _MOST_FILES:
+        unread.append(Unread(str(path.name), f"only the first {_MOST_FILES} of its {len(files)} files were looked at"))
+        files = files[:_MOST_FILES]
+    arrays, groups, found = {}, set(), []
+    for file in files:
+        if file.name not in _KNOWN:
+            continue
+        node = file.parent.relative_to(path).as_posix().removeprefix(".")
+        document = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=no_repeats)
+        found += _metadata(file, node, document)
+        if "shape" in document:
+            arrays[node] = document
+        elif file.name != ".zattrs":
+            groups.add(node)
+    found += list(_stray(path, files, arrays))
+    for node in sorted(groups):
+        if node.count("/") >= 1:
+            found.append(Entry(node, "name", node.rpartition("/")[2]))
+    for node, document in arrays.items():
+        if node.count("/") != 1:
+            found += _array(path, node, document, unread)
+    return found, tuple(unread)
+
+
+def _metadata(file: Path, node: str, document: dict[str, Any]) -> Iterator[Entry]:
+    """Keys that zarr does not know, what is filled in, attributes out of the reach of groups, and stale copies."""
+    place = node or "the folder"
+    if file.name == ".zattrs":
+        own = document
+        document = {}
+    else:
+        own = document.get("attributes") or {}
+    for key in sorted(set(document) - _KEYS):
+        yield Entry(f"@{place}@{key} ({file.name})", "attribute", document[key])
+    fill = document.get("fill_value")
+    if fill not in (None, 0, 0.0, False, "", "NaN", "Infinity", "-Infinity"):
+        yield Entry(f"@{place}@fill_value", "attribute", fill)
+    if node.count("/") > 1 or ("shape" in document and "/" not in node):
+        for key, value in own.items():
+            if key != "_ARRAY_DIMENSIONS":
+                yield Entry(f"@{place}@{key}", "attribute", value)
+    inner = document.get("consolidated_metadata")
+    copies = document.get("metadata") if file.name == _ALL else inner.get("metadata") if inner else None
+    for key, copied in (copies or {}).items():
+        yield from _stale(file.parent, str(key), copied)
+
+
+def _stale(folder: Path, key: str, copied: Any) -> Iterator[Entry]:
+    """Copies of metadata that are not those of the nodes."""
+    direct = folder / key
+    source = direct if direct.is_file() else direct / _V3
+    actual = json.loads(source.read_text(encoding="utf-8")) if source.is_file() else None
+    if isinstance(copied, dict) and isinstance(actual, dict):
+        copied, actual = ({k: v for k, v in d.items() if k != "consolidated_metadata"} for d in (copied, actual))
+    if copied != actual:
+        yield Entry(f"@{key} (copied metadata)", "attribute", json.dumps(copied))
+
+
+def _stray(path: Path, files: list[Path], arrays: dict[str, dict[str, Any]]) -> Iterator[Entry]:
+    for file in files:
+        if file.name in _KNOWN:
+            continue
+        inside = file.relative_to(path).as_posix()
+        node = next((n for n in _parents(inside) if n in arrays), None)
+        if node is None or not _is_chunk(inside[len(node) :].lstrip("/"), arrays[node]):
+            with file.open("rb") as stream:
+                yield Entry(inside, "name", file.name)
+                yield entry_of_bytes(inside, stream.read(MOST_BYTES))
+
+
+def _parents(inside: str) -> Iterator[str]:
+    while "/" in inside:
+        inside = inside.rpartition("/")[0]
+        yield inside
+    yield ""
+
+
+def _is_chunk(key: str, document: dict[str, Any]) -> bool:
+    """Whether this is the name of a chunk that the array has."""
+    grid = document.get("chunk_grid") or {}
+    each = document.get("chunks") or (grid.get("configuration") or {}).get("chunk_shape") or document["shape"]
+    counts = [-(-n // max(k, 1)) for n, k in zip(document["shape"], each, strict=True)]
+    parts = key.removeprefix("c").lstrip("/").replace(".", "/").split("/")
+    if not counts:
+        return key in ("c", "0", "c/0")
+    return len(parts) == len(counts) and all(
+        p.isdecimal() and str(int(p)) == p and int(p) < n for p, n in zip(parts, counts, strict=True)
+    )
+
+
+def _array(path: Path, node: str, document: dict[str, Any], unread: list[Unread]) -> list[Entry]:
+    """An array that no group at the root has, with its name."""
+    import zarr
+
+    name = node.rpartition("/")[2]
+    try:
+        values = np.asarray(zarr.open_array(str(path / node), mode="r")[...])
+    except Exception as error:
+        unread.append(Unread(node, f"its values do not read ({type(error).__name__})"))
+        return [Entry(node, "name", name)]
+    from bayesrecon.untrusted.hdf5_inventory import plain_values
+
+    named = [d for d in document.get("dimension_names") or () if d]
+    return [
+        Entry(node, "name", name),
+        *(Entry(node, "name", d) for d in named),
+        Entry(node, "array", plain_values(values)),
+    ]
