@@ -22,8 +22,8 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.posteriors.contents import WIDE, Contents, Variable
 from bayesrecon.types import Model, Records, Release
 
-_MOST_DRAWS, _MOST_COLUMNS = 1200, 400
-_SCALES = (1.0, -1.0, -2.0, 2.0, -0.5, 0.5)
+_MOST_DRAWS, _MOST_COLUMNS = 1200, 400  # that are attacked: exact relations need no more
+_SCALES = (1.0, -1.0, -2.0, 2.0, -0.5, 0.5)  # of log densities, energies and deviances
 _LEAST, _WHOLE = 0.5, 1e-4  # records that a density is of, and how near to a whole number
 _SHARE = 0.5  # of an array's columns that are exact, from which it is one of these
 _TOGETHER = 5  # scalars of one kind that are looked at as one array

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_MOST_NUMBERS, _MOST_BYTES = 100_000, 2**24
+_MOST_NUMBERS, _MOST_BYTES = 100_000, 2**24  # of a text that are looked at: a file can hold any amount
 _BASE64, _HEX = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}"), re.compile(r"(?:[0-9a-fA-F]{2}){12,}")
 
 Part = str | np.ndarray

@@ -1,7 +1,7 @@
 """The verb `audit`: read everything, look for copies, run the attacks, score where private data are given."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -54,7 +54,6 @@ def audit(
     remedies: bool | Effort = True,
     thresholds: Thresholds | None = None,
     name: str | None = None,
-    public: Sequence[str] = (),
     key: int = 0,
     progress: Progress | None = None,
     **which: Any,
@@ -80,11 +79,11 @@ def audit(
             True, measures remedies until 45 seconds after the beginning, the severest findings' first; the others are
             predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
         thresholds: what counts as severe.
-        public: names or places of what may stay, with wildcards: "prior_sd", "constant_data/*".
         key: seeds everything random.
         progress: called with a label and the fraction done. Where it has a method `found`, that is called with each
             finding as it is found, before remedies are tried.
-        which: of draws `unit`, the known field with one record for each of its values; of a table of estimates
+        which: of draws `unit`, the known field with one record for each of its values, and `public`, names or places of
+            what may stay, with wildcards: "prior_sd", "constant_data/*"; of a table of estimates
             `correlations`, `response`, `jacobian` and `draws`, as in `posteriors.from_table`.
 
     Returns:
@@ -107,10 +106,14 @@ def audit(
     began = time.perf_counter()
     effort = remedies if isinstance(remedies, str) else "quick"
     limits, budget = thresholds or Thresholds(), budget_of(effort, began)
-    unit = which.pop("unit", None)
+    unit, allowed = which.pop("unit", None), tuple(which.pop("public", ()))
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
+        if allowed:
+            raise BayesreconError(
+                "public= has no part in the audit of a fit: it names what may stay in a file of draws"
+            )
         given: dict[str, Any] = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         private = read_private(data, fitted.used)
@@ -122,7 +125,7 @@ def audit(
     stored, missing = stored_model_of(contents) if model is None else (None, "")
     model = stored if model is None else model_of(model)
     private = read_private(data, model)
-    look, allowed = Look(contents, model, named(private), key), tuple(public)
+    look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
     settings = {
         "model": model.name if model else None,

@@ -36,7 +36,7 @@ RESPONSE = X @ [1.0, -1.0, 0.5] + 0.3 * np.random.default_rng(2).normal(size=300
 
 OPTIONS = {
     "weighted-records": {"n": 8},
-    "score-matching": {"n": 6, "steps": 20},
+    "score-matching": {"n": 6, "steps": 20, "start": "located"},
     "gradient-matching": {"n": 4, "steps": 20, "restarts": 2},
     "hrec": {"public": {"x": X[100:], "y": RESPONSE[100:]}},
     "posterior-sampling": {"components": 2, "warmup": 8, "draws": 8, "held": 20, "checked": 0, "scale": 1.0},

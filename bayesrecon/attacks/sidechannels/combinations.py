@@ -13,7 +13,7 @@ from scipy import special
 
 from bayesrecon.attacks.sidechannels.exactness import Exact, exact_in, halves, steps_of
 
-_MOST_FEATURES = 1200
+_MOST_FEATURES = 1200  # products of columns at most, whose regression takes a second or two
 _TELLING = 1e-6  # loadings of features in units of spreads below which they are none
 _SINGLE_FEW = 3  # positive scalars whose inverse is a feature, too
 

@@ -17,7 +17,7 @@ _FITTED, _SPARE, _TESTED = 4, 200, 1000  # rows of a fit: so many for each featu
 _SLACK = 6.0  # standard deviations of rounding that residuals may be
 _CLOSE = 0.02  # of a column's spread: where rounding is coarser nothing is exact
 _RELATIVE = 1e-9  # of a column's spread that arithmetic in double precision may leave
-_CONDITION = 1e-12
+_CONDITION = 1e-12  # of features, relative to the largest: smaller ones are rounding of others
 
 
 @dataclass(frozen=True, eq=False)

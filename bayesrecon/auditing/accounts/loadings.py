@@ -7,7 +7,7 @@ import numpy as np
 _WHOLE = 1e-5  # how far a loading may be from a number that it stands for
 _DENOMINATORS = 12  # of the weights in contrasts and in means of levels
 _REPEATED = 0.5  # share of different rows from which zeros and ones say who is in which group
-_FEWEST = 5
+_FEWEST = 5  # rows from which zeros and ones can be told from a contrast
 _SMOOTH = 0.5  # of a grid's rows that must continue the same polynomial
 _ORDER = 4  # differences that vanish along polynomials of third degree
 

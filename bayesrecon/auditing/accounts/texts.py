@@ -195,7 +195,7 @@ def _are_numbered(texts: Sequence[str]) -> bool:
 
 
 _NAME = re.compile(r"[^\W\d][\w.:|()\[\],\- /*^+~=']{0,79}")
-_MOST_DIGITS = 4
+_MOST_DIGITS = 4  # of a name: those of a year; more are an identifier
 
 
 def odd_names(names: Sequence[str]) -> list[str]:

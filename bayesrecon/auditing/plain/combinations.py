@@ -18,7 +18,7 @@ from bayesrecon.posteriors.contents import WIDE, Variable
 from bayesrecon.results.audit import Finding, NotRun, Remedy
 
 NAME = "exact combinations"
-_MOST_DRAWS, _MOST_COLUMNS = 4000, 2000
+_MOST_DRAWS, _MOST_COLUMNS = 4000, 2000  # that a regression takes, in seconds
 _MANY = 10  # columns of an array that are looked at among themselves
 _FIRST = 16  # columns that are tried before all
 

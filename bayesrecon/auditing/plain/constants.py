@@ -15,9 +15,9 @@ from bayesrecon.auditing.words import places, preview
 from bayesrecon.posteriors.contents import DATA, Variable
 from bayesrecon.results.audit import Finding, NotRun, Remedy
 
-_FEWEST_DRAWS = 3
+_FEWEST_DRAWS = 3  # fewer can be alike by chance
 _REPEATS = 0.5  # share of different values from which a series runs through the same again
-_FEW_LEVELS = 3
+_FEW_LEVELS = 3  # values that a counter or a switch runs through, which are no data
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
