@@ -20,6 +20,7 @@ from bayesrecon.auditing.outcomes import (
 from bayesrecon.diagnostics import Z95, evenly
 from bayesrecon.engine import pooled, swept
 from bayesrecon.errors import BayesreconError
+from bayesrecon.results.recovery import Row
 from bayesrecon.types import Progress, Records, Release, entry
 
 _GROUPS = 3  # values of a field from which it counts as a group
@@ -235,7 +236,7 @@ def _statistics(
     table = compare(result, true_statistics(release.model, truth, known=tuple(design)))
     seen = table[table["estimate"].notna()]
     # In units of the whole interval, which allows for what is not seen.
-    half = ((seen["upper"] - seen["lower"]) / 2).where(seen["se"] > 0)
+    half = ((seen["upper"] - seen["lower"]) / 2).where(seen["se"].isna() | (seen["se"] > 0))
     z = (Z95 * (seen["estimate"] - seen["truth"]) / half).dropna().to_numpy()
     n = result["n"] if known is None else None
     found = StatisticsFound(
@@ -243,7 +244,7 @@ def _statistics(
         estimated=len(seen),
         determined=int((table["verdict"] == "determined").sum()),
         n=n.estimate if n else None,
-        n_se=n.se if n else None,
+        n_se=_stated(n) if n else None,
         n_floor=n.floor if n else None,
         z=float(np.abs(z).max()) if len(z) else None,
         rank=result.rank,
@@ -251,6 +252,13 @@ def _statistics(
         sound=result.consistent,
     )
     return found, (*result.failures, *result.warnings)
+
+
+def _stated(row: Row) -> float | None:
+    """The standard error of a statistic; of what is partly determined that of a normal law with its interval."""
+    if row.se is not None or row.lower is None or row.upper is None:
+        return row.se
+    return (row.upper - row.lower) / 2 / Z95
 
 
 def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFound, tuple[str, ...]]:

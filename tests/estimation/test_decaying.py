@@ -28,6 +28,7 @@ def test_the_number_of_records_is_not_underestimated(family):
     assert sum(seen) >= 5
 
 
+@pytest.mark.slow
 def test_few_features_and_a_forecast():
     """1,000 draws of five coefficients tell a few hundred features apart at most, and say how many would tell n."""
     _, _, release = simulated("logistic", 5, 0)
