@@ -17,9 +17,10 @@ from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.noise import equation_errors, settled, told, too_coarse, weighing
 from bayesrecon.estimation.rounding import Rounding, rounding_of
+from bayesrecon.estimation.scored import Draws
 from bayesrecon.estimation.solve import Fit, fit, shrunk
 from bayesrecon.estimation.spectrum import spanning
-from bayesrecon.estimation.stein import Draws, check_trained, summed
+from bayesrecon.estimation.stein import check_trained, summed
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score

@@ -19,7 +19,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.problem import Estimator
-from bayesrecon.estimation.stein import Draws
+from bayesrecon.estimation.scored import Draws
 from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
