@@ -14,6 +14,7 @@ from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.kinks import refuse_kinks
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.noise import equation_errors, settled, told, too_coarse, weighing
 from bayesrecon.estimation.rounding import Rounding, rounding_of
@@ -226,6 +227,7 @@ def solve_release(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
     view = in_coordinates(counted_once(release), str(chosen.coordinates))
+    refuse_kinks(view)
     embedding = embedding_of(view, str(chosen.metric), progress)
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)
