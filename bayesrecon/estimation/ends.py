@@ -22,7 +22,7 @@ from bayesrecon.stored import column_blocks
 _CUT = 2e-4  # false alarms per release
 _FEWEST = 500  # draws, from which ends are looked at
 _SHARES = (0.03, 0.1)  # of the draws, at an end, that are looked at
-_NUMBERS = 2**21  # of the draws that are looked at: of more every other one, and so on
+_MOST, _NUMBERS = 2**16, 2**20  # draws that are looked at, and numbers of them: of more every other one, and so on
 _WIDEST = 40  # coordinates up to which principal directions have ends as well
 _RANK = 1e-12  # of a correlation matrix
 _LOOKED_AT = 8  # ends that seem cut off and are looked at again
@@ -127,14 +127,16 @@ def _values(t: np.ndarray, form: np.ndarray) -> np.ndarray:
     return t @ form if form.ndim == 1 else ((t @ form) * t).sum(axis=1)
 
 
-def _ends(names: tuple[str, ...], t: np.ndarray, weights: np.ndarray, chain: np.ndarray, width: int) -> Iterator[_End]:
-    """Of each of the first coordinates, of their principal directions, and of the distance from the mean.
+def _ends(
+    names: tuple[str, ...], t: np.ndarray, s: np.ndarray, weights: np.ndarray, chain: np.ndarray
+) -> Iterator[tuple[_End, np.ndarray]]:
+    """Of each of the first coordinates, of their principal directions, and of the distance from the mean, with their
+    series.
 
     Args:
-        t: `(T, d)`, standardised.
-        width: coordinates that have a score.
+        t, s: `(T, d)` atoms and `(T, s)` scores, standardised.
     """
-    d = t.shape[1]
+    d, width = t.shape[1], s.shape[1]
     inverse = np.linalg.pinv((t * weights[:, None]).T @ t, rcond=_RANK, hermitian=True)
     own = np.linalg.pinv(inverse[:width, :width], rcond=_RANK, hermitian=True)  # with the other coordinates given
     forms = [(f" of {name}", row) for name, row in zip(names[:width], np.eye(width), strict=True)]
@@ -143,12 +145,16 @@ def _ends(names: tuple[str, ...], t: np.ndarray, weights: np.ndarray, chain: np.
     for name, row in forms:
         # Along the field of least noise: of a normal law its score is that of q.
         along, form = own @ row / (row @ own @ row), np.r_[row, np.zeros(d - width)]
+        q, slope = t @ form, s @ along
         for side, sign in (("upper", 1.0), ("lower", -1.0)):
-            for share, level, size in _levels(sign * (t @ form), weights, chain):
-                yield _End(f"the {side} end{name}", share, level, sign * form, sign * along, size)
+            for share, level, size in _levels(sign * q, weights, chain):
+                above = np.maximum(sign * q - level, 0.0)
+                series = (above > 0) + above * (sign * slope)
+                yield _End(f"the {side} end{name}", share, level, sign * form, sign * along, size), series
     if width == d:
         for share, level, size in _levels(_values(t, inverse), weights, chain):
-            yield _End("the outside", share, level, inverse, None, size)
+            end = _End("the outside", share, level, inverse, None, size)
+            yield end, end.series(t, s)
 
 
 def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[tuple[float, float, float]]:
@@ -177,25 +183,27 @@ def _cut(
     t, s, sd = draws.standardised()
     if not (sd > 0).all():
         return
-    some = evenly(len(t), max(_FEWEST, _NUMBERS // t.shape[1]))
+    some = evenly(len(t), max(_FEWEST, min(_MOST, _NUMBERS // t.shape[1])))
     weights, chain, width = draws.weights[some] / draws.weights[some].sum(), draws.chain[some], s.shape[1]
     atoms, scores = _rows(t, some), _rows(s, some)
-    ends = list(_ends(names, atoms, weights, chain, width))
+    each = dict(_ends(names, atoms, scores, weights, chain))
+    ends = list(each)
     groups = [(end.name, [end]) for end in ends]
     own = ends[: 2 * width * len(_SHARES)]
     groups += [("both ends of all parameters", own[k :: len(_SHARES)]) for k in range(len(_SHARES))]
     threshold = -NormalDist().inv_cdf(_CUT / len(groups))
-    spreads = {end: max(_spread(end.share), weights @ end.series(atoms, scores) ** 2) for end in ends}
+    squares = {end: float(weights @ series**2) for end, series in each.items()}
     found: dict[str, float] = {}
 
     def judged(group: list[_End], errors: Any = 0.0) -> tuple[float, float]:
         """The mean, and the same in standard errors."""
-        each = [end.series(atoms, scores) for end in group]
-        series = sum(each) + errors
-        widened = sum(spreads[end] for end in group) / max(sum(weights @ x**2 for x in each), 1e-300)
+        whole = sum(each[end] for end in group)
+        series = whole + errors
+        least = sum(max(_spread(end.share), squares[end]) for end in group)
+        widened = least / max(sum(squares[end] for end in group), 1e-300)
         variance = max(float(weights @ (series - weights @ series) ** 2), 1e-300) * widened
         size = min(np.median([end.size for end in group]), *_independent(series[:, None], weights, chain))
-        mean = float(weights @ sum(each))
+        mean = float(weights @ whole)
         return mean, mean / float(np.sqrt(variance / size))
 
     def errors(group: list[_End]) -> np.ndarray:
