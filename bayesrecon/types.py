@@ -166,6 +166,7 @@ class Model:
         finer: the same model with its expectations taken by another rule, which tells how far they are off.
         power: of the likelihood in a tempered posterior; `models.tempered` sets it.
         of: the model whose log density was released at points, where this one is made for these.
+        smooth: whether its score is known not to jump; others are looked at where draws are attacked.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -188,6 +189,7 @@ class Model:
     finer: "Model | None" = None
     power: float = 1.0
     of: "Model | None" = None
+    smooth: bool = False
 
     def __repr__(self) -> str:
         """A line: what there is to estimate, and what a record holds."""

@@ -87,12 +87,12 @@ def from_numpyro(
 
 @in_float64
 def adapt(program: Program, record: Mapping[str, tuple[int, ...]], **options: Any) -> Model:
-    """As `from_numpyro`, for a shipped program, whose likelihood the tests know to be a product over records.
+    """As `from_numpyro`, for a shipped program, whose likelihood the tests know to be a smooth product over records.
 
     Args:
         options: those of `from_numpyro`, and `gaussian`, the linear regression that the program is known to be.
     """
-    return _adapted(program, record, **options)[0]
+    return replace(_adapted(program, record, **options)[0], smooth=True)
 
 
 def _adapted(

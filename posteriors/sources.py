@@ -17,6 +17,7 @@ from bayesrecon.posteriors.arviz import read_arviz
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.npz import read_npz
+from bayesrecon.posteriors.weights import in_runs, weighted, weights_among
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Model, Parameter, Release
 
@@ -28,6 +29,7 @@ def from_draws(
     power: float | None = None,
     name: str | None = None,
     ignore_unknown: bool = False,
+    weights: str | bool = True,
 ) -> Release:
     """A release from posterior draws in the model's own parameters.
 
@@ -39,6 +41,9 @@ def from_draws(
         name: for display.
         ignore_unknown: leave out variables that the model does not have (transformed parameters,
             generated quantities) and note it, instead of refusing them.
+        weights: the name of the variable that holds the draws' weights; True looks for `weight`, `weights`, `mult`,
+            `multiplicity`, `log_weight` or `log_weights` beside the parameters, False takes draws as equal. Whole
+            numbers are how often a chain was in a state.
 
     Raises:
         BayesreconError: for missing or unknown parameters, wrong shapes, missing values, values outside the
@@ -52,18 +57,29 @@ def from_draws(
     (100, 3)
     """
     model = model if power is None else tempered(model, power)
-    return accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown)[0]
+    draws = draws if isinstance(draws, Draws) else Draws({k: np.asarray(v) for k, v in draws.items()})
+    release, kept = accepted_draws(draws, model, name=name, ignore_unknown=ignore_unknown, weights=weights)
+    found = weights_among(draws.values, [p.name for p in model.parameters], weights)
+    return release if found is None else in_runs(release, found, kept)
 
 
 @in_float64
 def accepted_draws(
-    draws: Draws | Mapping[str, Any], model: Model, *, name: str | None = None, ignore_unknown: bool = False
+    draws: Draws,
+    model: Model,
+    *,
+    name: str | None = None,
+    ignore_unknown: bool = False,
+    weights: str | bool = True,
 ) -> tuple[Release, np.ndarray]:
-    """As `from_draws`, with the positions `(T,)` of the release's draws among those given, chain by chain."""
-    if not isinstance(draws, Draws):
-        draws = Draws({k: np.asarray(v) for k, v in draws.items()})
-    values = draws.values if model.prepare is None else model.prepare(dict(draws.values))
+    """As `from_draws`, with the positions `(T,)` of the release's draws among those given, chain by chain.
+
+    Whole numbers are weights here: every draw is there once.
+    """
     expected = {p.name: p for p in model.parameters}
+    found = weights_among(draws.values, expected, weights)
+    values = {k: v for k, v in draws.values.items() if found is None or k != found.name}
+    values = values if model.prepare is None else model.prepare(values)
     notes: list[str] = []
     missing = [k for k in expected if k not in values]
     unknown = [k for k in values if k not in expected]
@@ -77,6 +93,8 @@ def accepted_draws(
             f"the draws hold {unknown[0]}, which model {model.name} does not have{near(unknown[0], expected)} "
             f"(its parameters: {_some(expected)}); is this the right model?"
         )
+    if unknown:
+        notes.append(f"model {model.name} does not have {_some(unknown)}: left out")
     columns = {k: _column(p, values[k]) for k, p in expected.items()}
     shapes = {v.shape[:2] for v in columns.values()}
     if len(shapes) > 1:
@@ -108,7 +126,8 @@ def accepted_draws(
         name=name or draws.name,
         notes=tuple(notes),
     )
-    return release, np.flatnonzero(~edge)
+    kept = np.flatnonzero(~edge)
+    return (release if found is None else weighted(release, found, kept)), kept
 
 
 def from_arviz(
@@ -118,11 +137,13 @@ def from_arviz(
     power: float | None = None,
     name: str | None = None,
     trusted: bool = False,
+    weights: str | bool = True,
 ) -> Release:
     """Draws from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
 
     `model` may be left out for files written by `bayesrecon fit`, which name a shipped model. A netCDF file is opened
-    in a process of its own, with limits on time and memory, unless it is `trusted`. `power` as in `from_draws`.
+    in a process of its own, with limits on time and memory, unless it is `trusted`. `power` and `weights` as in
+    `from_draws`.
 
     Raises:
         BayesreconError: a source that cannot be read or names no model, or draws that `from_draws` refuses.
@@ -136,11 +157,14 @@ def from_arviz(
     100
     """
     draws = read_arviz(source, name=name, trusted=trusted)
-    return from_draws(draws, model or stored_model(draws), power=power, ignore_unknown=True)
+    return from_draws(draws, model or stored_model(draws), power=power, ignore_unknown=True, weights=weights)
 
 
-def from_cmdstan(source: Any, model: Model, *, power: float | None = None, name: str | None = None) -> Release:
-    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit; `power` as in `from_draws`.
+def from_cmdstan(
+    source: Any, model: Model, *, power: float | None = None, name: str | None = None, weights: str | bool = True
+) -> Release:
+    """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit; `power` and `weights` as in
+    `from_draws`.
 
     Raises:
         BayesreconError: a source that cannot be read, or draws that `from_draws` refuses.
@@ -151,13 +175,15 @@ def from_cmdstan(source: Any, model: Model, *, power: float | None = None, name:
     >>> from_cmdstan("fit.csv", load("kidscore_momiq")).size
     2
     """
-    return from_draws(read_cmdstan(source, name=name), model, power=power, ignore_unknown=True)
+    return from_draws(read_cmdstan(source, name=name), model, power=power, ignore_unknown=True, weights=weights)
 
 
-def from_npz(path: str | Path, model: Model | None = None, *, power: float | None = None) -> Release:
+def from_npz(
+    path: str | Path, model: Model | None = None, *, power: float | None = None, weights: str | bool = True
+) -> Release:
     """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
 
-    `power` as in `from_draws`.
+    `power` and `weights` as in `from_draws`.
 
     Raises:
         BayesreconError: a file that cannot be read or names no model, or draws that `from_draws` refuses.
@@ -170,7 +196,7 @@ def from_npz(path: str | Path, model: Model | None = None, *, power: float | Non
     100
     """
     draws = read_npz(path)
-    return from_draws(draws, model or stored_model(draws), power=power)
+    return from_draws(draws, model or stored_model(draws), power=power, weights=weights)
 
 
 def stored_model(draws: Draws) -> Model:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from bayesrecon.posteriors.arviz import (
 from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
+from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.scratch import RowWriter, Scratch
 from bayesrecon.types import Model, Release
 
@@ -139,6 +140,14 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
             yield from _group_pieces(groups, lambda key: dataset_of(file, contents[key]), model, paths[0])
 
 
+def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str]) -> None:
+    if found := weight_names(names, parameters):
+        raise BayesreconError(
+            f"{path}: {found[0]} may be the weights of the draws, which are not read in pieces; take it out, or read "
+            "the file into memory with posteriors.from_cmdstan or from_arviz"
+        )
+
+
 def _check_groups(path: Path, groups: Sequence[str]) -> None:
     if "posterior" not in groups:
         raise BayesreconError(f"{path}: there is no group 'posterior'")
@@ -157,6 +166,7 @@ def _group_pieces(
 
 def _array_pieces(posterior: Any, stats: Any, model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
     wanted = {p.name for p in model.parameters}
+    _refuse_weights(path, map(str, variables_of(posterior)), wanted)
     variables = {str(k): v for k, v in variables_of(posterior).items() if str(k) in wanted}
     for key in wanted - set(variables):
         raise BayesreconError(f"{path}: the draws lack parameter {key} of model {model.name}")
@@ -187,6 +197,7 @@ def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:
         columns = [k for k, one in enumerate(base) if one in wanted]
         if not columns:
             raise BayesreconError(f"{path}: it has no parameter of model {model.name}")
+        _refuse_weights(path, base, wanted)
         kept = [*columns, *([header.index("lp__")] if "lp__" in header else [])]
         exact = settings.get("algorithm") == "fixed_param"
         skip = 0 if exact else saved_warmup(path, settings)

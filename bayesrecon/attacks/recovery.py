@@ -17,6 +17,7 @@ from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.statistics import Library, components
 from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
+from bayesrecon.estimation.widths import too_wide
 from bayesrecon.kernels.joint import JointEmbedding
 from bayesrecon.kernels.outputs import Outputs, refuse_given
 from bayesrecon.knowledge import Knowledge, Knows, check_keywords, check_knowledge
@@ -226,10 +227,13 @@ def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
 
 
 def _shown(recovery: Recovery, knowledge: Knowledge) -> Recovery:
-    """Intervals without values that no data have, though never narrower than one standard error; and of what is partly
-    determined no standard error, since the bias of what is not seen can be many times as large."""
-    ends, rows = _possible(knowledge), []
+    """Intervals without values that no data have, though never narrower than one standard error; what is seen with an
+    error that is too wide to use is partly determined. Of that no standard error is shown: the interval is what counts,
+    since the bias of what is not seen can be many times as large."""
+    ends, rows, wide = _possible(knowledge), [], too_wide(recovery.rows)
     for row in recovery.rows:
+        if row.name in wide and row.verdict == "determined":
+            row = replace(row, verdict="partly")
         if row.lower is not None and row.upper is not None:
             low, high = ends.get(row.name, (-np.inf, np.inf))
             least = row.se or 0.0

@@ -1,13 +1,16 @@
 """Do draws and model belong together: all checks of draws that there are, whatever was fitted to them."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.estimation.ends import check_ends
 from bayesrecon.estimation.rounding import felt_rounding
-from bayesrecon.estimation.stein import Draws, Moved, check_draws
+from bayesrecon.estimation.scored import Draws, Moved
+from bayesrecon.estimation.stein import check_draws
 from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance
 from bayesrecon.types import Release
 
@@ -37,10 +40,11 @@ def failures_of(
         independent: number of independent draws.
     """
     rounded = felt_rounding(release, independent)
-    found = check_draws(names, draws, moved, halves, finite)
+    once = cache(halves)
+    found = check_draws(names, draws, moved, once, finite)
     if found and "disagree" in found[-1] and _normal(release):
         found = (*found[:-1], f"{found[-1]} {_READ}")
-    return (*([rounded] if rounded else []), *found)
+    return (*([rounded] if rounded else []), *found, *check_ends(names, draws, moved, once, finite))
 
 
 def _normal(release: Release) -> bool:

@@ -14,12 +14,14 @@ from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.kinks import refuse_kinks
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.noise import equation_errors, settled, told, too_coarse, weighing
 from bayesrecon.estimation.rounding import Rounding, rounding_of
+from bayesrecon.estimation.scored import Draws
 from bayesrecon.estimation.solve import Fit, fit, shrunk
 from bayesrecon.estimation.spectrum import spanning
-from bayesrecon.estimation.stein import Draws, check_trained, summed
+from bayesrecon.estimation.stein import check_trained, summed
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.kernels.score import prior_score
@@ -225,6 +227,7 @@ def solve_release(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"
         )
     view = in_coordinates(counted_once(release), str(chosen.coordinates))
+    refuse_kinks(view)
     embedding = embedding_of(view, str(chosen.metric), progress)
     rng = generator(key)
     reference, rank = locate(embedding, knowledge, rng)

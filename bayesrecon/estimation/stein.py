@@ -18,6 +18,7 @@ import scipy.special
 
 from bayesrecon.diagnostics import effective_sample_size, split_r_hat
 from bayesrecon.estimation.fields import Fields
+from bayesrecon.estimation.scored import Draws, Moved, confirmed
 from bayesrecon.estimation.standard import Combined, Rows, Standard
 from bayesrecon.stored import column_blocks, mean_and_covariance
 
@@ -39,11 +40,6 @@ _SHORTEST = 32  # draws in a chain from which its autocorrelation can be judged
 _STATIONARY, _RANK = 1e-6, 1e-10
 
 
-Moved = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
-"""For functions of the atoms `h (T, P)` (`Rows`), coordinates `j (P,)` and numbers `into (P,)` from zero to K, the
-series `(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same one."""
-
-
 def summed(values: np.ndarray, into: np.ndarray) -> np.ndarray:
     """Sums `(M, K)` of the columns of `values (M, P)` that go into the same number.
 
@@ -51,34 +47,6 @@ def summed(values: np.ndarray, into: np.ndarray) -> np.ndarray:
     array([[4., 2.]])
     """
     return np.asarray(values @ (into[:, None] == np.arange(into.max(initial=-1) + 1)))
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Draws with the score of the posterior that was fitted to them.
-
-    Attributes:
-        theta: `(T, d)` atoms, in memory or in a file.
-        weights, chain: `(T,)`.
-        scores: `(T, s)` at the atoms, in the first of the same coordinates.
-    """
-
-    theta: Any
-    weights: np.ndarray
-    chain: np.ndarray
-    scores: Any
-
-    def part(self, at: Any, scores: np.ndarray) -> "Draws":
-        """Some of the draws, with another score."""
-        weights = self.weights[at]
-        return Draws(self.theta[at], weights / weights.sum(), self.chain[at], scores)
-
-    def standardised(self) -> tuple[Standard, Standard, np.ndarray]:
-        """Atoms and scores free of units, and the `(d,)` units."""
-        mean, covariance = mean_and_covariance(self.theta, self.weights)
-        sd = np.sqrt(np.diag(covariance))
-        width = self.scores.shape[1]
-        return Standard(self.theta, mean, 1 / sd), Standard(self.scores, np.zeros(width), sd[:width]), sd
 
 
 def check_draws(
@@ -141,7 +109,7 @@ def _identities(
             broken = broken[z[broken] > threshold]
         if broken.size and (parts := halves()):
             others = np.mean([_sizes_of_powers(half, label)[broken] for half in parts], axis=0)
-            z[broken] = _confirmed(size[broken], z[broken], others)
+            z[broken] = confirmed(size[broken], z[broken], others)
             broken = broken[z[broken] > threshold]
         if broken.size:
             order = broken[np.argsort(-z[broken])][:3]
@@ -217,15 +185,6 @@ def _sizes_of_powers(draws: Draws, label: str) -> np.ndarray:
     return _powers(t, s)[label].sizes(s, draws.weights)
 
 
-def _confirmed(size: Any, z: Any, half: Any) -> Any:
-    """Standard errors of a violation whose size on half of the draws is known.
-
-    The fitted data are fitted to these draws: what is of second order in their errors, or was left out where they are
-    shrunk, is no disagreement. It is not in `moved`, and on half as many draws it is about twice as large.
-    """
-    return np.abs(size) / np.hypot(size / z, size - half)
-
-
 def _together(
     draws: Draws,
     t: Standard,
@@ -258,7 +217,7 @@ def _together(
             continue
         if parts := halves():
             others = others or np.mean([_sizes(half) for half in parts], axis=0).tolist()
-            z = _confirmed(size, z, others[k])
+            z = confirmed(size, z, others[k])
         if z > threshold:
             found.append((f"E[<h, score> + div h], h {label},", f"all coordinates together (z {z:.1f})"))
     return found

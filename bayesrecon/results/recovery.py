@@ -19,6 +19,7 @@ from bayesrecon.types import PseudoData
 _COLUMNS = [f.name for f in fields(Row)]
 _NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
 _OF_A_UNIT = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
+_TABLES = ("ols", "logit", "poisson")  # models of regression tables, which do not say how records were weighed
 _META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
 
 
@@ -51,6 +52,13 @@ class Recovery(Result):
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    @property
+    def condition(self) -> str:
+        """What the numbers rest on; a printed table does not show how records were weighed in its fit."""
+        if self.temperature == 0 and self.model.partition(",")[0] in _TABLES:
+            return "if the fit used no weights and no offset"
+        return super().condition
 
     def _lowered(self, force: bool) -> Self:
         if force:

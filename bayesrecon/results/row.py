@@ -17,7 +17,7 @@ class Row:
             the spectrum decays and the draws put the floor above it (ten times above: not "determined" any more).
         visibility: share of the statistic that the release determines, in [0, 1]; without a gap in the spectrum, that
             stands out of the noise of these draws.
-        verdict: "determined", "partly" (the unseen rest may bias it) or "undetermined".
+        verdict: "determined", "partly" (the unseen rest may bias it, or its error is too wide) or "undetermined".
         ess: effective number of draws behind it.
     """
 

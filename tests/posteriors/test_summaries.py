@@ -47,6 +47,20 @@ def test_least_squares_of_statsmodels():
         assert found[name].estimate == pytest.approx(true, rel=1e-9)
 
 
+def test_a_table_states_that_nothing_was_weighed():
+    """A weighted fit prints the same lines, and what comes back is then weighted as well."""
+    weighed = sm.WLS(INCOME, sm.add_constant(AGE), weights=AGE).fit()
+    rows = {"estimate": [*weighed.params, np.sqrt(weighed.scale)], "std. error": [*weighed.bse, np.nan]}
+    covariance = np.asarray(weighed.cov_params())
+    correlation = covariance / np.outer(weighed.bse, weighed.bse)
+    names = ["const", "age"]
+    table = pd.DataFrame(rows, index=[*names, "sigma"])
+    found = bayesrecon.recover(from_table(table, "ols", correlations=pd.DataFrame(correlation, names, names)))
+    assert found.condition == "if the fit used no weights and no offset"
+    assert found["mean(age)"].estimate == pytest.approx(np.average(AGE, weights=AGE), rel=1e-6)
+    assert "no weights and no offset" in str(found)
+
+
 def test_a_printed_table_bounds_the_statistics(tmp_path):
     table, correlations = printed(4)
     table.to_csv(tmp_path / "fit.csv", index_label="name")

@@ -18,8 +18,9 @@ from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.consistency import failures_of, questions
 from bayesrecon.estimation.copies import counted_once
+from bayesrecon.estimation.kinks import refuse_kinks
 from bayesrecon.estimation.problem import Estimator
-from bayesrecon.estimation.stein import Draws
+from bayesrecon.estimation.scored import Draws
 from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
@@ -63,6 +64,7 @@ def recover_records(
     chosen = estimator.settled(release)
     release = counted_once(release)
     view = in_coordinates(release, str(chosen.coordinates))
+    refuse_kinks(view)
     theta = np.asarray(view.theta)
     rows = make_rows(view, knowledge.known, unknown, rng)
     pairs = rows.pairs()

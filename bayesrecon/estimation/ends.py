@@ -1,0 +1,257 @@
+"""Were draws handled after sampling: do they end where a posterior does?
+
+In unconstrained coordinates the density of a posterior falls to zero at both ends of every direction. Let q be a
+coordinate or another function of the draws, u any level of it, and v a field with `<v, grad q> = 1`. For draws with
+score s the mean of `1 + (q - u) <v, s> + (q - u) div v` over those with `q > u` is zero, whatever the posterior, its
+tails and u, which may be a quantile of the same draws. Where draws were cut off at c it is `(c - u)` times the density
+that is left at c, over the share of draws above u. Many draws that were clipped have exactly the same value at an end.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.estimation.scored import Draws, Moved, confirmed
+from bayesrecon.estimation.standard import Rows, Standard
+from bayesrecon.stored import column_blocks
+
+_CUT = 2e-4  # false alarms per release
+_FEWEST = 500  # draws, from which ends are looked at
+_SHARES = (0.03, 0.1)  # of the draws, at an end, that are looked at
+_MOST, _NUMBERS = 2**16, 2**20  # draws that are looked at, and numbers of them: of more every other one, and so on
+_WIDEST = 40  # coordinates up to which principal directions have ends as well
+_RANK = 1e-12  # of a correlation matrix
+_LOOKED_AT = 8  # ends that seem cut off and are looked at again
+# Draws at the same end that are no coincidence, how many times as many as of any other value, and the least values.
+_LEAST_TIED, _OFTENER, _VALUES = 5, 3, 20
+_NAMED = 3  # ends that are named
+
+
+def check_ends(
+    names: tuple[str, ...],
+    draws: Draws,
+    moved: Moved,
+    halves: Callable[[], Sequence[Draws]] = tuple,
+    finite: bool = True,
+) -> tuple[str, ...]:
+    """One line for draws that were clipped, and one for draws that were cut off.
+
+    Args:
+        names, draws, moved, halves, finite: as in `check_draws`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> theta = rng.normal(size=(4000, 1))
+    >>> whole = Draws(theta, np.full(4000, 1 / 4000), np.ones(4000, int), -theta)
+    >>> kept = theta[:, 0] > -1.5
+    >>> none = lambda h, j, into: np.zeros((len(h), into.max() + 1))
+    >>> check_ends(("mu",), whole, none), len(check_ends(("mu",), whole.part(kept, -theta[kept]), none))
+    ((), 1)
+    """
+    if np.sum(draws.weights**2) * _FEWEST > 1:
+        return ()
+    return (*_tied(names, draws), *_cut(names, draws, moved, halves, finite))
+
+
+def _tied(names: tuple[str, ...], draws: Draws) -> Iterator[str]:
+    """Many draws of one value at an end, and none so often elsewhere.
+
+    A sampler that stays where it is, in one coordinate or in all, visits a value once. Values that were rounded agree
+    elsewhere more often, since ends are where fewest draws are. Chains may start from one point.
+    """
+    least, found = max(_LEAST_TIED, len(np.unique(draws.chain)) + 1), []
+    for at, columns in column_blocks(draws.theta):
+        for name, values in zip(names[at], columns.T, strict=True):
+            visits = values[np.r_[True, (values[1:] != values[:-1]) | (draws.chain[1:] != draws.chain[:-1])]]
+            count = np.unique(visits, return_counts=True)[1]
+            if len(count) < _VALUES:
+                continue
+            for end, here in (("smallest", int(count[0])), ("largest", int(count[-1]))):
+                if here >= max(least, _OFTENER * int(count[1:-1].max())):
+                    found.append((here, f"{here} of {name} have its {end} value"))
+    if found:
+        found.sort(reverse=True)
+        yield (
+            f"draws were clipped: {_listed([what for _, what in found])}, which are not draws of a posterior; supply "
+            "them as the sampler left them"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """The draws above a level of a function q of them, which is linear or their squared distance from the mean.
+
+    Attributes:
+        name: in words.
+        share: of the draws, above the level.
+        level: u.
+        form: `(d,)` of a linear q, `(d, d)` of the distance.
+        along: `(s,)` constant field v of a linear q, else None: the field is radial.
+        size: independent draws that q and whether it is above count for, at most as many as there are.
+    """
+
+    name: str
+    share: float
+    level: float
+    form: np.ndarray
+    along: np.ndarray | None
+    size: float
+
+    def above(self, t: np.ndarray) -> np.ndarray:
+        """`q - u` at some standardised draws `(n, d)`, zero below."""
+        return np.maximum(_values(t, self.form) - self.level, 0.0)
+
+    def field(self, t: np.ndarray) -> np.ndarray:
+        """v there, `(n, s)`: of the distance r it is `t / 2 r`."""
+        if self.along is not None:
+            return np.broadcast_to(self.along, (len(t), len(self.along)))
+        return t / np.maximum(2 * _values(t, self.form), 1e-300)[:, None]
+
+    def h(self, t: np.ndarray) -> np.ndarray:
+        """What the score is multiplied by, `(n, s)`."""
+        return self.above(t)[:, None] * self.field(t)
+
+    def series(self, t: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """`1 + (q - u) (<v, s> + div v)` above, zero below, `(n,)`; the divergence of `t / 2 r` is `(d - 2) / 2 r`."""
+        above = self.above(t)
+        slope = (s * self.field(t)).sum(axis=1) if self.along is None else s @ self.along
+        if self.along is None:
+            slope += (t.shape[1] - 2) / np.maximum(2 * _values(t, self.form), 1e-300)
+        return (above > 0) + above * slope
+
+
+def _values(t: np.ndarray, form: np.ndarray) -> np.ndarray:
+    return t @ form if form.ndim == 1 else ((t @ form) * t).sum(axis=1)
+
+
+def _ends(
+    names: tuple[str, ...], t: np.ndarray, s: np.ndarray, weights: np.ndarray, chain: np.ndarray
+) -> Iterator[tuple[_End, np.ndarray]]:
+    """Of each of the first coordinates, of their principal directions, and of the distance from the mean, with their
+    series.
+
+    Args:
+        t, s: `(T, d)` atoms and `(T, s)` scores, standardised.
+    """
+    d, width = t.shape[1], s.shape[1]
+    inverse = np.linalg.pinv((t * weights[:, None]).T @ t, rcond=_RANK, hermitian=True)
+    own = np.linalg.pinv(inverse[:width, :width], rcond=_RANK, hermitian=True)  # with the other coordinates given
+    forms = [(f" of {name}", row) for name, row in zip(names[:width], np.eye(width), strict=True)]
+    if 1 < width <= _WIDEST:
+        forms += [(" of a combination of parameters", row) for row in np.linalg.eigh(own)[1].T]
+    for name, row in forms:
+        # Along the field of least noise: of a normal law its score is that of q.
+        along, form = own @ row / (row @ own @ row), np.r_[row, np.zeros(d - width)]
+        q, slope = t @ form, s @ along
+        for side, sign in (("upper", 1.0), ("lower", -1.0)):
+            for share, level, size in _levels(sign * q, weights, chain):
+                above = np.maximum(sign * q - level, 0.0)
+                series = (above > 0) + above * (sign * slope)
+                yield _End(f"the {side} end{name}", share, level, sign * form, sign * along, size), series
+    if width == d:
+        for share, level, size in _levels(_values(t, inverse), weights, chain):
+            end = _End("the outside", share, level, inverse, None, size)
+            yield end, end.series(t, s)
+
+
+def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[tuple[float, float, float]]:
+    """Shares of the draws, the values that they exceed, and how many independent draws there are."""
+    order = np.argsort(-q, kind="stable")
+    above = np.searchsorted(np.cumsum(weights[order]), _SHARES)
+    levels = q[order[np.minimum(above, len(q) - 1)]]
+    sizes = _independent(np.column_stack([q, q[:, None] > levels]), weights, chain)
+    return [(share, float(u), min(sizes[0], size)) for share, u, size in zip(_SHARES, levels, sizes[1:], strict=True)]
+
+
+def _independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[float]:
+    """Effective numbers of draws, at most that of the weights: an end is a small part of antithetic chains."""
+    sizes = np.minimum(effective_sample_size(np.asarray(series, float), chain) / len(series), 1.0)
+    return [float(size) for size in sizes / np.sum(weights**2)]
+
+
+def _cut(
+    names: tuple[str, ...],
+    draws: Draws,
+    moved: Moved,
+    halves: Callable[[], Sequence[Draws]],
+    finite: bool,
+) -> Iterator[str]:
+    """Densities that are left where draws end: of single ends, and of those of all parameters together."""
+    t, s, sd = draws.standardised()
+    if not (sd > 0).all():
+        return
+    some = evenly(len(t), max(_FEWEST, min(_MOST, _NUMBERS // t.shape[1])))
+    weights, chain, width = draws.weights[some] / draws.weights[some].sum(), draws.chain[some], s.shape[1]
+    atoms, scores = _rows(t, some), _rows(s, some)
+    each = dict(_ends(names, atoms, scores, weights, chain))
+    ends = list(each)
+    groups = [(end.name, [end]) for end in ends]
+    own = ends[: 2 * width * len(_SHARES)]
+    groups += [("both ends of all parameters", own[k :: len(_SHARES)]) for k in range(len(_SHARES))]
+    threshold = -NormalDist().inv_cdf(_CUT / len(groups))
+    squares = {end: float(weights @ series**2) for end, series in each.items()}
+    found: dict[str, float] = {}
+
+    def judged(group: list[_End], errors: Any = 0.0) -> tuple[float, float]:
+        """The mean, and the same in standard errors."""
+        whole = sum(each[end] for end in group)
+        series = whole + errors
+        least = sum(max(_spread(end.share), squares[end]) for end in group)
+        widened = least / max(sum(squares[end] for end in group), 1e-300)
+        variance = max(float(weights @ (series - weights @ series) ** 2), 1e-300) * widened
+        size = min(np.median([end.size for end in group]), *_independent(series[:, None], weights, chain))
+        mean = float(weights @ whole)
+        return mean, mean / float(np.sqrt(variance / size))
+
+    def errors(group: list[_End]) -> np.ndarray:
+        h = Rows(lambda at: sd[:width] * np.sum([end.h(t[at]) for end in group], axis=0), (len(t), width))
+        return np.asarray(moved(h, np.arange(width), np.zeros(width, int)))[some, 0]
+
+    z = np.array([judged(group)[1] for _, group in groups])
+    for k in np.argsort(-z)[:_LOOKED_AT]:
+        name, group = groups[k]
+        if z[k] <= threshold or name in found:
+            continue
+        size, sure = judged(group, errors(group))
+        sure = sure if finite else min(sure, float(z[k]))
+        if sure > threshold and (parts := halves()):
+            sure = confirmed(size, sure, float(np.mean([_size(group, half, t, sd) for half in parts])))
+        if sure > threshold:
+            found[name] = sure
+    if found:
+        where = _listed([f"{name} (z {sure:.0f})" for name, sure in found.items()])
+        yield (
+            f"draws end too early: under this model their density is not zero at {where}; were they trimmed, kept by a "
+            "condition, or drawn from another law? Supply them as the sampler left them"
+        )
+
+
+def _spread(share: float) -> float:
+    """Mean square of the series of a normal law, `share (1 + E[(q - u)^2 | q > u])`.
+
+    Few draws can have a large mean and a small spread, since no term is above one, so that no smaller spread than this
+    is believed. It is that of `share` where tails are exponential, and less where they are heavier.
+    """
+    normal = NormalDist()
+    u = -normal.inv_cdf(share)
+    return share * (2 + u**2 - u * normal.pdf(u) / share)
+
+
+def _size(ends: Sequence[_End], draws: Draws, t: Standard, sd: np.ndarray) -> float:
+    """The mean over other draws, in the units of all."""
+    atoms = (np.asarray(draws.theta) - t.shift) * t.scale
+    scores = np.asarray(draws.scores) * sd[: draws.scores.shape[1]]
+    return float(draws.weights @ np.sum([end.series(atoms, scores) for end in ends], axis=0))
+
+
+def _rows(values: Standard, at: np.ndarray) -> np.ndarray:
+    """Some rows of standardised numbers, which may lie in a file."""
+    return np.asarray((values.raw[at] - values.shift) * values.scale)
+
+
+def _listed(found: Sequence[str]) -> str:
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more

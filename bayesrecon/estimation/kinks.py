@@ -1,0 +1,320 @@
+"""A likelihood whose score jumps, as that of absolute errors, hinges or rectifiers does.
+
+Where the score of a record jumps as parameters move, integration by parts leaves a term at the jump that no derivative
+shows, and what is recovered is far off. The traced program tells where it takes one of several branches by the
+parameters: an absolute value, a maximum, a sign, a choice. Most of them join smoothly, or are taken where no record of
+the model lies, as limits against overflow are. So records and draws on either side of a branch are joined by a line,
+the branch is found on it, and the scores just before and after are compared.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.diagnostics import evenly
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.inspection import plain
+from bayesrecon.stored import as_rows
+from bayesrecon.types import Model, Release
+
+_POINTS, _RECORDS, _WIDER = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from plain ones
+_LINES = 32  # that are looked at
+_HALVINGS, _STEP = 44, 1e-6  # of a line, and the part of one between a branch and the scores beside it
+_JUMP, _CURVED = 1e-3, 20.0  # of a usual score; of its change over as short a way on one side
+_PLAUSIBLE = 8.0  # log densities below the most likely record, from which records do not matter
+_INSIDE = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_CALLS = {"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "custom_jvp_call", "custom_vjp_call"}
+# What libraries compute by branches that join smoothly, by name; only a saving, others are looked at.
+_SMOOTH = {
+    "logaddexp",
+    "softplus",
+    "logsumexp",
+    "log_softmax",
+    "softmax",
+    "log_sigmoid",
+    "xlogy",
+    "xlog1py",
+    "log_ndtr",
+}
+_SMOOTH |= {"_clipped_expit", "clamp_probs", "binary_cross_entropy_with_logits", "betaln", "log1mexp", "remainder"}
+_LIBRARIES = ("/jax/", "/numpyro/", "/bayesrecon/")
+_WORDS = {"abs": "an absolute value", "sign": "a sign", "clamp": "a clipped value", "select_n": "a choice"}
+_WORDS |= dict.fromkeys(("max", "reduce_max"), "a maximum") | dict.fromkeys(("min", "reduce_min"), "a minimum")
+
+_seen: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+
+
+def refuse_kinks(release: Release) -> None:
+    """Refuse draws of a model whose score jumps; of a model it is looked for once.
+
+    Raises:
+        BayesreconError: it does, with the operation that makes it.
+    """
+    model = release.model
+    if not release.temperature or model.smooth or model.gaussian is not None:
+        return
+    key = model.log_lik_at
+    if key not in _seen:
+        _seen[key] = kink(release)
+    if (what := _seen[key]) is not None:
+        raise BayesreconError(
+            f"{model.name}: {what} makes the score of a record jump as parameters move, as absolute errors, hinges and "
+            "rectifiers do; draws tell totals by scores that are smooth. `bayesrecon audit` attacks log densities, if "
+            "the file has some"
+        )
+
+
+def kink(release: Release) -> str | None:
+    """What makes the score jump, in words, or None."""
+    model, rng = release.model, np.random.default_rng(0)
+    draws = as_rows(release.theta)
+    theta = np.asarray(draws[evenly(release.size, _POINTS)])
+    records = [_records(model, rng, point) for point in theta]
+    one = {k: v[0] for k, v in records[0].items()}
+    traced = jax.make_jaxpr(model.log_lik)(theta[0], one)
+    moves = [True, *[False] * len(one)]
+    switches = list(_static(traced.jaxpr, moves))
+    if not switches:
+        return None
+    scale = np.std(draws[evenly(release.size, 1000)], axis=0)
+    looked = _looking(model, traced, moves)
+    places, likely, usual = _ends(looked, theta, records, scale)
+    lines = list(_lines(places, len(switches), rng))
+    if not lines:
+        return None
+    starts, stops, which = (np.array(x) for x in zip(*lines, strict=True))
+    flat = {k: np.concatenate([r[k] for r in records]) for k in one}
+    real = {k: f.domain.kind in ("real", "positive", "interval") for k, f in model.fields.items()}
+    begin = {k: v[starts] for k, v in flat.items()}
+    end = {k: v[stops] if real[k] else begin[k] for k, v in flat.items()}
+    points = np.repeat(theta, _RECORDS, axis=0)
+    jump, change, value, broken = looked.jumps(points[starts], points[stops], begin, end, which, scale)
+    counts = (np.asarray(value) > likely - _PLAUSIBLE) & np.isfinite(jump)
+    counts &= (np.asarray(jump) > _JUMP * usual) & (np.asarray(jump) > _CURVED * np.asarray(change))
+    counts |= (np.asarray(value) > likely - _PLAUSIBLE) & (np.asarray(broken) > _JUMP)
+    found = which[counts]
+    return _WORDS[switches[int(np.bincount(found).argmax())]] if found.size else None
+
+
+def _records(model: Model, rng: np.random.Generator, theta: np.ndarray) -> dict[str, np.ndarray]:
+    """Records as the model has them with these parameters, `(_RECORDS, ...)`."""
+    wide = np.resize(_WIDER, _RECORDS)
+    made = {}
+    for k, field in model.fields.items():
+        values = np.asarray(plain(field.domain, rng, (_RECORDS, *field.shape)))
+        if field.domain.kind == "real":
+            values = (values - 1.0) * 2 * wide.reshape(-1, *[1] * len(field.shape))
+        made[k] = values
+    if model.simulate is None:
+        return made
+    try:
+        drawn = model.simulate(model.constrain(theta), made, jax.random.key(0))
+    except Exception:  # a law that cannot be sampled
+        return made
+    return {k: np.asarray(drawn[k]) for k in made}
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """Compiled passes over points and records: branches, values and scores; what is beside a branch."""
+
+    ends: Callable[..., Any]
+    jumps: Callable[..., Any]
+
+
+def _looking(model: Model, traced: Any, moves: Sequence[bool]) -> _Looking:
+    def branches(theta: Any, one: Any) -> list[Any]:
+        values = jax.tree.leaves((theta, one))
+        found: list[Any] = []
+        _run(
+            traced.jaxpr,
+            traced.consts,
+            [jnp.asarray(v, a) for v, a in zip(values, _types(traced), strict=True)],
+            moves,
+            found,
+        )
+        return found
+
+    score = jax.value_and_grad(model.log_lik)
+
+    @jax.jit
+    def ends(theta: Any, records: Any, scale: Any) -> Any:
+        def single(t: Any, one: Any) -> Any:
+            value, slope = score(t, one)
+            return branches(t, one), value, jnp.linalg.norm(slope * scale)
+
+        return jax.vmap(single)(theta, records)
+
+    @jax.jit
+    def jumps(t0: Any, t1: Any, z0: Any, z1: Any, which: Any, scale: Any) -> Any:
+        def single(t0: Any, t1: Any, z0: Any, z1: Any, which: Any) -> Any:
+            def at(u: Any) -> tuple[Any, Any]:
+                return t0 + u * (t1 - t0), jax.tree.map(lambda a, b: a if _whole(a) else a + u * (b - a), z0, z1)
+
+            first = branches(t0, z0)
+
+            def same(u: Any) -> Any:
+                now = branches(*at(u))
+                return jnp.stack([jnp.all(a == b) for a, b in zip(first, now, strict=True)])[which]
+
+            def halved(_: int, ends: Any) -> Any:
+                low, high = ends
+                middle = (low + high) / 2
+                stays = same(middle)
+                return jnp.where(stays, middle, low), jnp.where(stays, high, middle)
+
+            low, high = jax.lax.fori_loop(0, _HALVINGS, halved, (0.0, 1.0))
+            theta, one = at((low + high) / 2)
+            way = jnp.where(jnp.any(t0 != t1), t1 - t0, scale)
+            values, slopes = jax.vmap(lambda step: score(theta + step * way, one))(
+                _STEP * jnp.array([-3.0, -1.0, 1.0, 3.0])
+            )
+            slopes = slopes * scale
+            size = jnp.linalg.norm(slopes[1:] - slopes[:-1], axis=1)
+            broken = jnp.abs(values[2] - values[1]) / (1 + jnp.abs(values[1]))
+            return size[1], jnp.maximum(size[0], size[2]), jnp.maximum(values[1], values[2]), broken
+
+        return jax.vmap(single)(t0, t1, z0, z1, which)
+
+    return _Looking(ends, jumps)
+
+
+def _whole(values: Any) -> bool:
+    return not jnp.issubdtype(values.dtype, jnp.floating)
+
+
+def _types(traced: Any) -> list[Any]:
+    return [v.aval.dtype for v in traced.jaxpr.invars]
+
+
+def _ends(
+    looked: _Looking, theta: np.ndarray, records: Sequence[dict[str, np.ndarray]], scale: np.ndarray
+) -> tuple[list[np.ndarray], float, float]:
+    """Branches `(T R, ...)` that are taken, the highest density, and a usual score."""
+    flat = {k: np.concatenate([r[k] for r in records]) for k in records[0]}
+    branches, values, slopes = looked.ends(np.repeat(theta, _RECORDS, axis=0), flat, scale)
+    values, slopes = np.asarray(values), np.asarray(slopes)
+    finite = np.isfinite(values) & np.isfinite(slopes)
+    if not finite.any():
+        return [], 0.0, 0.0
+    likely = float(values[finite].max())
+    near = finite & (values > likely - _PLAUSIBLE)
+    return [np.asarray(b).reshape(len(values), -1) for b in branches], likely, float(np.median(slopes[near]))
+
+
+def _lines(places: Sequence[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+    """Pairs of points on either side of a branch, some of each branch, `_LINES` in all or none."""
+    found = []
+    for k, taken in enumerate(places):
+        one, other = (rng.permutation(len(taken)) for _ in range(2))
+        apart = np.flatnonzero((taken[one] != taken[other]).any(axis=1))[: max(1, _LINES // count)]
+        found += [(int(one[i]), int(other[i]), k) for i in apart]
+    if found:
+        yield from (found[i % len(found)] for i in range(_LINES))
+
+
+# The traced program
+
+
+def _inner(eqn: Any) -> Any:
+    """The program that an equation calls, where it is one."""
+    if eqn.primitive.name not in _CALLS:
+        return None
+    return next((eqn.params[k] for k in _INSIDE if k in eqn.params), None)
+
+
+def _smooth(eqn: Any, outermost: bool) -> bool:
+    """Whether a function of a library made this equation, of which that is known.
+
+    A program inside another may have been traced for somebody else, so that only the outermost tells who called.
+    """
+    if eqn.params.get("name") in _SMOOTH:
+        return True
+    frames = getattr(eqn.source_info.traceback, "frames", ()) if outermost else ()
+    return any(f.function_name in _SMOOTH and any(part in f.file_name for part in _LIBRARIES) for f in frames)
+
+
+def _static(jaxpr: Any, moves: Sequence[bool]) -> Iterator[str]:
+    """Names of the operations that branch by what moves."""
+    yield from _walked(jaxpr, moves)[1]
+
+
+def _walked(jaxpr: Any, moves: Sequence[bool], outermost: bool = True) -> tuple[list[bool], list[str]]:
+    moving, found = dict(zip(jaxpr.invars, moves, strict=True)), []
+
+    def of(v: Any) -> bool:
+        return not hasattr(v, "val") and moving.get(v, False)
+
+    for eqn in jaxpr.eqns:
+        given = [of(v) for v in eqn.invars]
+        inner, smooth = _inner(eqn), any(given) and _smooth(eqn, outermost)
+        if inner is not None and any(given) and not smooth:
+            out, more = _walked(getattr(inner, "jaxpr", inner), given, False)
+            found += more
+        else:
+            if not smooth and _branch(eqn.primitive.name, given):
+                found.append(eqn.primitive.name)
+            out = [any(given) and eqn.primitive.name != "stop_gradient"] * len(eqn.outvars)
+        moving.update(zip(eqn.outvars, out, strict=True))
+    return [of(v) for v in jaxpr.outvars], found
+
+
+def _branch(name: str, moves: Sequence[bool]) -> bool:
+    return name in _WORDS and (moves[0] if name == "select_n" else any(moves))
+
+
+def _run(
+    jaxpr: Any,
+    consts: Sequence[Any],
+    values: Sequence[Any],
+    moves: Sequence[bool],
+    found: list[Any],
+    outermost: bool = True,
+) -> Any:
+    """The program's results, and whether they move; the branches that are taken go to `found`."""
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True)) | dict(zip(jaxpr.invars, values, strict=True))
+    moving = dict(zip(jaxpr.invars, moves, strict=True))
+
+    def of(v: Any) -> tuple[Any, bool]:
+        return (v.val, False) if hasattr(v, "val") else (env[v], moving.get(v, False))
+
+    for eqn in jaxpr.eqns:
+        given, move = zip(*map(of, eqn.invars), strict=True) if eqn.invars else ((), ())
+        name, inner, smooth = eqn.primitive.name, _inner(eqn), any(move) and _smooth(eqn, outermost)
+        if inner is not None and any(move) and not smooth:
+            program, consts = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
+            out, out_moves = _run(program, consts, given, move, found, False)
+        else:
+            if not smooth and _branch(name, move):
+                found.append(_taken(eqn, given))
+            bound = eqn.primitive.get_bind_params(eqn.params)  # a pair before JAX 0.9
+            functions, params = bound if isinstance(bound, tuple) else ((), bound)
+            out = eqn.primitive.bind(*functions, *given, **params)
+            out = out if eqn.primitive.multiple_results else [out]
+            out_moves = [any(move) and name != "stop_gradient"] * len(out)
+        env.update(zip(eqn.outvars, out, strict=True))
+        moving.update(zip(eqn.outvars, out_moves, strict=True))
+    result = [of(v) for v in jaxpr.outvars]
+    return [v for v, _ in result], [m for _, m in result]
+
+
+def _taken(eqn: Any, given: Sequence[Any]) -> Any:
+    name = eqn.primitive.name
+    if name in ("abs", "sign"):
+        return jnp.real(given[0]) >= 0
+    if name in ("max", "min"):
+        return given[0] >= given[1]
+    if name == "clamp":
+        low, value, high = given
+        return jnp.where(value < low, 0, jnp.where(value > high, 2, 1))
+    if name == "select_n":
+        return jnp.asarray(given[0], int)
+    axes = tuple(eqn.params["axes"])
+    rest = [k for k in range(given[0].ndim) if k not in axes]
+    whole = jnp.transpose(given[0], (*rest, *axes)).reshape(*(given[0].shape[k] for k in rest), -1)
+    return jnp.argmax(whole if name == "reduce_max" else -whole, axis=-1)

@@ -1,0 +1,51 @@
+"""Draws with the score of what was fitted to them, and what its errors do to a violation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.estimation.standard import Standard
+from bayesrecon.stored import mean_and_covariance
+
+Moved = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+"""For functions of the atoms `h (T, P)` (`Rows`), coordinates `j (P,)` and numbers `into (P,)` from zero to K, the
+series `(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same one."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws with the score of the posterior that was fitted to them.
+
+    Attributes:
+        theta: `(T, d)` atoms, in memory or in a file.
+        weights, chain: `(T,)`.
+        scores: `(T, s)` at the atoms, in the first of the same coordinates.
+    """
+
+    theta: Any
+    weights: np.ndarray
+    chain: np.ndarray
+    scores: Any
+
+    def part(self, at: Any, scores: np.ndarray) -> "Draws":
+        """Some of the draws, with another score."""
+        weights = self.weights[at]
+        return Draws(self.theta[at], weights / weights.sum(), self.chain[at], scores)
+
+    def standardised(self) -> tuple[Standard, Standard, np.ndarray]:
+        """Atoms and scores free of units, and the `(d,)` units."""
+        mean, covariance = mean_and_covariance(self.theta, self.weights)
+        sd = np.sqrt(np.diag(covariance))
+        width = self.scores.shape[1]
+        return Standard(self.theta, mean, 1 / sd), Standard(self.scores, np.zeros(width), sd[:width]), sd
+
+
+def confirmed(size: Any, z: Any, half: Any) -> Any:
+    """Standard errors of a violation whose size on half of the draws is known.
+
+    The fitted data are fitted to these draws: what is of second order in their errors, or was left out where they are
+    shrunk, is no disagreement. It is not in `moved`, and on half as many draws it is about twice as large.
+    """
+    return np.abs(size) / np.hypot(size / z, size - half)

@@ -1,0 +1,42 @@
+"""Errors that are too wide for a number to be used."""
+
+import re
+from collections.abc import Sequence
+
+from bayesrecon.diagnostics import Z95
+from bayesrecon.results.row import Row
+
+
+def too_wide(rows: Sequence[Row]) -> set[str]:
+    """Names of statistics whose interval, by their standard error, reaches further than the statistic's own scale.
+
+    The scale of a count or a variance is its value, that of a category's count the count of all records, that of a mean
+    the standard deviation of its field, that of a covariance the product of two. Others have none.
+
+    >>> too_wide([Row("n", 93.8, se=78.7), Row("mean(y)", 3.0, se=0.2), Row("var(y)", 4.0, se=0.5)])
+    {'n'}
+    """
+    values = {row.name: abs(row.estimate) for row in rows if row.estimate is not None}
+
+    def scale(name: str) -> float | None:
+        if name == "n" or name.startswith("var("):
+            return values.get(name)
+        if name.startswith("n["):
+            return values.get("n")
+        if (mean := re.fullmatch(r"mean\((.*)\)", name)) is not None:
+            variance = values.get(f"var({mean[1]})")
+            return None if variance is None else variance**0.5
+        # Names of fields may hold commas, as `x[0,1]` does: the pair of variances that are there is meant.
+        if (pair := re.fullmatch(r"cov\((.*)\)", name)) is not None:
+            for comma in (k for k, letter in enumerate(pair[1]) if letter == ","):
+                both = [values.get(f"var({part})") for part in (pair[1][:comma], pair[1][comma + 1 :])]
+                if both[0] is not None and both[1] is not None:
+                    return float((both[0] * both[1]) ** 0.5)
+        return None
+
+    wide = set()
+    for row in rows:
+        size = scale(row.name)
+        if row.se and size is not None and Z95 * row.se > size:
+            wide.add(row.name)
+    return wide

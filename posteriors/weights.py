@@ -1,0 +1,125 @@
+"""Weights of draws that stand beside them: importance weights, and how often a chain was in each of its states."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.types import Release
+
+NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
+"""Variables with one number a draw that are read as weights, unless the model has a parameter of that name."""
+
+_OFTEN, _NUMBERS = 100, 2**25  # states are repeated up to so many times on average, and up to so many numbers in all
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of draws.
+
+    Attributes:
+        name: of the variable.
+        values: `(chains, draws)`, not negative.
+    """
+
+    name: str
+    values: np.ndarray
+
+    @property
+    def counted(self) -> bool:
+        """Whether they are whole numbers: visits to a state."""
+        return not self.name.startswith("log") and bool((self.values == np.round(self.values)).all())
+
+
+def weight_names(names: Iterable[str], parameters: Iterable[str]) -> list[str]:
+    """Those that are read as weights where nothing is said.
+
+    >>> weight_names(["mu", "weight"], ["mu"]), weight_names(["weight"], ["weight"])
+    (['weight'], [])
+    """
+    return [name for name in names if name in NAMES and name not in parameters]
+
+
+def weights_among(values: Mapping[str, Any], parameters: Iterable[str], asked: str | bool = True) -> Weights | None:
+    """The weights among variables `(chains, draws, *shape)`.
+
+    Args:
+        values: by name.
+        parameters: names that the model has.
+        asked: the name of the weights; True looks for one of `NAMES`, False for none.
+
+    Raises:
+        BayesreconError: no such variable, several, or values that are no weights.
+
+    >>> weights_among({"mu": np.zeros((1, 3)), "log_weight": np.log([[1.0, 2.0, 1.0]])}, ["mu"]).values.tolist()
+    [[0.5, 1.0, 0.5]]
+    """
+    if asked is False:
+        return None
+    if isinstance(asked, str):
+        if asked not in values:
+            raise BayesreconError(f"weights={asked!r}: the draws have no such variable{near(asked, values)}")
+        found = [asked]
+    else:
+        found = [name for name in weight_names(values, parameters) if _one_a_draw(values[name])]
+    if len(found) > 1:
+        raise BayesreconError(
+            f"the draws hold {' and '.join(found)}, of which only one can be their weights: name it with weights="
+        )
+    if not found:
+        return None
+    (name,) = found
+    given = np.asarray(values[name], float)
+    if not _one_a_draw(given):
+        raise BayesreconError(f"weights={name!r}: its shape is {given.shape}, and one number a draw is needed")
+    given = given.reshape(given.shape[:2])
+    if name.startswith("log"):
+        given = np.exp(given - given.max()) if np.isfinite(given.max()) else given
+    if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+        raise BayesreconError(
+            f"{name} is read as the weights of the draws, and some are negative or not finite; weights=False takes "
+            "draws as equal"
+        )
+    return Weights(name, given)
+
+
+def weighted(release: Release, weights: Weights, kept: np.ndarray) -> Release:
+    """The release with weights, and a note of them.
+
+    Args:
+        kept: `(T,)` positions of its draws among those of the weights, chain by chain.
+    """
+    own = weights.values.reshape(-1)[kept]
+    if not own.any():
+        raise BayesreconError(f"{weights.name} is read as the weights of the draws, and all are zero")
+    if np.ptp(own) == 0:
+        return release
+    own = own / own.sum()
+    if weights.counted:
+        said = f"each state counts as often as {weights.name} says"
+    else:
+        said = f"draws are weighted by {weights.name}, and count as {1 / np.sum(own**2):.0f} of {len(own)}"
+    note = f"{said}; weights=False takes them as equal"
+    return replace(release, weights=own, notes=(*release.notes, note))
+
+
+def in_runs(release: Release, weights: Weights, kept: np.ndarray) -> Release:
+    """The same draws with every state as often, one after another, as a chain was in it: errors come from such runs.
+
+    As it is where weights are no counts, or there would be too many.
+    """
+    count = weights.values.reshape(-1)[kept]
+    if not weights.counted or np.ptp(count) == 0:
+        return release
+    total = count.sum()
+    if total > _OFTEN * len(count) or total * release.model.dimension > _NUMBERS:
+        return release
+    rows = np.repeat(np.arange(len(count)), count.astype(int))
+    repeated = release.take(rows)
+    return replace(repeated, weights=np.full(len(rows), 1 / len(rows)))
+
+
+def _one_a_draw(values: Any) -> bool:
+    return np.ndim(values) >= 2 and int(np.prod(np.shape(values)[2:])) == 1
