@@ -1,6 +1,7 @@
 """Errors that are too wide for a number to be used."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from bayesrecon.diagnostics import Z95
@@ -10,19 +11,20 @@ from bayesrecon.results.row import Row
 def too_wide(rows: Sequence[Row]) -> set[str]:
     """Names of statistics whose interval, by their standard error, reaches further than the statistic's own scale.
 
-    The scale of a count or a variance is its value, that of a category's count the count of all records, that of a mean
-    the standard deviation of its field, that of a covariance the product of two. Others have none.
+    The scale of a count or a variance is its value, that of a category's count the mean count of all categories, that
+    of a mean the standard deviation of its field, that of a covariance the product of two. Others have none.
 
     >>> too_wide([Row("n", 93.8, se=78.7), Row("mean(y)", 3.0, se=0.2), Row("var(y)", 4.0, se=0.5)])
     {'n'}
     """
     values = {row.name: abs(row.estimate) for row in rows if row.estimate is not None}
+    categories = Counter(_fields_of(row.name) for row in rows)
 
     def scale(name: str) -> float | None:
         if name == "n" or name.startswith("var("):
             return values.get(name)
-        if name.startswith("n["):
-            return values.get("n")
+        if name.startswith("n[") and "n" in values:
+            return values["n"] / categories[_fields_of(name)]
         if (mean := re.fullmatch(r"mean\((.*)\)", name)) is not None:
             variance = values.get(f"var({mean[1]})")
             return None if variance is None else variance**0.5
@@ -40,3 +42,8 @@ def too_wide(rows: Sequence[Row]) -> set[str]:
         if row.se and size is not None and Z95 * row.se > size:
             wide.add(row.name)
     return wide
+
+
+def _fields_of(name: str) -> str:
+    """The name of a category's count without its values: those of all categories are alike."""
+    return re.sub(r"=[^,\]]*", "=", name)

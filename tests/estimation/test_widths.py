@@ -18,6 +18,10 @@ from bayesrecon.results.row import Row
         ([Row("n", 93.8, se=78.7)], {"n"}),
         ([Row("n", 93.8, se=40.0)], set()),
         ([Row("n", 100.0, se=2.0), Row("n[clinic=2]", 0.3, se=0.6)], set()),
+        (
+            [Row("n", 100.0, se=2.0), *(Row(f"n[income={k}]", 20.0, se=9.0 + k) for k in range(5))],
+            {"n[income=2]", "n[income=3]", "n[income=4]"},
+        ),
         ([Row("mean(y)", 0.01, se=0.4), Row("var(y)", 1.0, se=0.1)], set()),
         ([Row("mean(y)", 50.0, se=0.6), Row("var(y)", 1.0, se=0.1)], {"mean(y)"}),
         ([Row("mean(y)", 50.0, se=60.0)], set()),
