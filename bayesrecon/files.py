@@ -1,16 +1,14 @@
 """Where files are kept, and that they are written whole or not at all."""
 
-import contextlib
 import io
 import os
-import re
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.temporary import locked_file, remove_abandoned
 
 
 def cache_folder() -> Path:
@@ -58,8 +56,8 @@ def write_whole(path: Path, write: Any) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise BayesreconError(f"cannot write {path}: the folder {folder} does not exist")
-    _remove_abandoned(folder)
-    handle, temporary = _locked_file(folder, f".{path.name[:100]}{_MARK}", path.suffix)
+    remove_abandoned(folder)
+    handle, temporary = locked_file(folder, path.name[:100], path.suffix)
     try:
         write(temporary)
         os.fsync(handle)  # some disks tell only now that they are full
@@ -83,52 +81,3 @@ def write_netcdf(path: Path, dataset: Any, group: str | None = None) -> None:
     memory = io.BytesIO()
     dataset.to_netcdf(memory, group=group, engine="h5netcdf")
     write_whole(path, lambda temporary: temporary.write_bytes(memory.getbuffer()))
-
-
-_MARK = ".bayesrecon-"
-_TEMPORARY = re.compile(rf"\..*{re.escape(_MARK)}[a-z0-9_]{{8}}(\.[^.]*)?")
-
-
-def _locked_file(folder: Path, prefix: str, suffix: str) -> tuple[int, Path]:
-    """A new file that is held from here on: another run may take it for abandoned until it is."""
-    while True:
-        handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=folder)
-        _lock(handle)
-        if sys.platform == "win32" or os.fstat(handle).st_nlink:
-            return handle, Path(name)
-        os.close(handle)
-
-
-def _lock(handle: int, wait: bool = True) -> bool:
-    """Hold a file until it is closed, or the process ends; False where it cannot be had."""
-    if sys.platform == "win32":  # where an open file cannot be removed
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        return False
-    return True
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Temporary files whose writers are gone."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(OSError):
-                    _remove_unlocked(entry.path)
-
-
-def _remove_unlocked(path: str) -> None:
-    handle = os.open(path, os.O_RDWR)
-    try:
-        if _lock(handle, wait=False):
-            if sys.platform == "win32":
-                os.close(handle)
-                handle = -1
-            os.unlink(path)  # while it is held, so that its writer sees that it is gone
-    finally:
-        if handle >= 0:
-            os.close(handle)

@@ -1,5 +1,6 @@
 """Rows of numbers in HDF5 files: read in any process, written a block at a time."""
 
+import os
 import tempfile
 import weakref
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.stored import Stored
+from bayesrecon.temporary import locked_file, remove_abandoned
 
 _CHUNK = (2**12, 1)  # columns are read by themselves, rows a few thousand at a time
 _ROWS = "rows"
@@ -82,12 +84,16 @@ class RowWriter:
 
 
 class Scratch:
-    """A file of rows that goes with the last `HDF5Rows` of it in this process."""
+    """A file of rows that goes with the last `HDF5Rows` of it in this process.
+
+    What a process that was killed left behind goes when the next file is made.
+    """
 
     def __init__(self, width: int) -> None:
-        with tempfile.NamedTemporaryFile(prefix="bayesrecon-", suffix=".h5", delete=False) as file:
-            path = Path(file.name)
-        self._remove = weakref.finalize(self, path.unlink, missing_ok=True)
+        folder = Path(tempfile.gettempdir())
+        remove_abandoned(folder)
+        handle, path = locked_file(folder, "scratch", ".h5")
+        self._remove = weakref.finalize(self, _removed, handle, path)
         self._writer = RowWriter(path, width)
 
     def write(self, rows: np.ndarray) -> None:
@@ -98,6 +104,11 @@ class Scratch:
 
     def done(self) -> HDF5Rows:
         return replace(self._writer.done(), owner=self)
+
+
+def _removed(handle: int, path: Path) -> None:
+    os.close(handle)
+    path.unlink(missing_ok=True)
 
 
 class Series:

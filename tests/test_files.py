@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 from command import draws, one_line
 
-from bayesrecon import files
+from bayesrecon import temporary
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import private_folder, write_netcdf, write_whole
 
@@ -76,19 +76,19 @@ def test_what_killed_runs_left_is_removed(tmp_path):
 @posix
 def test_taken_for_abandoned_before_it_is_locked(tmp_path, monkeypatch):
     """Another run cleans up between the moment a file is made and the moment it is held."""
-    lock, calls = files._lock, []
+    lock, calls = temporary._lock, []
 
     def late(handle, wait=True):
         calls.append(wait)
         if len(calls) == 1:
-            files._remove_abandoned(tmp_path)
+            temporary.remove_abandoned(tmp_path)
         return lock(handle, wait)
 
-    def write(temporary):
-        files._remove_abandoned(tmp_path)
-        temporary.write_text("whole")
+    def write(path):
+        temporary.remove_abandoned(tmp_path)
+        path.write_text("whole")
 
-    monkeypatch.setattr(files, "_lock", late)
+    monkeypatch.setattr(temporary, "_lock", late)
     write_whole(tmp_path / "a.json", write)
     assert (calls[0], len(calls)) == (True, 4)  # made, removed, made again, kept
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.json", "whole")]

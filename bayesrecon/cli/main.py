@@ -5,7 +5,9 @@ import contextlib
 import importlib
 import os
 import pkgutil
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,6 +106,7 @@ def _root(
 
 def main() -> None:
     """Entry point: bad input is one line on stderr and exit code 2."""
+    ending_cleanly()
     if sys.stdout is None:  # closed by whoever started this process
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
@@ -130,6 +133,17 @@ def main() -> None:
         message = error.format_message()  # type: ignore[attr-defined]
     print(f"bayesrecon: {visible(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
     sys.exit(2)
+
+
+def ending_cleanly() -> None:
+    """Let a request to end (SIGTERM) work as an exit does, which removes scratch files; a second one kills."""
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.exit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)
 
 
 def _nobody_reads() -> None:

@@ -6,9 +6,12 @@ The text names classes of results alone; nothing else is ever built from a file.
 import dataclasses
 import importlib
 import json
+import lzma
 import math
 import pkgutil
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
 
 _ABOUT = "__bayesrecon__"
+_UNPACKED, _SMALL = 2, 2**20  # times a file's size that its members may have, and bytes that are no harm
 
 
 def packed(result: Any) -> dict[str, np.ndarray]:
@@ -35,15 +39,33 @@ def load_archive(path: Path) -> Any:
 
     Raises `BayesreconError` for other files.
     """
-    damage = (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError, zipfile.BadZipFile)
+    # Whatever NumPy's reader and those of compressed members raise where bytes are missing or another program's.
+    damage = (
+        *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RuntimeError, MemoryError),
+        *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, SyntaxError),
+    )
     try:
+        _check_size(path)
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
             content = {k: archive[k] for k in archive.files}
         return _unpacked(json.loads(str(content[_ABOUT]))["result"], content, _classes())
     except FileNotFoundError:
         raise BayesreconError(f"no such file: {path}") from None
+    except BayesreconError:
+        raise
     except damage as error:
         raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
+
+
+def _check_size(path: Path) -> None:
+    """Refuse members that unpack to far more than the file: results are written without compression.
+
+    Raises `BayesreconError`.
+    """
+    with zipfile.ZipFile(path) as archive:
+        declared = sum(member.file_size for member in archive.infolist())
+    if declared > _UNPACKED * path.stat().st_size + _SMALL:
+        raise BayesreconError(f"{path} declares {declared:,} bytes in a file of {path.stat().st_size:,}: not read")
 
 
 def _classes() -> dict[str, type]:

@@ -14,6 +14,7 @@ from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, visible
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.results.archive import packed
+from bayesrecon.results.cells import as_cells
 from bayesrecon.results.schemas import VERSION
 
 _ROWS = 20
@@ -93,7 +94,7 @@ class Result:
             text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
             write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
         elif suffix == ".csv":
-            table = self.to_dataframe()
+            table = as_cells(self.to_dataframe())
             write_whole(path, lambda temporary: table.to_csv(temporary, index=self._indexed))
         elif suffix == ".nc" and dataset is not None:
             write_netcdf(path, dataset())

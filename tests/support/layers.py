@@ -39,6 +39,7 @@ VOCABULARY = {
     "scratch",
     "stated",
     "stored",
+    "temporary",
     "threads",
     "types",
 }
