@@ -108,7 +108,7 @@ def test_conditioning_is_the_informed_adversary_of_any_model():
     release = from_draws(sample_regression(x, y, 4000, np.random.default_rng(1)), regression_model())
     left = bayesrecon.condition(release, {"x": x[1:], "y": y[1:]})
     found = bayesrecon.recover(left)
-    assert found["n"].estimate == pytest.approx(1, abs=5 * found["n"].se)
+    assert found["n"].lower < 1 < found["n"].upper
     with pytest.raises(BayesreconError, match="condition"):
         bayesrecon.missing_record(release, {"x": x, "y": y})
     with pytest.raises(BayesreconError, match="lack field y"):
