@@ -158,3 +158,27 @@ def test_after_jax_is_imported_it_keeps_what_jax_is_set_to_keep(tmp_path):
     after = 'jax.config.update("jax_persistent_cache_min_compile_time_secs", 0); jax.jit(lambda x: x + 2)(1.0)'
     assert said(python(CALLED.format(before=before, after=after), tmp_path / "programs"))[0] == "1.0"
     assert list(tmp_path.glob("programs/*-cache"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of folders")
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path, monkeypatch, mode):
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(BayesreconError, match="others can write to"):
+        compile_cache(folder)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    with pytest.raises(BayesreconError, match="others can write to"):
+        compiled.keep_by_default()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="owners of folders")
+def test_a_folder_of_somebody_else_is_refused(tmp_path, monkeypatch):
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    if owner == 0:  # what the system's owner made is no stranger's
+        os.chown(tmp_path, 12345, -1)
+    with pytest.raises(BayesreconError, match="belongs to somebody else"):
+        compile_cache(tmp_path)

@@ -9,6 +9,7 @@ process has not finished, or never will, is compiled again, and never run.
 import hashlib
 import os
 import platform
+import stat
 import sys
 import tempfile
 import warnings
@@ -42,7 +43,8 @@ def compile_cache(folder: str | Path | None = None) -> Path:
         The folder.
 
     Raises:
-        BayesreconError: a folder that cannot be made or written to.
+        BayesreconError: a folder that cannot be made or written to, that belongs to somebody else, or that others can
+            write to.
 
     >>> import jax
     >>> before = jax.config.jax_compilation_cache_dir
@@ -53,7 +55,7 @@ def compile_cache(folder: str | Path | None = None) -> Path:
     given = folder or os.environ.get(_FOLDER)
     path = Path(given).expanduser().absolute() if given else _own()
     try:
-        private_folder(path)
+        _refuse_others(private_folder(path))
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
@@ -73,12 +75,17 @@ def compile_cache(folder: str | Path | None = None) -> Path:
 
 
 def keep_by_default() -> None:
-    """What the command line does: nothing where that is switched off, already settled, or cannot be."""
+    """What the command line does: nothing where that is switched off, already settled, or cannot be.
+
+    Raises `BayesreconError` where the environment names a folder that others can write to.
+    """
     if os.environ.get(SWITCH) == "0" or "jax" in sys.modules or _crashes():
         return
     # XLA logs an error for every entry that it reads on some processors, and goes on: it takes preferences of its
     # compiler for instructions that they lack (jax-ml/jax#38445). What really fails raises.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if given := os.environ.get(_FOLDER):
+        _refuse_others(Path(given))
     if _FOLDER in os.environ:
         return
     try:
@@ -87,6 +94,24 @@ def keep_by_default() -> None:
         return
     # An entry that cannot be read or written costs a compilation, nothing else.
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
+
+
+def _refuse_others(path: Path) -> None:
+    """Refuse a folder in which somebody else could lay a program that runs here.
+
+    Raises `BayesreconError`.
+    """
+    if sys.platform == "win32" or not path.is_dir():
+        return
+    found = path.stat()
+    if found.st_uid not in (os.getuid(), 0):
+        raise BayesreconError(
+            f"compiled programs run as you, and {path} belongs to somebody else; name one of your own"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise BayesreconError(
+            f"compiled programs run as you, and others can write to {path}; chmod go-w, or name another"
+        )
 
 
 def _own() -> Path:
