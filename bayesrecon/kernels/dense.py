@@ -42,7 +42,9 @@ def _moments_on_host(
     psi = phi.reshape(-1, phi.shape[-1]) @ coefficients
     psi *= np.repeat(root, phi.shape[1], axis=0)
     target = temperature * (weights @ lap @ coefficients) + psi.T @ (root * np.asarray(base)).ravel()
-    value = root * (value @ coefficients - shift)
+    with np.errstate(invalid="ignore"):  # of a record that is impossible at some atom; `fit` looks for others
+        value = root * (value @ coefficients - shift)
+        value[~np.isfinite(value)] = np.nan
     return psi.T @ psi, -target, root[:, 0] @ value, value.T @ value
 
 
@@ -125,8 +127,10 @@ class DenseEmbedding(View):
         for part, count in _in_parts(records):
             kept = np.ones(len(next(iter(part.values()))), bool)
             for metric, t, *_ in self._atoms(self._chunk(part), None, atoms):
-                _, phi, lap = taylor(self.release.model, metric, t, part, self.temperature)
-                kept &= np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0)
+                value, phi, lap = taylor(self.release.model, metric, t, part, self.temperature)
+                kept &= (
+                    np.isfinite(phi).all(axis=(0, 1)) & np.isfinite(lap).all(axis=0) & np.isfinite(value).all(axis=0)
+                )
             found.append(kept[:count])
         return np.concatenate(found)
 
@@ -225,6 +229,7 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
         base = prior_score(model, metric, t, given.temperature)
         if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
             shift = _first(expanded[0], whole.coefficients)
+            shift = jnp.where(jnp.isfinite(shift), shift, jnp.nan)  # of an impossible record
         if on_host():
             terms = _moments_on_host(expanded, whole.coefficients, np.asarray(shift), a, base, given.temperature)
         else:

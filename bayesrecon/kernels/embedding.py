@@ -140,8 +140,8 @@ class MeanEmbedding(Protocol):
         ...
 
     def tame(self, records: Records, *, everywhere: bool = False) -> np.ndarray:
-        """Records `(M,)` whose scores and Laplacians are finite at the atoms farthest out, where they overflow first,
-        or at all atoms; not looked at where sums are taken in closed form or sparse."""
+        """Records `(M,)` whose log likelihoods, scores and Laplacians are finite at the atoms farthest out, where they
+        overflow first, or at all atoms; not looked at where sums are taken in closed form or sparse."""
         ...
 
     def moments(

@@ -84,6 +84,9 @@ def halves(features: np.ndarray, rng: np.random.Generator, steps: np.ndarray | N
         return None
     order = rng.permutation(count)
     fit = order[: min(count // 2, _FITTED * (size + 1) + _SPARE)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        usable = np.isfinite(features).all(axis=0) & np.isfinite(features.std(axis=0))
+    features = np.where(usable, features, 0.0)  # what overflows explains nothing
     centre, scale = features[fit].mean(axis=0), features[fit].std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     inverse: np.ndarray = scipy.linalg.pinv((features[fit] - centre) / scale, rtol=_CONDITION)  # type: ignore[assignment]
@@ -108,6 +111,11 @@ def exact_in(
     ready = features if isinstance(features, Halves) else halves(features, rng)
     if ready is None:
         return None
+    with np.errstate(over="ignore", invalid="ignore"):  # values near the largest numbers are exact functions of nothing
+        return _tested(ready, columns, column_steps)
+
+
+def _tested(ready: Halves, columns: np.ndarray, column_steps: np.ndarray | None) -> Exact:
     fit, test = ready.fit, ready.test
     middle = columns[fit].mean(axis=0)
     slopes = ready.inverse @ (columns[fit] - middle)

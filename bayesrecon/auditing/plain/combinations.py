@@ -127,7 +127,9 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
     columns = values[:, evenly(values.shape[1], _MOST_COLUMNS)]
     if columns.shape[1] < _MANY:
         return False
-    scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        scaled = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    scaled = np.where(np.isfinite(scaled).all(axis=0), scaled, 0.0)  # constants, and what overflows
     some = scaled[evenly(len(scaled), 800)]
     _, pivots = scipy.linalg.qr(some, mode="r", pivoting=True)  # type: ignore[misc]
     for size in (4, 8, 16, 32):
