@@ -229,7 +229,6 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
         base = prior_score(model, metric, t, given.temperature)
         if shift is None:  # one atom's values: they keep the covariance of large log likelihoods accurate
             shift = _first(expanded[0], whole.coefficients)
-            shift = jnp.where(jnp.isfinite(shift), shift, jnp.nan)  # of an impossible record
         if on_host():
             terms = _moments_on_host(expanded, whole.coefficients, np.asarray(shift), a, base, given.temperature)
         else:
@@ -284,7 +283,8 @@ def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, 
 
 @jax.jit
 def _first(value: Any, coefficients: Any) -> Any:
-    return value[0] @ coefficients
+    found = value[0] @ coefficients
+    return jnp.where(jnp.isfinite(found), found, jnp.nan)  # of a record that is impossible there
 
 
 @jax.jit

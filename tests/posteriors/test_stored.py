@@ -68,9 +68,9 @@ def test_large_files_stay_files_at_the_door(folder, name, monkeypatch):
     assert isinstance(large.theta, HDF5Rows)
     same(large, small)
     np.testing.assert_array_equal(large.log_density, small.log_density)
-    assert len(list(folder.glob("bayesrecon-*.h5"))) == 1
+    assert len(list(folder.glob(".scratch.bayesrecon-*.h5"))) == 1
     del large
-    assert not list(folder.glob("bayesrecon-*.h5"))
+    assert not list(folder.glob(".scratch.bayesrecon-*.h5"))
     assert not isinstance(release_of(path, model, draws=50, trusted=True).theta, Stored)
 
 
