@@ -138,9 +138,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     workers.add_arguments(parser)
     given = parser.parse_args()
-    for name in given.families:
-        if name not in REGRESSIONS:
-            parser.error(f"{name}: choose from {', '.join(REGRESSIONS)}")
+    workers.check_names(parser, given.families, REGRESSIONS)
     with workers.engine(given):
         for cell in cells(given.families, given.covariates):
             for row in swept(studied, cell, range(given.first, given.sets)):

@@ -145,9 +145,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2000)
     workers.add_arguments(parser)
     given = parser.parse_args()
-    for name in given.families:
-        if name not in FAMILIES:
-            parser.error(f"{name}: choose from {', '.join(FAMILIES)}")
+    workers.check_names(parser, given.families, FAMILIES)
     with workers.engine(given):
         for name in given.families:
             row = study(name, given.sets, given.draws)

@@ -188,7 +188,7 @@ def _rows(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np
     return (
         rows,
         totals.scores,
-        (*_few_draws(solved, library, totals, rows), *(forecast(solved, library) if told else ())),
+        (*_few_draws(solved, library, totals, rows), *(forecast(solved) if told else ())),
     )
 
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from bayesrecon.stored import as_rows
-from bayesrecon.types import Model, Records, Release, simulated
+from bayesrecon.types import Model, Records, Release
 
 _AT_ONCE = 512  # records of a call, so that one program serves all numbers of them
 
@@ -39,9 +39,10 @@ def responses(release: Release, known: Collection[str]) -> Callable[[np.random.G
 
 @partial(jax.jit, static_argnames="model")
 def _responses(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+    simulate: Any = model.simulate
+
     def one(t: Any, record: Records, key: Any) -> Records:
-        single = {k: v[None] for k, v in record.items()}
-        drawn = simulated(model, t[None], single, key[None])
-        return {k: v[0, 0] for k, v in drawn.items()}
+        drawn = simulate(model.constrain(t), {k: v[None] for k, v in record.items()}, key)
+        return {k: v[0] for k, v in drawn.items()}
 
     return jax.vmap(one)(theta, records, keys)

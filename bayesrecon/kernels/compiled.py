@@ -84,9 +84,9 @@ def keep_by_default() -> None:
     # XLA logs an error for every entry that it reads on some processors, and goes on: it takes preferences of its
     # compiler for instructions that they lack (jax-ml/jax#38445). What really fails raises.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if given := os.environ.get(_FOLDER):
-        _refuse_others(Path(given))
     if _FOLDER in os.environ:
+        if given := os.environ[_FOLDER]:
+            _refuse_others(Path(given))
         return
     try:
         compile_cache()

@@ -85,9 +85,10 @@ class Equations:
         some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
         base = np.asarray(total_score(model, theta, some, np.zeros(1)))
         metric = None if release.metric is None else np.asarray(release.metric).T
-        if not np.linalg.norm(base if metric is None else metric @ base) > 0:
+        found = cls(model, theta, base, knowledge, moved, one, strength_known, metric)
+        if not found.length > 0:
             raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")
-        return cls(model, theta, base, knowledge, moved, one, strength_known, metric)
+        return found
 
     def start(self, rng: np.random.Generator, n: int) -> tuple[Records, Records]:
         """Random records, each counted once, and the fields that stay."""
@@ -144,11 +145,14 @@ class Equations:
         """Equations: the parameters, or the rows of the metric."""
         return len(self.base) if self.metric is None else self.metric.shape[0]
 
+    @property
+    def length(self) -> float:
+        """Norm of the regulariser's gradient in the units in which gradients are compared."""
+        return float(np.linalg.norm(self.base if self.metric is None else self.metric @ self.base))
+
     def measured(self, gradients: np.ndarray) -> np.ndarray:
         """Gradients `(d, ...)` in the units in which they are compared, relative to the regulariser's."""
-        if self.metric is None:
-            return gradients / np.linalg.norm(self.base)
-        return self.metric @ gradients / np.linalg.norm(self.metric @ self.base)
+        return (gradients if self.metric is None else self.metric @ gradients) / self.length
 
     def flatten(self, x: Records) -> np.ndarray:
         return np.concatenate([np.ravel(x[k]) for k in self.names(x)])
@@ -217,9 +221,7 @@ class Equations:
         if size <= STATIONARY or not self.strength_known:
             return 0.0, mass, box
         # Along `u` a gradient has the length that its measured one has along `left`.
-        u = left / size / np.linalg.norm(self.base)
-        if self.metric is not None:
-            u = self.metric.T @ (left / size) / np.linalg.norm(self.metric @ self.base)
+        u = (left if self.metric is None else self.metric.T @ left) / size / self.length
         centre = {k: np.full(fields[k].shape, np.mean(box[k])) for k in box}
         # A spread that reaches the box's ends at two sigma, and a third over many orders of magnitude: records that
         # pull most lie at ends or near zero as well as inside.

@@ -59,6 +59,7 @@ def _some(equations: Equations, rows: np.ndarray) -> Equations:
     kept: Any = scipy.sparse.csr_matrix(one, shape=(len(some), equations.size))
     if equations.metric is not None:
         kept = kept @ equations.metric
-    if not np.linalg.norm(kept @ equations.base) > 0:
+    found = replace(equations, metric=kept)
+    if not found.length > 0:
         raise BayesreconError("the training objective's regulariser has no gradient in the equations that are kept")
-    return replace(equations, metric=kept)
+    return found
