@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.extent import Likelihood, looked_for
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
 from bayesrecon.estimation.statistics import components, moments
@@ -69,6 +70,7 @@ _TAIL_SD = 0.888
 # Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
 # smaller one forces it where it is not; without it the number of records is open and weights go to blind ones.
 _TOTAL_ERROR = 0.3
+_LIKELIER = 3  # solves on which centre and scale are made likelier: each on records that are nearer the data
 _FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
@@ -108,7 +110,21 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
 
         return follow_moments(solve, reference, knowledge, rank), rank
     few = replace(reference, most=min(reference.most, max(_SEARCHED, per_level(reference))))
-    return replace(_follow_measure(embedding, few, knowledge, rng, atoms), most=reference.most), None
+    found = _follow_measure(embedding, few, knowledge, rng, atoms)
+    return replace(_likeliest(embedding, found, rng, atoms), most=reference.most), None
+
+
+def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:
+    """The law with the centres and scales that make the release likeliest."""
+    if not looked_for(law):
+        return law
+    judge, seed = _judge(embedding), int(rng.integers(2**31))
+    for number in range(_LIKELIER):
+        solved = fit(embedding, law, rng, finite=False, atoms=atoms, label="locating", shrink=False)
+        before, law = law, Likelihood(solved, judge, _TOTAL_ERROR, seed).located(law, near=number > 0)
+        if _near(before, law):
+            break
+    return law
 
 
 def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
@@ -221,15 +237,20 @@ def _follow_measure(
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
         old, reference = reference, reference.recentred(mean, wider)
         reference = replace(reference, accept=_plausible(judge, max(_LEAST, _BLIND * typical)))
-        if old.centre and all(
-            (np.abs(mean[f] - old.centre[f]) < _SETTLED * wider[f]).all()
-            and (np.abs(np.log(wider[f] / old.scale[f])) < _SETTLED).all()
-            for f in mean
-        ):
+        if old.centre and _near(old, reference):
             break
     # The data have records that tell next to nothing as well: how much is seen of statistics is judged with them.
     reference = replace(reference, accept=_plausible(judge, _LEAST, min(_MOST, max(_LARGE, _LARGER * typical))))
     return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
+
+
+def _near(old: Reference, new: Reference) -> bool:
+    """Whether nothing moved that another random pool would not move as well."""
+    return all(
+        (np.abs(new.centre[f] - old.centre[f]) < _SETTLED * new.scale[f]).all()
+        and (np.abs(np.log(new.scale[f] / old.scale[f])) < _SETTLED).all()
+        for f in new.centre
+    )
 
 
 def _judge(embedding: OneRelease) -> OneRelease:

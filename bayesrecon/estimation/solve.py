@@ -216,11 +216,13 @@ def find_basis(
         unclear = unclear or (trained and pool <= spectrum.rank + spectrum.rank // 4)
         # A record that shows one feature alone, as a rare count does, may not be among so few.
         unclear = unclear or (pool < max(groups, _LARGER_POOL) and spectrum.rank < expected)
-        if pool >= largest:
-            break
-        if not unclear:
+        last = pool >= largest
+        if last or not unclear:
             fresh = reference.draw(rng, pool if expected else max(pool, _FRESH)) if spectrum.gap and not trained else {}
             if not fresh or _span(columns[:, pivots], embedding.scores(fresh, few)):
+                break
+            if last:  # no more records than these may be drawn, and their spectrum did not end
+                spectrum, pivots, coefficients = decompose(columns, False, trained)
                 break
         pool *= 2
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
