@@ -40,8 +40,12 @@ from bayesrecon.errors import BayesreconError as BayesreconError
 from bayesrecon.estimation.problem import Estimator as Estimator
 from bayesrecon.kernels.compiled import compile_cache as compile_cache
 from bayesrecon.knowledge import Knows as Knows
+from bayesrecon.model import Model as Model
+from bayesrecon.model import PseudoData as PseudoData
+from bayesrecon.pairs import Deletion as Deletion
 from bayesrecon.regularisers import Box as Box
 from bayesrecon.regularisers import TotalVariation as TotalVariation
+from bayesrecon.releases import Release as Release
 from bayesrecon.results.audit import Audit as Audit
 from bayesrecon.results.deletion import DeletedRecord as DeletedRecord
 from bayesrecon.results.deletion import DeletionInference as DeletionInference
@@ -55,9 +59,5 @@ from bayesrecon.results.records import RecordTable as RecordTable
 from bayesrecon.results.recovery import Recovery as Recovery
 from bayesrecon.results.recovery import load_result as load_result
 from bayesrecon.results.sentence import DeletedSentence as DeletedSentence
-from bayesrecon.types import Deletion as Deletion
-from bayesrecon.types import Model as Model
-from bayesrecon.types import PseudoData as PseudoData
-from bayesrecon.types import Release as Release
 
 __version__: str

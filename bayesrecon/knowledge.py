@@ -8,8 +8,8 @@ import numpy as np
 
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Field, Model
 from bayesrecon.stated import parse, whole_numbers
-from bayesrecon.types import Field, Model
 
 
 class Knows(TypedDict, total=False):

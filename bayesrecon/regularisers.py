@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Records
+from bayesrecon.model import Records
 
 Regulariser = Callable[[Any, Records], Any]
 """`(weights (M,), records) -> scalar`."""

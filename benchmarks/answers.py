@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesrecon.models import load
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 _STEP = 1.2  # times d^(-1/4)
 _SETTLING = 300  # draws of every chain that are thrown away
@@ -54,7 +54,7 @@ def posterior(persons, items, draws, seed, chains=4):
     theta, chain = np.concatenate(parts), np.repeat(np.arange(chains), draws // chains)
     name = f"{persons} persons, {items} items"
     records = {**design(persons, items), "y": y.ravel().astype(int)}
-    return Release(theta, np.full(len(theta), 1 / len(theta)), chain, None, model, name=name), records
+    return PosteriorDraws(theta, model, np.full(len(theta), 1 / len(theta)), chain, name=name), records
 
 
 def _logits(where, t):

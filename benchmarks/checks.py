@@ -38,7 +38,8 @@ import workers  # noqa: E402
 import bayesrecon  # noqa: E402
 from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
-from bayesrecon.estimation.ends import check_ends  # noqa: E402
+from bayesrecon.estimation.checks.check import Looked  # noqa: E402
+from bayesrecon.estimation.checks.ends import check_ends  # noqa: E402
 from bayesrecon.estimation.scored import Draws  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson  # noqa: E402
 from bayesrecon.models.registry import shipped  # noqa: E402
@@ -416,7 +417,7 @@ def ends(repetitions: int) -> Iterator[Row]:
                 theta, scores = getattr(untouched, law)(np.random.default_rng([key, draws]), draws)
                 chain = np.repeat(np.arange(CHAINS), draws // CHAINS)
                 good = Draws(theta, np.full(draws, 1 / draws), chain, scores)
-                hits.append(bool(check_ends(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), 1)))))
+                hits.append(bool(check_ends(Looked(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), 1))))))
             every += hits
             yield dict(zip(COLUMNS["ends"], (law.replace("_", " "), f"{draws}", *share(hits)), strict=True))
     yield dict(zip(COLUMNS["ends"], ("all", "", *share(every)), strict=True))

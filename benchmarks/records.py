@@ -26,7 +26,7 @@ from bayesrecon.evaluate import score_records
 from bayesrecon.models import find, load
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.database import open_database, read_data
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 DRAWN, DRAWS = 10_000, 2_000
 
@@ -71,7 +71,7 @@ def table_of(persons, items, draws=DRAWS, seed=1):
     with np.load(path) as held:
         theta, chain, y = (held[k] for k in ("theta", "chain", "y"))
     theta, chain = theta[:: DRAWN // draws], chain[:: DRAWN // draws]
-    release = Release(theta, np.full(len(theta), 1 / len(theta)), chain, None, model, name=path.stem)
+    release = PosteriorDraws(theta, model, np.full(len(theta), 1 / len(theta)), chain, name=path.stem)
     return release, {**answers.design(persons, items), "y": y}
 
 

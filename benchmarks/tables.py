@@ -32,11 +32,11 @@ import bayesrecon  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import true_statistics  # noqa: E402
 from bayesrecon.models import find  # noqa: E402
-from bayesrecon.models.normal import pack, variational, whitening  # noqa: E402
+from bayesrecon.models.normal import by_another_rule, pack, variational, whitening  # noqa: E402
 from bayesrecon.posteriors import from_posteriordb, from_table, gaussian  # noqa: E402
 from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
 from bayesrecon.precision import in_float64  # noqa: E402
-from bayesrecon.types import Limit, Release  # noqa: E402
+from bayesrecon.types import Limit, VariationalOptimum  # noqa: E402
 
 ROWS, PAGE = HERE / "tables.json", HERE / "TABLES.md"
 KINDS = ("arK", "earnings", "kidiq", "kilpisjarvi", "mesquite", "nes", "sblr")
@@ -129,9 +129,8 @@ def fitted(model, records, mean, covariance, diagonal):
         return jnp.ones(count) @ jax.vmap(derived.log_lik, in_axes=(None, 0))(at, records) + derived.log_prior(at)
 
     phi = phi + metric[:, free] @ newton(elbo, np.zeros(free.sum()))[0]
-    return Release(
-        phi[None], np.ones(1), np.ones(1, int), None, derived, 0.0, "fit", metric=whitening(model, phi)[:, free]
-    )
+    directions = whitening(model, phi)[:, free]
+    return VariationalOptimum(phi[None], derived, directions, model, by_another_rule(model), name="fit")
 
 
 def worst(found, truth) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Field, GaussianPredictor, Model, Params, Records
 from bayesrecon.models.inspection import (
     Program,
     check_sites,
@@ -25,7 +26,6 @@ from bayesrecon.models.inspection import (
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
-from bayesrecon.types import Field, GaussianPredictor, Model, Params, Records
 
 
 @in_float64

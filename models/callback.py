@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Records
+from bayesrecon.model import Records
 
 Pairs = Callable[[np.ndarray, Records], tuple[np.ndarray, np.ndarray]]
 """`(theta (T, d), one record) -> values (T,), gradients (T, d)`."""

@@ -8,11 +8,11 @@ import numpy as np
 
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError, first_line, near
+from bayesrecon.model import Field, Model, Parameter, Params, Records
 from bayesrecon.models.callback import called
 from bayesrecon.models.inspection import Site, parameter, plain
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
-from bayesrecon.types import Field, Model, Parameter, Params, Records
 
 _CHECKED = ((0.1, 0.4), (-0.4, 0.3), (1.0, 3.0), (3.0, 6.0), (-3.0, -1.0))  # ends of theta at which terms are compared
 

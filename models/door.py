@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.model import Model
 from bayesrecon.models.adapter import from_numpyro
 from bayesrecon.models.pymc.program import from_pymc, pymc_model
 from bayesrecon.models.registry import load
-from bayesrecon.types import Model
 
 
 def model_of(given: Any) -> Model:

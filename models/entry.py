@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from bayesrecon.domains import BINARY, COUNT, Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Field, Model, Parameter
 from bayesrecon.models.entry import Shipped
-from bayesrecon.types import Field, Model, Parameter
 
 
 def _bernoulli(eta: Any, y: Any) -> Any:

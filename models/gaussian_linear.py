@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.linear import (
     Design,
@@ -34,7 +35,6 @@ from bayesrecon.models.linear import (
     unit_variance,
     zero_mean,
 )
-from bayesrecon.types import Model, Records
 
 
 @dataclass(frozen=True)

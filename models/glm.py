@@ -8,11 +8,11 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, index, observe
 from bayesrecon.models.linear import array
-from bayesrecon.types import Model
 
 
 def _glm_poisson() -> Model:

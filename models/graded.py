@@ -9,10 +9,10 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import ILLEGAL, index, levels, observe
-from bayesrecon.types import Model, Records
 
 
 def bones_model(

@@ -8,11 +8,11 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, Rebuilt, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import array, flat_positive
-from bayesrecon.types import Model, Records
 
 WHOLE = "count"
 

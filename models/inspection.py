@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from bayesrecon.domains import BINARY, COUNT, POSITIVE, REAL, Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Parameter
+from bayesrecon.model import Parameter
 
 Program = Callable[..., Any]
 

@@ -14,11 +14,11 @@ import numpyro
 import numpyro.distributions as dist
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import ILLEGAL, Rebuilt, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import Identities
-from bayesrecon.types import Model, Records
 
 
 def irt_2pl(persons: int = 100, items: int = 20) -> Model:

@@ -10,8 +10,8 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import GaussianPredictor, Model, Records
 from bayesrecon.models.adapter import adapt
-from bayesrecon.types import GaussianPredictor, Model, Records
 
 Design = Callable[[Mapping[str, Any]], Sequence[Any]]
 Prior = Callable[[], Any]

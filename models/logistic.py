@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import index, observe
 from bayesrecon.models.linear import Design, centred, flat, pick, zero_mean
-from bayesrecon.types import Model, Records
 
 
 @dataclass(frozen=True)

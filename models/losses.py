@@ -9,9 +9,9 @@ import numpy as np
 
 from bayesrecon.domains import REAL
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Field, Model, Parameter, Prediction
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
-from bayesrecon.types import Field, Model, Parameter, Prediction
 
 
 def named_leaves(params: Any) -> dict[str, Any]:

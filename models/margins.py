@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.models.losses import from_loss
-from bayesrecon.types import Model
 
 
 def from_margin(

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Field, Model, Parameter
+from bayesrecon.model import Field, Model, Parameter
 
 
 def mixed(covariates: Sequence[str], response: str, intercept: bool, size: int) -> Model:

@@ -11,10 +11,10 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, floats, levels, observe
-from bayesrecon.types import Model, Records
 
 
 class NormalPair(dist.Distribution):

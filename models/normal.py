@@ -12,7 +12,7 @@ which in `mean` and L says `E_q[grad log p] = 0` and `E_q[Hess log p] = -Sigma^-
     sum_n grad l(m, x_n) = -grad p(m),    sum_n Hess l(m, x_n) = -Sigma^-1 - Hess p(m)               (Laplace)
 
 Both are Dirac releases: one atom phi at temperature 0. The mean and covariance of posterior draws satisfy the first
-nearly, up to a share of about d / N; `Model.matched` takes out what is left.
+nearly, up to a share of about d / N; `matching` takes out what is left.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Parameter, PseudoData
 from bayesrecon.models.quadrature import rule, student
-from bayesrecon.types import Model, Parameter, PseudoData
 
 MOST = 40
 """Coordinates of a posterior, of whose covariance all entries are equations."""
@@ -87,7 +87,6 @@ def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Mod
         log_lik_at=log_lik_at,
         log_prior_at=log_prior_at,
         identities=model.identities,
-        of=model,
     )
 
 
@@ -130,14 +129,24 @@ def variational(model: Model) -> Model:
     """The derived model of a normal law that maximises the ELBO.
 
     Expectations are exact where the model is a Gaussian linear regression and its prior a polynomial of third order in
-    the coefficients, and sums over fixed nodes elsewhere (`models.quadrature`); `finer` is the same by another rule.
+    the coefficients, and sums over fixed nodes elsewhere (`models.quadrature`).
 
     >>> from bayesrecon.models.registry import load
     >>> variational(load("kidscore_momiq")).dimension
     9
     """
-    one, other = (_variational(model, *rule(model.dimension, model.gaussian, other=o)) for o in (False, True))
-    return replace(one, finer=other)
+    return _variational(model, *rule(model.dimension, model.gaussian, other=False))
+
+
+@lru_cache(_REMEMBERED)
+def by_another_rule(model: Model) -> Model:
+    """`variational(model)` with its expectations taken by another rule, which tells how far they are off.
+
+    >>> from bayesrecon.models.registry import load
+    >>> by_another_rule(load("kidscore_momiq")) is variational(load("kidscore_momiq"))
+    False
+    """
+    return _variational(model, *rule(model.dimension, model.gaussian, other=True))
 
 
 def _variational(model: Model, nodes: np.ndarray, weights: np.ndarray) -> Model:
@@ -160,20 +169,25 @@ def _entropy(model: Model, params: dict[str, Any]) -> Any:
 
 
 @lru_cache(_REMEMBERED)
-def moments_of_draws(model: Model, constrained: bool) -> Model:
-    """The derived model of a mean and covariance of posterior draws: the variational one, matched.
+def moments_of_draws(model: Model) -> Model:
+    """The derived model of a mean and covariance of posterior draws: the variational one, to be matched.
+
+    >>> from bayesrecon.models.registry import load
+    >>> moments_of_draws(load("kidscore_momiq")).name
+    'kidscore_momiq, mean and covariance of draws'
+    """
+    return replace(variational(model), name=f"{model.name}, mean and covariance of draws")
+
+
+@lru_cache(_REMEMBERED)
+def matching(model: Model, constrained: bool) -> Callable[[Any, Any, PseudoData], np.ndarray]:
+    """What matches a mean and covariance of posterior draws: `(given (d,), theta (d,), PseudoData) -> theta`, the
+    parameter that the equations give the data for which the posterior has the given one.
 
     Args:
         constrained: the mean and covariance are those of the constrained values.
-
-    >>> from bayesrecon.models.registry import load
-    >>> moments_of_draws(load("kidscore_momiq"), False).matched is not None
-    True
     """
-    base = variational(model)
-    return replace(
-        base, name=f"{model.name}, mean and covariance of draws", matched=partial(_matched, model, base, constrained)
-    )
+    return partial(_matched, model, variational(model), constrained)
 
 
 def unconstrained_moments(model: Model, mean: Any, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

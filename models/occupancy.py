@@ -16,10 +16,10 @@ from jax.scipy.special import gammaln
 from numpyro.distributions import constraints
 
 from bayesrecon.domains import Domain
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, index, levels, observe, standard
-from bayesrecon.types import Model, Records
 
 _HISTORY = constraints.independent(constraints.boolean, 1)
 

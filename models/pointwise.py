@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.types import Model, Parameter
+from bayesrecon.model import Model, Parameter
 
 
 def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Model:
@@ -39,7 +39,6 @@ def evaluated(model: Model, points: np.ndarray, log_density: np.ndarray) -> Mode
         log_lik_at=lambda params, z: off(params) @ jax.vmap(model.log_lik, in_axes=(0, None))(jnp.asarray(at), z),
         log_prior_at=lambda params: off(params) @ (base - base.mean()) - 0.5 * jnp.sum(off(params) ** 2),
         identities=model.identities,
-        of=model,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import roots_hermitenorm
 
-from bayesrecon.types import GaussianPredictor
+from bayesrecon.model import GaussianPredictor
 
 _TENSOR = 3  # dimensions up to which a product of one-dimensional rules is taken
 _POINTS = {1: 32, 2: 24, 3: 16}

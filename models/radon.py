@@ -13,10 +13,10 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import index, levels, observe, rebuild, standard, standardised
-from bayesrecon.types import Model, Records
 
 MINNESOTA = 85
 

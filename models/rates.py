@@ -12,10 +12,10 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from bayesrecon.domains import Domain
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import BinomialLogit, Law, index, levels, observe, standard
-from bayesrecon.types import Model, Records
 
 
 def _rate(name: str, latents: tuple[str, ...], separate: bool = False) -> Any:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
-from bayesrecon.types import GaussianPredictor, Model, Params, Records
+from bayesrecon.model import GaussianPredictor, Model, Params, Records
 
 Response = tuple[Any, Any, Any]
 """Location, scale and value of the observed site, each one entry a record."""

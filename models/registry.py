@@ -8,8 +8,8 @@ from typing import Any
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Model
 from bayesrecon.models.entry import Shipped
-from bayesrecon.types import Model
 
 
 @cache

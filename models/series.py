@@ -12,11 +12,11 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import Law, observe
 from bayesrecon.models.linear import array, flat, flat_positive, half_cauchy
-from bayesrecon.types import Model, Records
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 

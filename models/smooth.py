@@ -12,11 +12,11 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import floats, index, levels, observe, rebuild, standard, standardised
 from bayesrecon.models.linear import array
-from bayesrecon.types import Model, Records
 
 Table = Sequence[Sequence[float]]
 

@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Model, power_suffix
+from bayesrecon.model import Model, power_suffix
 
 _REMEMBERED = 256  # models, so that compiled functions are reused and releases of one power belong together
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from bayesrecon.domains import REAL, Domain
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Field, LinearPredictor, Model, Parameter
 from bayesrecon.models.entry import Shipped
-from bayesrecon.types import Field, LinearPredictor, Model, Parameter
 
 
 def _squared(eta: Any, y: Any) -> Any:

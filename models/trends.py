@@ -12,12 +12,12 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.curves import cholesky, smooth_covariance
 from bayesrecon.models.entry import Shipped
 from bayesrecon.models.latent import floats, index, levels, observe, standard
 from bayesrecon.models.linear import array, flat
-from bayesrecon.types import Model, Records
 
 _STATE_VARIANCES = 10
 _NUGGET = 1e-6  # as the original program adds, half with each length scale

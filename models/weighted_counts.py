@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from bayesrecon.types import Field, Limit
+from bayesrecon.inexact import Limit
+from bayesrecon.model import Field
 
 Interval = tuple[float, float]
 

@@ -8,12 +8,23 @@ import numpy as np
 
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.normal import laplace, moments_of_draws, pack, unconstrained_moments, variational, whitening
+from bayesrecon.inexact import Noise
+from bayesrecon.model import Model, entry
+from bayesrecon.models.normal import (
+    by_another_rule,
+    laplace,
+    matching,
+    moments_of_draws,
+    pack,
+    unconstrained_moments,
+    variational,
+    whitening,
+)
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.smooth import check_smooth
-from bayesrecon.posteriors.sources import at_parameter, check_parameters
+from bayesrecon.posteriors.sources import check_parameters
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Noise, Release, entry
+from bayesrecon.releases import Approximation, Release, Summary, VariationalOptimum
 
 FULL_RANK, MEAN_FIELD = "full rank", "mean field"
 """Laws that a variational fit is an optimum of."""
@@ -61,7 +72,8 @@ def gaussian(
             diagonal covariance.
 
     Returns:
-        A trained parameter, temperature 0, of a derived model (`bayesrecon.models.normal`): every verb takes it.
+        A stationary parameter of a derived model (`bayesrecon.models.normal`), which every verb takes: an
+        `Approximation`, a `VariationalOptimum` or a `Summary`.
 
     Raises:
         BayesreconError: wrong parameters or shapes, a covariance that is not symmetric and positive definite, values
@@ -154,16 +166,10 @@ def _release(
         ) from None
     if not np.isfinite(phi).all():
         raise BayesreconError(f"the mean lies on or outside the support of model {model.name}")
-    normal = np.zeros((len(phi), 0))
-    if fit is not None:
-        derived = variational(model)
-    elif draws is None:
+    if fit is None and draws is None:
         check_smooth(model, phi[: len(mean)])
-        derived = laplace(model, bool(jacobian) and _has_jacobian(model))
-    else:
+    elif draws is not None:
         _check_draws(draws, len(phi))
-        derived = moments_of_draws(model, constrained)
-        normal = whitening(model, phi) / np.sqrt(draws)
     if fit is None and draws is None and jacobian is None and not constrained and _has_jacobian(model):
         transformed = next(p.name for p in model.parameters if _moves(p))
         raise BayesreconError(
@@ -171,17 +177,27 @@ def _release(
             f"Jacobian of the transform of {transformed} (NumPyro, Stan's laplace), False where it is not (maximum "
             "likelihood)"
         )
-    bounded = np.array(columns).T if columns else np.zeros((len(phi), 0))
-    noisy = bool(normal.size or bounded.size)
     metric = whitening(model, phi)
     if fit == MEAN_FIELD:
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), np.equal(*np.tril_indices(len(mean)))])]
     if silent:
-        rows, columns = np.tril_indices(len(mean))
-        told = np.maximum(rows, columns) < len(mean) - silent
+        told = np.maximum(*np.tril_indices(len(mean))) < len(mean) - silent
         metric = metric[:, np.concatenate([np.ones(len(mean), bool), told])]
-    noise = Noise(normal, bounded) if noisy else None
-    return at_parameter(phi, derived, name or derived.name, metric=metric, noise=noise)
+    release: Release
+    if fit is not None:
+        derived = variational(model)
+        release = VariationalOptimum(
+            phi[None], derived, metric, model, by_another_rule(model), name=name or derived.name
+        )
+    elif draws is None:
+        derived = laplace(model, bool(jacobian) and _has_jacobian(model))
+        release = Approximation(phi[None], derived, metric, model, name=name or derived.name)
+    else:
+        derived = moments_of_draws(model)
+        noise = Noise(whitening(model, phi) / np.sqrt(draws), np.zeros((len(phi), 0)))
+        how = by_another_rule(model), matching(model, constrained)
+        release = Summary(phi[None], derived, metric, model, noise, *how, name=name or derived.name)
+    return release.printed(release.theta, metric, np.array(columns).T) if columns else release
 
 
 def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float | None, jacobian: bool | None) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import reading
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.format import Format
 from bayesrecon.posteriors.npz import ATTRIBUTES, after_the_arrays, from_arrays, load_npz, other_attributes, read_npz
-from bayesrecon.types import Progress
 from bayesrecon.untrusted.hdf5_inventory import plain_values
 from bayesrecon.untrusted.zip_inventory import around_members
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.arviz import (
     convert,
     open_zarr,
@@ -33,7 +34,6 @@ from bayesrecon.posteriors.contents import (
 )
 from bayesrecon.posteriors.draws import is_numeric, sound
 from bayesrecon.posteriors.format import Format
-from bayesrecon.types import Progress
 from bayesrecon.untrusted.limits import check_declared
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at

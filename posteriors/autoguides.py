@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.models.normal import pack
 from bayesrecon.posteriors.laws import Law, check_transforms, numbers, one_of, phi_of, placed, probes
-from bayesrecon.types import Model
 
 _FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariateNormal", "AutoLaplaceApproximation")
 GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)

@@ -13,8 +13,9 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import cache_folder, private_folder, write_whole
+from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Records, Release
+from bayesrecon.releases import Release
 
 
 def cache_path(name: str, model: Model, records: Records, run: Mapping[str, Any]) -> Path:

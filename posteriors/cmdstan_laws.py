@@ -11,11 +11,11 @@ import numpy as np
 
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Model
 from bayesrecon.posteriors.cmdstan import MAX_LINE, Settings, read_header
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.laws import Law, phi_of
 from bayesrecon.posteriors.sources import accepted_draws
-from bayesrecon.types import Model
 
 _METHODS = ("variational", "laplace")
 _DIGITS = 6  # significant, that CmdStan prints unless told otherwise

@@ -6,16 +6,17 @@ import numpy as np
 
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.models.normal import laplace, pack, unpack, whitening
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Noise, Release
+from bayesrecon.releases import Derived, Release
 
 _STEP = 1e-5  # of a half unit of the last digit, for what it moves
 _OPEN = 0.5  # of a direction: more than that outside the equations, and its number was not released
 
 
 @in_float64
-def fewer_digits(release: Release, digits: int) -> Release:
+def fewer_digits(release: Derived, digits: int) -> Release:
     """The release with its mean and standard deviations printed with so many significant digits, and correlations with
     as many decimals; errors that it had before stay beside those of rounding.
 
@@ -52,13 +53,11 @@ def fewer_digits(release: Release, digits: int) -> Release:
         columns = np.array([(phi_of(cut + s) - phi_of(cut - s)) / (2 * _STEP) for s in steps]).T
     except np.linalg.LinAlgError:
         raise BayesreconError(f"with {digits} digits the covariance is not positive definite") from None
-    metric = whitening(model, moved) @ np.linalg.solve(whitening(model, phi), np.asarray(release.metric))
-    before = release.noise or Noise(np.zeros((len(phi), 0)), np.zeros((len(phi), 0)))
-    noise = Noise(before.normal, np.column_stack([np.asarray(before.bounded), columns]), before.told, before.ascent)
-    return replace(release, theta=moved[None], metric=metric, noise=noise)
+    directions = whitening(model, moved) @ np.linalg.solve(whitening(model, phi), np.asarray(release.directions))
+    return release.printed(moved[None], directions, columns)
 
 
-def estimates_alone(release: Release) -> Release:
+def estimates_alone(release: Derived) -> Release:
     """A mode without its covariance: the equations of its gradient are left.
 
     Raises:
@@ -67,18 +66,18 @@ def estimates_alone(release: Release) -> Release:
     model = _base(release)
     if release.model not in (laplace(model, True), laplace(model, False)):
         raise BayesreconError("only of a mode the estimates alone are stationary")
-    return replace(release, metric=np.asarray(release.metric)[:, : model.dimension])
+    return replace(release, directions=np.asarray(release.directions)[:, : model.dimension])
 
 
-def _base(release: Release) -> Model:
-    if release.model.of is None or [p.name for p in release.model.parameters] != ["mean", "scale"]:
+def _base(release: Derived) -> Model:
+    if release.about is release.model or [p.name for p in release.model.parameters] != ["mean", "scale"]:
         raise BayesreconError(f"{release.name} is no mean with a covariance")
-    return release.model.of
+    return release.about
 
 
-def _told(release: Release, direction: np.ndarray) -> bool:
+def _told(release: Derived, direction: np.ndarray) -> bool:
     """Whether equations of the release look along a direction of its parameter."""
-    metric = np.asarray(release.metric)
+    metric = np.asarray(release.directions)
     size = np.linalg.norm(direction)
     rest = direction - metric @ np.linalg.lstsq(metric, direction, rcond=None)[0]
     return bool(size > 0 and np.linalg.norm(rest) < _OPEN * size)

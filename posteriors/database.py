@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
+from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws, assemble
-from bayesrecon.types import Model
 from bayesrecon.untrusted.limits import no_repeats
 
 MAX_JSON = 2 * 2**30

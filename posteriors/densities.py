@@ -7,11 +7,11 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.model import Model
 from bayesrecon.models.pointwise import contrasts, evaluated
 from bayesrecon.models.tempered import tempered
-from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Noise, Release
+from bayesrecon.releases import LogDensity, Release
 
 _MOST = 1000  # points that are used: what a log density is off does not average out over more of them
 
@@ -41,7 +41,7 @@ def from_density(
         power: of the likelihood, where the posterior is tempered (`models.tempered`).
 
     Returns:
-        A trained parameter, temperature 0, of a derived model (`bayesrecon.models.pointwise`): verbs take it.
+        A `LogDensity`, a stationary parameter of a derived model (`bayesrecon.models.pointwise`): verbs take it.
 
     Raises:
         BayesreconError: no points, points of another shape, fewer than three or without spread, values that are not
@@ -61,9 +61,7 @@ def from_density(
     at = _points(model, points)
     values = _values(log_q, at)
     derived = evaluated(model, at, values)
-    empty = np.zeros((len(at), 0))
-    noise = Noise(empty, empty, told=True)
-    return at_parameter(np.zeros(len(at)), derived, name, metric=contrasts(len(at)), noise=noise)
+    return LogDensity(np.zeros((1, len(at))), derived, contrasts(len(at)), model, name=name)
 
 
 def _points(model: Model, points: Any) -> np.ndarray:

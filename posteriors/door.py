@@ -7,12 +7,13 @@ from typing import Any
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.models.door import model_of
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats import read_draws, suffixes
 from bayesrecon.posteriors.sources import dirac, from_draws, stored_model
-from bayesrecon.types import Model, Release
+from bayesrecon.releases import Release
 
 
 def release_of(

@@ -8,11 +8,12 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, version
 from bayesrecon.files import write_whole
+from bayesrecon.model import Model
 from bayesrecon.models.registry import find
 from bayesrecon.models.trained import linear_predictor
 from bayesrecon.posteriors.npz import ATTRIBUTES
 from bayesrecon.posteriors.sources import dirac
-from bayesrecon.types import Model, Release
+from bayesrecon.releases import Release, TrainedParameter
 
 
 def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
@@ -79,7 +80,7 @@ def save_trained(release: Release, path: str | Path) -> Path:
     'ridge.npz'
     """
     path = Path(path)
-    if release.temperature or release.size != 1:
+    if not isinstance(release, TrainedParameter):
         raise BayesreconError("save_trained writes a trained parameter; draws are written by save_draws")
     if path.suffix != ".npz":
         raise BayesreconError(f"{path}: the name must end in .npz")

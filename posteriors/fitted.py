@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Records
 from bayesrecon.models.registry import shipped
 from bayesrecon.posteriors.cache import cache_folder, cache_path, store, versions
 from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data
 from bayesrecon.posteriors.npz import read_npz
 from bayesrecon.posteriors.nuts import Convergence, check_records, sample
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.types import Model, Records, Release
+from bayesrecon.releases import Release
 
 Say = Callable[[str], None]
 

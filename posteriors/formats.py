@@ -12,10 +12,10 @@ from typing import Any
 
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, from_named_draws
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.format import Format
-from bayesrecon.types import Progress
 
 
 @cache

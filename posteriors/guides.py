@@ -8,18 +8,28 @@ import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, check_memory
+from bayesrecon.inexact import Ascent, Noise
+from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import prior_score
+from bayesrecon.model import Model
 from bayesrecon.models.door import model_of
-from bayesrecon.models.normal import laplace, variational, whitening
+from bayesrecon.models.normal import by_another_rule, laplace, variational, whitening
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv, is_law
 from bayesrecon.posteriors.laws import Law
 from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
 from bayesrecon.posteriors.smooth import check_smooth
-from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Ascent, Model, Noise, Release
+from bayesrecon.releases import (
+    Approximation,
+    OptimisedFit,
+    OptimisedMode,
+    Release,
+    Summary,
+    TrainedParameter,
+    VariationalOptimum,
+)
 
 _REDUNDANT = 1e-9  # relative, of directions that the parameters of a guide do not move in
 
@@ -70,7 +80,8 @@ def from_guide(
         name: for display.
 
     Returns:
-        A trained parameter, temperature 0, of a derived model (`bayesrecon.models.normal`): every verb takes it.
+        An `OptimisedFit` of a derived model (`bayesrecon.models.normal`), or an `OptimisedMode`; with residual=0 a
+        `VariationalOptimum`, an `Approximation`, or of a mode alone a `TrainedParameter`. Every verb takes them.
 
     Raises:
         BayesreconError: a guide of another kind or model, parameters that are missing or not finite, a density that has
@@ -97,15 +108,15 @@ def from_guide(
             f"{law.name}: the gradients of a mode have no noise, and iterates do not tell its errors; state residual="
         )
     parts = {"variational": _variational, "laplace": _laplace, "mode": _mode}
-    derived, phi, metric, noise = parts[law.kind](model, law, residual)
-    if not np.isfinite(phi).all():
+    release = parts[law.kind](model, law, residual, name or law.name)
+    if not np.isfinite(release.theta).all():
         raise BayesreconError("the parameters lie on or outside their support")
-    directions = np.eye(len(phi)) if metric is None else metric
-    if not np.isfinite(np.asarray(prior_score(derived, directions, phi[None], 0.0))).all():
+    directions = metric_factor(release, release.default_metric)
+    if not np.isfinite(np.asarray(prior_score(release.model, directions, release.theta, 0.0))).all():
         raise BayesreconError(
             f"the prior of model {model.name} has no derivatives at these parameters: nothing is stationary there"
         )
-    return at_parameter(phi, derived, name or law.name, metric=metric, noise=noise)
+    return release
 
 
 def of_source(source: Any, model: Any, power: float | None) -> Release | None:
@@ -121,9 +132,6 @@ def of_source(source: Any, model: Any, power: float | None) -> Release | None:
     return from_guide(model_of(model), source, power=power)
 
 
-_Parts = tuple[Model, np.ndarray, np.ndarray | None, Noise | None]
-
-
 def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> Law:
     if is_autoguide(guide):
         return autoguide_law(model, guide, params, iterates)
@@ -137,7 +145,7 @@ def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> La
     )
 
 
-def _variational(model: Model, law: Law, residual: Any) -> _Parts:
+def _variational(model: Model, law: Law, residual: Any, name: str) -> Release:
     derived, points = variational(model), _points(law)
     phis = np.array([np.asarray(law.phi(x)) for x in points])
     phi = phis.mean(axis=0)
@@ -168,7 +176,12 @@ def _variational(model: Model, law: Law, residual: Any) -> _Parts:
         normal = metric @ np.linalg.lstsq(metric, white[:, d:], rcond=None)[0] / np.sqrt(law.draws)
         if law.printed is not None:
             normal = np.column_stack([normal, np.eye(len(phi))[:, :d] * law.printed / np.sqrt(3)])
-    return derived, phi, metric, _noise(normal, ascent)
+    atom, finer, noise = phi[None], by_another_rule(model), _noise(normal)
+    if ascent is not None:
+        return OptimisedFit(atom, derived, metric, model, noise, ascent, finer, name=name)
+    if normal.size:
+        return Summary(atom, derived, metric, model, noise, finer, name=name)
+    return VariationalOptimum(atom, derived, metric, model, finer, name=name)
 
 
 @partial(jax.jit, static_argnames="phi")
@@ -176,28 +189,35 @@ def _slope(phi: Any, native: Any) -> Any:
     return jax.jacfwd(phi)(native)
 
 
-def _laplace(model: Model, law: Law, residual: Any) -> _Parts:
+def _laplace(model: Model, law: Law, residual: Any, name: str) -> Release:
     """The Hessian is exact wherever it was taken; only the gradient can be left of an optimisation."""
     phi, d = np.asarray(law.phi(law.native)), model.dimension
     check_smooth(model, phi[:d])
     metric, none = whitening(model, phi), np.zeros((len(phi), 0))
-    if law.draws is not None:
-        ascent = None if residual is None else _stated(residual, metric)
-        return laplace(model, law.jacobian), phi, metric, _noise(metric / np.sqrt(law.draws), ascent)
+    derived, atom = laplace(model, law.jacobian), phi[None]
+    normal = none if law.draws is None else metric / np.sqrt(law.draws)
     if residual is not None:
         ascent = _stated(residual, metric)
-    else:
+    elif law.draws is None:
         ascent = Ascent(np.linalg.solve(metric.T, np.eye(len(phi))[:, :d]), none, freedom=0.0)
-    return laplace(model, law.jacobian), phi, metric, _noise(none, ascent)
+    else:
+        ascent = None
+    if ascent is not None:
+        return OptimisedFit(atom, derived, metric, model, _noise(normal), ascent, name=name)
+    if normal.size:
+        return Summary(atom, derived, metric, model, _noise(normal), name=name)
+    return Approximation(atom, derived, metric, model, name=name)
 
 
-def _mode(model: Model, law: Law, residual: Any) -> _Parts:
+def _mode(model: Model, law: Law, residual: Any, name: str) -> Release:
     theta, directions = np.asarray(law.native), np.eye(model.dimension)
     if np.isfinite(theta).all():
         check_smooth(model, theta)
     none = np.zeros((model.dimension, 0))
     ascent = Ascent(directions, none, freedom=0.0) if residual is None else _stated(residual, directions)
-    return model, theta, None, _noise(none, ascent)
+    if ascent is None:
+        return TrainedParameter(theta[None], model, name=name)
+    return OptimisedMode(theta[None], model, ascent, name=name)
 
 
 def _points(law: Law) -> np.ndarray:
@@ -225,7 +245,5 @@ def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
     return Ascent(score, np.zeros((len(metric), 0)))
 
 
-def _noise(normal: np.ndarray, ascent: Ascent | None) -> Noise | None:
-    if not normal.size and ascent is None:
-        return None
-    return Noise(normal, np.zeros((len(normal), 0)), ascent=ascent)
+def _noise(normal: np.ndarray) -> Noise:
+    return Noise(normal, np.zeros((len(normal), 0)))

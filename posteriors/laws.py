@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Model
 from bayesrecon.models.normal import order_of
-from bayesrecon.types import Model
 
 _ALIKE = 1e-5  # relative: guides are often fitted in single precision
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Variable, from_named_draws
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.format import Format
 from bayesrecon.posteriors.npz import LOG_DENSITY, from_arrays
-from bayesrecon.types import Progress
 
 
 def read_mcmc(mcmc: Any, *, name: str | None = None) -> Draws:

@@ -15,9 +15,8 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.mixed import correlated, mixed, uneven
 from bayesrecon.models.normal import laplace, pack
-from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.posteriors.summaries import field_name
-from bayesrecon.types import Noise, Release
+from bayesrecon.releases import Approximation, Release
 
 _TOLERANCE = 1e-5  # to which statsmodels' optimisers make the slope of the mean log likelihood of a row vanish
 _FAR = 0.1  # standard errors of the ratio that are left of the optimisation, beyond which it is at the boundary
@@ -101,10 +100,10 @@ def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: flo
             whole = np.column_stack([whole, np.concatenate([np.zeros(d), step[rows, columns]])])
     scores = np.zeros((len(whole), d))
     scores[:d] = root
-    noise = None
-    if slope:
-        shift = np.zeros((len(whole), 1))
-        shift[:d, 0] = covariance[:, p] * slope
-        noise = Noise(np.zeros((len(whole), 0)), shift)
-    phi, metric = pack(model, mean, covariance), np.column_stack([scores, whole])
-    return at_parameter(phi, laplace(model, False), name, metric=metric, noise=noise)
+    phi, directions = pack(model, mean, covariance)[None], np.column_stack([scores, whole])
+    release = Approximation(phi, laplace(model, False), directions, model, name=name)
+    if not slope:
+        return release
+    shift = np.zeros((len(whole), 1))
+    shift[:d, 0] = covariance[:, p] * slope
+    return release.printed(phi, directions, shift)

@@ -12,11 +12,11 @@ import scipy.linalg
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.model import Model, Records
 from bayesrecon.models.losses import named_leaves
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.posteriors.training import Trained
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Records
 
 _MOST = 3000  # parameters whose Hessian is factorised
 _NEWTON = 50  # steps after L-BFGS, which bring a dozen digits or nothing

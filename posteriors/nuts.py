@@ -10,9 +10,10 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Records, Release
+from bayesrecon.releases import Release
 
 DENSE = 300
 """Dimension up to which the mass matrix is dense: a common mean is strongly correlated with well-known units."""

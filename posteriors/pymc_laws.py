@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.posteriors.laws import Law, check_transforms, numbers, one_of, phi_of, placed, probes
-from bayesrecon.types import Model
 
 APPROXIMATIONS = ("MeanField", "FullRank")
 """Approximations that are read, by their names."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from bayesrecon.model import Model
 from bayesrecon.posteriors.database import (
     has_reference_draws,
     open_database,
@@ -13,7 +14,7 @@ from bayesrecon.posteriors.database import (
 )
 from bayesrecon.posteriors.fitted import fitted_posterior
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.types import Model, Release
+from bayesrecon.releases import Release
 
 
 def from_posteriordb(

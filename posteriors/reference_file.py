@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.database import read_draws_file
 from bayesrecon.posteriors.format import Format
-from bayesrecon.types import Progress
 from bayesrecon.untrusted.zip_inventory import around_members
 
 

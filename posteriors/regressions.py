@@ -9,7 +9,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.approximations import printed
 from bayesrecon.posteriors.mixed import from_mixed
 from bayesrecon.posteriors.summaries import field_name, regression
-from bayesrecon.types import Release
+from bayesrecon.releases import Release
 
 
 def from_statsmodels(result: Any, *, response: str | None = None, name: str | None = None) -> Release:

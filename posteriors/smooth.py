@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Model
+from bayesrecon.model import Model
 
 _SIDES = np.array([1e-5, 1e-7])  # distances, in units of the largest coordinate or of one
 _JUMP = 1e-4  # of the gradient

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Model, Parameter
 from bayesrecon.models.losses import named_leaves
 from bayesrecon.models.registry import load
 from bayesrecon.models.tempered import tempered
@@ -19,7 +20,7 @@ from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.npz import read_npz
 from bayesrecon.posteriors.weights import in_runs, weighted, weights_among
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Parameter, Release
+from bayesrecon.releases import PosteriorDraws, Release, TrainedParameter
 
 
 def from_draws(
@@ -117,7 +118,7 @@ def accepted_draws(
         raise BayesreconError(f"{(~edge).sum()} draw is not a sample; for a trained parameter use posteriors.dirac")
     log_density = None if draws.log_density is None else np.asarray(draws.log_density, float).reshape(-1)[~edge]
     count = int((~edge).sum())
-    release = Release(
+    release = PosteriorDraws(
         theta=theta[~edge],
         weights=np.full(count, 1.0 / count),
         chain=np.repeat(np.arange(1, chains + 1), length)[~edge],
@@ -257,12 +258,7 @@ def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Rele
     theta = np.array(model.unconstrain(values), float)
     if not np.isfinite(theta).all():
         raise BayesreconError(f"the parameters lie on or outside the support of model {model.name}")
-    return at_parameter(theta, model, name)
-
-
-def at_parameter(theta: np.ndarray, model: Model, name: str, **more: Any) -> Release:
-    """One atom `(d,)` at temperature 0, unchecked; `more` are fields of the release."""
-    return Release(theta[None], np.ones(1), np.ones(1, int), None, model, temperature=0.0, name=name, **more)
+    return TrainedParameter(theta[None], model, name=name)
 
 
 @partial(jax.jit, static_argnames="model")

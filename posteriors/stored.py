@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Model
 from bayesrecon.posteriors.arviz import (
     log_density_of,
     open_zarr,
@@ -23,8 +24,8 @@ from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_war
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
+from bayesrecon.releases import PosteriorDraws, Release
 from bayesrecon.scratch import RowWriter, Scratch
-from bayesrecon.types import Model, Release
 
 _LARGE = 2**28  # bytes of files
 _KINDS = {".nc", ".csv"}
@@ -106,7 +107,7 @@ def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path | Non
     if count < 2:
         raise BayesreconError(f"{name}: {count} draw is not a sample; for a trained parameter use posteriors.dirac")
     notes = [f"{lost} of {total} draws lie on a boundary of the support and were dropped"] if lost else []
-    return Release(
+    return PosteriorDraws(
         theta=rows.done(),
         weights=np.full(count, 1.0 / count),
         chain=np.concatenate(chains),

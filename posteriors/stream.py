@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.cmdstan import (
     check_complete,
     check_count,
@@ -41,7 +42,6 @@ from bayesrecon.posteriors.contents import (
 )
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.format import Format
-from bayesrecon.types import Progress
 
 _BLOCK = 2**23  # bytes read at once
 _MOST_DRAWS = 50_000  # whose parameters are kept

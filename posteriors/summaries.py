@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.posteriors.untold import without_correlations_of
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Release
+from bayesrecon.releases import Release
 
 _ESTIMATE = ("estimate", "mean", "coef", "coefficient", "value", "mode", "map")
 _ERROR = ("std. error", "std error", "std err", "std_error", "se", "sd", "stderr", "bse", "standard error")

@@ -7,6 +7,7 @@ are solved by conjugate gradients preconditioned with the old one's Hessian, for
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,9 @@ import scipy.linalg
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.posteriors.sources import at_parameter
+from bayesrecon.model import Model
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Model, Release
+from bayesrecon.releases import Release, TrainedParameter
 
 _FULL = 8000  # parameters up to which the whole Hessian is factorised; above, its diagonal blocks
 _DOUBLES = 2**26  # of predictors of several deletions at once
@@ -90,7 +91,7 @@ class Objective:
         return float(loss + 0.5 * np.sum(self.penalty * outer**2)), slope
 
     def release(self, outer: np.ndarray, name: str) -> Release:
-        return at_parameter(join(self.model, outer), self.model, name)
+        return TrainedParameter(join(self.model, outer)[None], self.model, name=name)
 
 
 class Preconditioner:
@@ -266,7 +267,7 @@ def retrain_without(
         found[some], reached[some] = _newton(objective, base, found[some], left_out, tolerance * scale[some])
     each = (time.perf_counter() - began) / len(chosen)
     return [
-        Trained(at_parameter(theta, release.model, f"{release.name} without record {row}"), float(r), each)
+        Trained(replace(release, theta=theta[None], name=f"{release.name} without record {row}"), float(r), each)
         for theta, r, row in zip(join(release.model, found), reached / scale, rows, strict=True)
     ]
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.inexact import Limits
+from bayesrecon.model import Model
 from bayesrecon.models.least_squares import Untold
 from bayesrecon.models.weighted_counts import UntoldWeights
-from bayesrecon.posteriors.sources import at_parameter
-from bayesrecon.types import Limits, Model, Release
+from bayesrecon.releases import Release, StatedLimits
 
 Printed = Sequence[tuple[float, float]]
 """Numbers with half the unit of the last digit of each."""
@@ -45,4 +46,4 @@ def without_correlations_of(model: Model, estimates: Printed, errors: Printed, n
             what += f"; with domain={{{covariates[0]!r}: 'binary'}} n and the means are told, if it is one"
     note = f"the correlations of the estimates were not given: {what}; with correlations= {lost} would be determined"
     title = name or f"{model.name}, estimates and standard errors"
-    return at_parameter(theta, model, title, notes=(note,), limits=limits)
+    return StatedLimits(theta[None], model, limits, name=title, notes=(note,))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.types import Release
+from bayesrecon.releases import Release
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number a draw that are read as weights, unless the model has a parameter of that name."""

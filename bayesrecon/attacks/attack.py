@@ -10,17 +10,12 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from bayesrecon.discovery import discover
-from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outputs import Outputs
-from bayesrecon.kinds import LIMITS, kind_of_release, shortly
 from bayesrecon.knowledge import KNOWS, Knows, check_keywords
+from bayesrecon.model import Progress
+from bayesrecon.pairs import Deletion
+from bayesrecon.releases import Release, refuse_others
 from bayesrecon.results.base import Result
-from bayesrecon.types import Deletion, Progress, Release
-
-DRAWS_PAIR, TRAINED_PAIR = "posterior draws around a deletion", "trained parameters around a deletion"
-APPROXIMATED_PAIR = "approximations around a deletion"
-OUTPUTS = "outputs of a model"
-"""Kinds of what is more than one release, or none; those of a single one are in `bayesrecon.kinds`."""
 
 R = TypeVar("R", bound=Result, covariant=True)
 
@@ -37,13 +32,13 @@ class Attack(Generic[R]):
     Attributes:
         name: on the command line.
         summary: one line.
-        takes: the kinds of releases that it works on.
+        takes: the kinds of releases that it works on: types of single ones, of pairs, or `Outputs`.
         uses: which of what an attacker knows it has a use for.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    takes: ClassVar[tuple[str, ...]]
+    takes: ClassVar[tuple[type, ...]]
     uses: ClassVar[tuple[str, ...]] = KNOWS
 
     @classmethod
@@ -60,14 +55,7 @@ class Attack(Generic[R]):
 
         Raises `BayesreconError` naming what it does take, and the attacks that take this release.
         """
-        kind = kind_of(release)
-        if kind not in self.takes:
-            others = [one.__name__ for one in attacks().values() if kind in one.takes]
-            told = "; `recover` says which, or supply the correlations of its estimates" if kind == LIMITS else ""
-            raise BayesreconError(
-                f"{type(self).__name__} takes {' or '.join(map(shortly, self.takes))}, and this is {kind}"
-                + (f"; use {' or '.join(others)}" if others else told)
-            )
+        refuse_others(release, self.takes, type(self).__name__, takers_of(release))
         check_keywords(knows, type(self).__name__, self.uses, _owner_of(knows))
 
 
@@ -77,21 +65,10 @@ def attacks() -> Mapping[str, type[Attack[Any]]]:
     return MappingProxyType({one.name: one for one in discover("bayesrecon.attacks", "ATTACK")})
 
 
-def kind_of(release: Release | Deletion | Outputs) -> str:
-    """Which kind of release this is.
-
-    Raises `BayesreconError` for what is none.
-    """
-    if isinstance(release, Outputs):
-        return OUTPUTS
-    if isinstance(release, Deletion):
-        exact = TRAINED_PAIR if release.before.metric is None else APPROXIMATED_PAIR
-        return DRAWS_PAIR if release.before.temperature else exact
-    if not isinstance(release, Release):
-        raise BayesreconError(
-            f"expected a release (bayesrecon.posteriors makes one) or a deletion pair, got a {type(release).__name__}"
-        )
-    return kind_of_release(release)
+def takers_of(release: Any) -> str:
+    """Which attacks take a release, as an advice."""
+    names = [one.__name__ for one in attacks().values() if isinstance(release, one.takes)]
+    return f"use {' or '.join(names)}" if names else "`recover` says which, or supply the correlations of its estimates"
 
 
 def _owner_of(knows: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from bayesrecon.types import Records
+from bayesrecon.model import Records
 
 CANDIDATES = 4096
 """Records of the pool: with too few the smallest value is missed, and a certificate says more than is true."""

@@ -2,35 +2,22 @@
 
 from typing import Any, TypeVar, Unpack, overload
 
-from bayesrecon.attacks.attack import (
-    APPROXIMATED_PAIR,
-    DRAWS_PAIR,
-    OUTPUTS,
-    TRAINED_PAIR,
-    Attack,
-    attacks,
-    kind_of,
-)
+from bayesrecon.attacks.attack import Attack
+from bayesrecon.attacks.choice import suited
 from bayesrecon.attacks.deletion.pair import read_pair
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
+from bayesrecon.pairs import Deletion
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
 from bayesrecon.results.base import Result
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.matched import Matched
 from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.results.records import RecordTable
-from bayesrecon.types import Deletion, Progress, Release
-
-_WIDE = 100  # parameters from which a trained model is matched by its gradient: its kernel has as many features
-_DEFAULTS = {
-    DRAWS_PAIR: "tilt",
-    TRAINED_PAIR: "hrec",
-    APPROXIMATED_PAIR: "difference",
-    OUTPUTS: "linear-decoding",
-}
 
 R = TypeVar("R", bound=Result)
 Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord | InputEstimate
@@ -108,7 +95,7 @@ def reconstruct(
     if isinstance(release, Deletion):
         release = read_pair(release)
     if attack is None:
-        attack = _default(release, n, knows)
+        attack = suited(release, knows, n=n)
     elif n is not None:
         raise BayesreconError(f"n= is a shortcut for the default attack: {type(attack).__name__}(n={n})")
     attack.check(release, knows)
@@ -116,23 +103,6 @@ def reconstruct(
     found = attack.run(release, {k: v for k, v in knows.items() if v is not None}, key=key, progress=tell)  # type: ignore[arg-type]
     tell("done", 1.0)
     return found.judged(force)
-
-
-def _default(release: Release | Deletion | Outputs, n: int | None, knows: Knows) -> Attack[Any]:
-    """The attack that suits a release."""
-    kind = kind_of(release)
-    options = {} if n is None else {"n": n}
-    name = "weighted-records"
-    if kind in _DEFAULTS:
-        name = _DEFAULTS[kind]
-    elif knows.get("unit") is not None:
-        name = "single-records"
-    elif isinstance(release, Release) and not knows.get("known"):
-        network = not release.temperature and release.model.linear is None and release.metric is None
-        name = "gradient-matching" if network and release.model.dimension >= _WIDE else name
-    if n is not None and "n" not in attacks()[name].options():
-        raise BayesreconError(f"n= has no part in {name}, which suits this release and what is known of it")
-    return attacks()[name](**options)
 
 
 def _quiet(label: str, fraction: float) -> None:

@@ -8,10 +8,9 @@ from typing import Any, Unpack, overload
 import numpy as np
 
 from bayesrecon.attacks.attack import attacks
-from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import library_of, shown
 from bayesrecon.estimation.forecast import forecast
-from bayesrecon.estimation.limits import limited
+from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.solve import Fit, fit
@@ -20,12 +19,13 @@ from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, sl
 from bayesrecon.estimation.widths import too_wide
 from bayesrecon.kernels.joint import JointEmbedding
 from bayesrecon.kernels.outputs import Outputs, refuse_given
-from bayesrecon.knowledge import Knowledge, Knows, check_keywords, check_knowledge
+from bayesrecon.knowledge import Knowledge, Knows, check_keywords
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64, x64
+from bayesrecon.releases import Release
 from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.recovery import Recovery, Row
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import Progress, PseudoData, Release
 
 Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
 
@@ -112,9 +112,10 @@ def recover(
 
         release = releases_of(release, model)
     options = {"estimator": estimator, "key": key, "progress": progress, **knows}
-    if isinstance(release, Release) and release.limits is not None:
-        return _limited(release, statistics, knows).judged(force)
     if isinstance(release, Release):
+        stated = kind_of(release).stated(release, statistics, knows)
+        if stated is not None:
+            return stated.judged(force)
         problem, recovery, warnings = _recover(release, statistics, options)
         return _shown(_warned(recovery, warnings), problem.knowledge).judged(force)
     return _recover_pooled(release, statistics, options).judged(force)
@@ -125,34 +126,6 @@ def recover_with_problem(release: Release, statistics: Statistics = None, **opti
     with x64():
         problem, recovery, warnings = _recover(release, statistics, options)
         return problem, _shown(_warned(recovery, warnings), problem.knowledge).judged(force=True)
-
-
-def _limited(release: Release, statistics: Statistics, knows: Knows) -> Recovery:
-    """What is known of the data behind a release that leaves their equations open."""
-    start = time.perf_counter()
-    knowledge = check_knowledge(release.model, **knows)
-    if statistics is not None or knowledge.known or knowledge.unit is not None:
-        raise BayesreconError(
-            f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no use; "
-            "supply the correlations of its estimates"
-        )
-    rows, failures = limited(release, knowledge)
-    return Recovery(
-        rows=rows,
-        release=release.name,
-        model=release.model.name,
-        draws=release.size,
-        metric="identity",
-        coordinates="constrained",
-        temperature=release.temperature,
-        rank=0,
-        gap=True,
-        spectrum=np.zeros(0),
-        pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
-        warnings=release.notes,
-        failures=failures,
-        seconds=time.perf_counter() - start,
-    )
 
 
 def _recover(release: Release, statistics: Statistics, options: dict[str, Any]) -> _Solved:

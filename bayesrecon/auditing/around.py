@@ -5,8 +5,8 @@ from dataclasses import replace
 from bayesrecon.auditing.accounts.account import is_public
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.discovery import discover
+from bayesrecon.model import Progress
 from bayesrecon.results.audit import Finding, NotRun
-from bayesrecon.types import Progress
 
 _READ = "reading"
 

@@ -10,9 +10,9 @@ from bayesrecon.auditing.matching import Matching
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import Private
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.audit import Audit, Finding, NotRun, ordered, with_score
-from bayesrecon.types import Model
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from bayesrecon.digits import round_to
 from bayesrecon.disclosure.thinning import planned
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
+from bayesrecon.releases import Release
 from bayesrecon.results.audit import Finding, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
-from bayesrecon.types import Progress, Release
 
 _THINNINGS = (1000, 300)  # remedies that are tried: with fewer draws the statistics of most models cannot be solved for
 _DIGITS = (3, 2)  # more are below the errors of the draws, fewer leave no posterior

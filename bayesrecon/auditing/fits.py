@@ -10,13 +10,14 @@ from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.effort import Budget, budget_of, told
 from bayesrecon.auditing.evidence import items
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.normal import unpack
 from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.summaries import cell, from_table
+from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
-from bayesrecon.types import Progress, Release
 
 Alternative = tuple[str, Callable[[], Release]]
 """A remedy, and what would be released then."""
@@ -78,7 +79,7 @@ def audit_fit(
         elif not untried:
             untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
         warnings += tuple(filter(None, (told(list(findings)),)))
-        used = release.model.of or release.model
+        used = release.about
         about = {"name": release.name, "model": used.name} | about | {"used": used}
     settings["model"] = about["model"]
     return Audit(
@@ -171,8 +172,8 @@ def without_correlations(release: Release) -> Release:
     """
     import pandas as pd
 
-    model = release.model.of
-    if model is None or model.name not in ESTIMATORS:
+    model = release.about
+    if model is release.model or model.name not in ESTIMATORS:
         raise BayesreconError(f"{release.name} is no regression, whose table is read without correlations")
     mean, factor = (np.asarray(x) for x in unpack(model, np.asarray(release.theta)[0]))
     errors = [cell(x, 17) for x in np.sqrt((factor**2).sum(axis=1))]

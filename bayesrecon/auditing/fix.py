@@ -15,9 +15,9 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_netcdf, write_whole
+from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.results.audit import Audit
-from bayesrecon.types import Model
 
 SUFFIXES = (".nc", ".npz")
 

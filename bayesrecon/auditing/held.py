@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents, Variable, group_of
 from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
-from bayesrecon.types import Model
 
 DROP_DRAWS = "publish neither draws nor their mean and covariance, which give away the same statistics"
 

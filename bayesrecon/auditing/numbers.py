@@ -19,8 +19,9 @@ from bayesrecon.attacks.sidechannels.features import (
 from bayesrecon.auditing.held import parameters_of
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.contents import WIDE, Contents, Variable
-from bayesrecon.types import Model, Records, Release
+from bayesrecon.releases import Release
 
 _MOST_DRAWS, _MOST_COLUMNS = 1200, 400  # that are attacked: exact relations need no more
 _SCALES = (1.0, -1.0, -2.0, 2.0, -0.5, 0.5)  # of log densities, energies and deviances

@@ -10,11 +10,12 @@ from bayesrecon.auditing.held import POTENTIAL, log_densities
 from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.model import Model, Progress
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.posteriors.sources import accepted_draws
+from bayesrecon.releases import Release
 from bayesrecon.results.audit import Thresholds
 from bayesrecon.results.recovery import Recovery
-from bayesrecon.types import Model, Progress, Release
 
 
 @dataclass(frozen=True)

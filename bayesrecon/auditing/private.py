@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 
 @dataclass(frozen=True, eq=False)

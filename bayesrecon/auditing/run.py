@@ -24,6 +24,7 @@ from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.cmdstan_laws import is_law
@@ -32,9 +33,9 @@ from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.summaries import is_table
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
 from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import Model, Progress, Release
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
 _MEND = "mend what the reason names, or drop what it would open"
@@ -197,10 +198,6 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     if not isinstance(source, Release) and not is_fit(source) and not is_law(source):
         return None
     release = release_of(source, model)
-    if release.temperature:
-        raise BayesreconError(
-            f"{release.name} is a release of draws: audit what is published of them, the file or a dictionary of arrays"
-        )
     return release, {}
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.posteriors.coarser import estimates_alone
 from bayesrecon.posteriors.summaries import cell, from_table, read_frame
+from bayesrecon.releases import Release
 from bayesrecon.results.audit import NotRun
-from bayesrecon.types import Model, Release
 
 Alternatives = list[tuple[str, Callable[[], Release]]]
 

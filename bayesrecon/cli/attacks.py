@@ -11,7 +11,7 @@ import typer
 from bayesrecon.attacks.attack import Attack, attacks
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.estimation.problem import Estimator
-from bayesrecon.kinds import DRAWS, TRAINED
+from bayesrecon.releases import Release
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -76,7 +76,7 @@ def options_table(name: str) -> "Table":
     from rich.table import Table
 
     made = _named(name)
-    title = f"{made.name}: {made.summary}; takes {' or '.join(made.takes)}"
+    title = f"{made.name}: {made.summary}; takes {' or '.join(one.what for one in made.takes)}"
     table = Table(title=escape(title), title_justify="left")
     for heading in ("option", "default", "what it is"):
         table.add_column(heading)
@@ -100,7 +100,7 @@ def _fields() -> dict[str, list[type[Attack[Any]]]]:
     """Fields that can be typed, of the attacks on a single release, and the attacks that have them."""
     found: dict[str, list[type[Attack[Any]]]] = {}
     for one in attacks().values():
-        if {DRAWS, TRAINED} & set(one.takes):
+        if any(issubclass(kind, Release) for kind in one.takes):
             for field in fields(one):
                 if field.init and field.name != "unit" and _kind(field.name, one) is not None:
                     found.setdefault(field.name, []).append(one)

@@ -13,8 +13,8 @@ from bayesrecon.cli.command import Given
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from bayesrecon.model import Progress
     from bayesrecon.results.audit import Audit, Finding
-    from bayesrecon.types import Progress
 
 _STYLE = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _ROWS = 8

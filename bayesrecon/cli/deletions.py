@@ -11,8 +11,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.results.base import Result
 
 if TYPE_CHECKING:
+    from bayesrecon.pairs import Deletion
     from bayesrecon.results.deletion import DeletedRecord
-    from bayesrecon.types import Deletion
 
 _COLUMNS = 12  # of a grid of images
 
@@ -59,12 +59,12 @@ def several(
     seed: int,
 ) -> Deletions:
     """Reconstruct the record of every pair; the truth is only compared with, in the pairs' order."""
+    from bayesrecon.attacks.choice import suited
     from bayesrecon.attacks.deletion.hrec import HRec
-    from bayesrecon.attacks.deletion.tilted import Tilt
     from bayesrecon.attacks.reconstruction import reconstruct
 
     first = pairs[0].before
-    attack = Tilt() if first.temperature else HRec(public=public)
+    attack = suited(pairs[0], {}, public=public)
     found = tuple(reconstruct(p, attack=attack, key=seed, total=total, bounds=bounds, domain=domain) for p in pairs)
     warnings = tuple(dict.fromkeys(w for f in found for w in f.warnings))
     if truth is None:

@@ -13,10 +13,10 @@ from bayesrecon.diagnostics import Z95
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import compare, true_statistics
 from bayesrecon.files import write_whole
+from bayesrecon.model import Records
 from bayesrecon.models import load
 from bayesrecon.plots import plot_summary
 from bayesrecon.posteriors.nuts import nuts
-from bayesrecon.types import Records
 
 COVARIATES = ("age", "sex", "bmi", "bp", "s3", "s5")
 RESPONSE = "progression"

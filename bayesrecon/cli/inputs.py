@@ -11,8 +11,9 @@ from typing import Any
 
 from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
-from bayesrecon.types import Model, Records, Release
+from bayesrecon.releases import Release
 
 
 def parse_settings(text: str | None) -> dict[str, Any]:

@@ -25,11 +25,20 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.statistics import Component, components
 from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.model import Progress, Records
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import (
+    Approximation,
+    OptimisedFit,
+    PosteriorDraws,
+    Release,
+    Summary,
+    VariationalOptimum,
+    refuse_others,
+)
 from bayesrecon.results.bounds import Bounds, Interval
 from bayesrecon.stated import domains_of
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import Progress, Records, Release
 
 _CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
 _MOST_COUNTED = 50  # categories of a field up to which each is counted: two linear programs each
@@ -38,6 +47,8 @@ _CENTRES = 9  # of second moments, of which the variance is the least and whose 
 # and, in units of the stated level's, the slack from which they are said to miss it.
 _MARGIN, _FARTHEST = 1.2, 3.0
 _MET = 1e-6  # of a total, to which equations without errors are met
+_TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedFit)  # whose errors are of known sizes
+_WHY = "the errors of its equations have no known size in every direction; `recover` takes it"
 
 
 @in_float64
@@ -84,11 +95,7 @@ def bound(
 
         release = release_of(release, model)
     domain, known = knows.get("domain") or {}, knows.get("known") or {}
-    if not release.temperature and (release.metric is None or (release.noise is not None and release.noise.told)):
-        raise BayesreconError(
-            "bounds need posterior draws, or a law with its covariance: a trained parameter alone fixes nothing but "
-            "its own score, and what a log density is off has no known size in every direction"
-        )
+    refuse_others(release, _TAKES, "bound", _WHY)
     if not 0.5 < level < 1:
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
     stated = domains_of(domain, release.model.fields)
@@ -125,11 +132,12 @@ class _Program:
         solved, embedding = problem.solved, problem.embedding
         self.records = _candidates(problem)
         cross = embedding.cross(solved.basis, self.records)
-        drawn = bool(problem.release.temperature)
-        noise, sure = (solved.noise(), np.zeros((solved.basis.size, 0))) if drawn else _of_equations(problem, cross)
+        noise, sure = (
+            _of_equations(problem, cross) if solved.trained else (solved.noise(), np.zeros((len(solved.y), 0)))
+        )
         values, vectors = np.linalg.eigh(noise + sure @ sure.T / 3)
         # Directions far below the largest noise are rounding; the rest are measured in standard errors.
-        kept = values > (1e-13 * values[-1] if drawn else 0.0)
+        kept = values > (0.0 if solved.trained else 1e-13 * values[-1])
         whiten = vectors[:, kept] / np.sqrt(values[kept])
         self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.target
         quantile = -ndtri((1 - level) / (2 * len(self.target)))

@@ -6,7 +6,7 @@ from bayesrecon.estimation.categories import categories
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, moments
 from bayesrecon.estimation.totals import verdict_of
-from bayesrecon.types import Field
+from bayesrecon.model import Field
 
 
 def counted(
@@ -25,7 +25,6 @@ def counted(
         values = library.evaluate(solved.probes)
         fitted = solved.project(values, limit=True).fitted
         visibility = library.visibility(values, fitted, solved.basis.size)[1:]
-        trained = not solved.embedding.temperature
-        determined = all(verdict_of(float(v), trained=trained) == "determined" for v in visibility)
+        determined = all(verdict_of(float(v), trained=solved.trained) == "determined" for v in visibility)
         (seen if determined else others)[c.name] = parts
     return seen, others

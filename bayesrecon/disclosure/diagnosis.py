@@ -16,10 +16,11 @@ from bayesrecon.estimation.statistics import Component, Library, Part, Statistic
 from bayesrecon.estimation.totals import part_totals, rows_of, verdict_of
 from bayesrecon.kernels.outputs import Outputs, refuse_given
 from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import Progress, Release
 
 _MOST_FEATURES = 400  # monomials that are tried: of records with many fields the higher degrees are left out
 
@@ -206,16 +207,14 @@ def mercer(solved: Fit, count: float) -> tuple[np.ndarray, np.ndarray, np.ndarra
     Returns:
         `(r,)`, `(r,)` and `(Q, r)`, the functions with unit mean square.
     """
-    gram, cross, embedding = solved.gram, solved.cross, solved.embedding
+    gram, cross = solved.gram, solved.cross
     values, vectors = np.linalg.eigh(gram)
     root = vectors / np.sqrt(np.maximum(values, 1e-14 * values[-1]))
     orthonormal = cross @ root
     _, singular, turned = np.linalg.svd(orthonormal / np.sqrt(len(cross)), full_matrices=False)
     directions = root @ turned.T
     eigenvalues = np.maximum(singular**2, 1e-300)
-    covariance = np.zeros_like(gram)
-    if embedding.temperature:
-        covariance = solved.noise()
+    covariance = solved.noise()
     noise = np.einsum("rk,rs,sk->k", directions, covariance, directions, optimize=True) / count**2
     return eigenvalues, noise, cross @ directions / np.sqrt(eigenvalues)
 

@@ -9,9 +9,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.totals import DETERMINED, PARTLY
 from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
 from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.model import entry
 from bayesrecon.results.diagnosis import Feature
 from bayesrecon.results.outputs import OutputsDiagnosis
-from bayesrecon.types import entry
 
 _RANK = 1e-10  # of the largest variance, below which an output is a function of the others
 

@@ -15,12 +15,12 @@ from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import foreseen
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import solve_release
-from bayesrecon.kinds import kind_of_release, shortly
 from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import PosteriorDraws, Release, refuse_others
 from bayesrecon.results.plan import Outlook, Plan
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import Progress, Release
 
 
 @in_float64
@@ -66,9 +66,7 @@ def plan(
         from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
 
         release = release_of(release, model)
-    if not release.temperature:
-        what = shortly(kind_of_release(release))
-        raise BayesreconError(f"{what}: there are no draws to thin; round it and recover again to see the effect")
+    refuse_others(release, (PosteriorDraws,), "plan", "round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, key=key, progress=progress, **knows)

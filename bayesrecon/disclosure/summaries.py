@@ -15,10 +15,11 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.totals import part_totals, rows_of
+from bayesrecon.model import Model, PseudoData
 from bayesrecon.models.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
 from bayesrecon.posteriors.approximations import FULL_RANK, MEAN_FIELD, gaussian
+from bayesrecon.releases import Release
 from bayesrecon.results.plan import EXACT
-from bayesrecon.types import Model, PseudoData, Release
 
 HalfWidths = dict[str, float | None]
 """Of the intervals of statistics, by name; None where nothing is said."""

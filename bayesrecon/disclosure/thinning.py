@@ -19,9 +19,9 @@ from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.rounding import rounding_of
 from bayesrecon.estimation.totals import SampledTotals, part_totals, slopes_of
+from bayesrecon.model import Model
 from bayesrecon.results.plan import Outlook
 from bayesrecon.results.row import Row
-from bayesrecon.types import Model
 
 _STARTS = 8  # of thinned series
 

@@ -14,10 +14,11 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
 from bayesrecon.results.witness import Witness
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import Progress, Release
 
 _WIDTH = 0.3  # of the bump, in standard deviations of the field
 
@@ -88,9 +89,7 @@ def witness(
         raise BayesreconError(
             f"{release.name} does not determine how many records there are, so no density can be drawn"
         )
-    noise = np.zeros((solved.basis.size,) * 2)
-    if release.temperature:
-        noise = solved.noise()
+    noise = solved.noise()
     density = np.array(totals) / count
     slopes = (projection.beta[:, 1:] - density * projection.beta[:, :1]) / count  # of the ratio
     se = np.sqrt(np.maximum(np.einsum("rq,rs,sq->q", slopes, noise, slopes, optimize=True), 0.0))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Field, Records
+from bayesrecon.model import Field, Records
 
 _ROUNDS, _BATCH = 60, 512  # draws that must yield the records asked for: a law of which fewer fit is refused
 

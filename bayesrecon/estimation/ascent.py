@@ -5,6 +5,7 @@ Data enter the k equations by r features. The k - r combinations that no data mo
 degrees of freedom. It is an estimate of s where nothing else is known of it, and a check where something is.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ import scipy.linalg
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.noise import shifts
 from bayesrecon.kernels.score import prior_score, total_score
-from bayesrecon.types import PseudoData, Release
+from bayesrecon.model import PseudoData
+from bayesrecon.releases import OptimisedFit, OptimisedMode, Release
 
 _FALSE_ALARMS = 1e-4  # of good fits called contradictory, and of wandering ones that seem at rest
 _FAR = 0.5  # posterior standard deviations: what the first order tells ends there
@@ -46,7 +48,7 @@ class Left:
     wrong: str | None = None
 
 
-def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> Left:
+def left(release: OptimisedFit | OptimisedMode, metric: np.ndarray, pseudo: PseudoData) -> Left:
     """What is left in the directions `metric (d, k)`, of the fitted data.
 
     In whitened directions w the gradient is `-H (w - w*)` and its noise `H e`, e standard normal, where the law is near
@@ -54,9 +56,7 @@ def left(release: Release, metric: np.ndarray, pseudo: PseudoData) -> Left:
     eigenvector of `R^(1/2) H R^(1/2)` of value m its rate is proportional to m, and its variance to `n / m` with n that
     of the noise (Mandt, Hoffman and Blei 2017, equation 11). Late iterates tell both factors.
     """
-    assert release.noise is not None
-    assert release.noise.ascent is not None
-    ascent, theta = release.noise.ascent, np.asarray(release.theta)[0]
+    ascent, theta = release.ascent, np.asarray(release.theta)[0]
     stated = metric.T @ np.asarray(ascent.score)
     steps = np.asarray(ascent.steps)
     if not steps.size:
@@ -152,6 +152,24 @@ def _positive(hessian: np.ndarray) -> np.ndarray:
     return (vectors * np.clip(values, _FLAT * max(values[-1], 1.0), None)) @ vectors.T
 
 
+@dataclass(frozen=True)
+class Unit:
+    """In which distances from an optimum are told.
+
+    Attributes:
+        name: in words.
+        length: of one, given the gradient of the regulariser in the directions of the equations.
+    """
+
+    name: str
+    length: Callable[[np.ndarray], float]
+
+
+DEVIATIONS = Unit("posterior standard deviations", lambda base: 1.0)
+REGULARISER = Unit("of its regulariser", lambda base: float(np.linalg.norm(base)) or 1.0)
+"""Of laws with a covariance, and of modes alone, which have no standard deviations."""
+
+
 def sized(
     release: Release,
     metric: np.ndarray,
@@ -160,6 +178,7 @@ def sized(
     errors: EquationErrors,
     rest: np.ndarray,
     freedom: float,
+    unit: Unit,
 ) -> tuple[EquationErrors, float, str | None]:
     """The errors with those of the optimisation, s, and what is wrong where the parameter is at no optimum.
 
@@ -167,6 +186,7 @@ def sized(
         metric: `(d, k)` directions of the equations before they were weighed.
         weights: `(k, k)` of the equations; `features (k, r)`, `errors` and `rest`, those of `left`, are weighed.
         freedom: of `rest`.
+        unit: in which it is said how far it is.
     """
     from scipy.special import chdtri
 
@@ -200,19 +220,16 @@ def sized(
         if np.isfinite(freedom):
             s = float(np.sqrt(max(1.0, (freedom + over * off) / (freedom + over))))
     before = np.linalg.solve(weights.T, rest)
-    unit = 1.0
-    if release.metric is None:  # a mode alone has no standard deviations: in units of its regulariser's gradient
-        unit = float(np.linalg.norm(np.linalg.solve(weights.T, base))) or 1.0
-    size = s * float(np.sqrt(np.sum(before**2) / len(before))) / unit
+    length = unit.length(np.linalg.solve(weights.T, base))
+    size = s * float(np.sqrt(np.sum(before**2) / len(before))) / length
     if not freedom:  # what was read with errors cannot show more than them
         blur = np.linalg.solve(weights.T, errors.normal)
         # Few equations can hold by accident: the largest size that they leave possible.
         possible = size * np.sqrt(over / chdtri(over, 1 - _FALSE_ALARMS)) if over else size
-        size = float(np.hypot(possible, np.sqrt(np.sum(blur**2) / len(blur)) / unit))
+        size = float(np.hypot(possible, np.sqrt(np.sum(blur**2) / len(blur)) / length))
     if wrong is None and size > (_FAR if freedom else _NEAR):
-        unit_of = "of its regulariser" if release.metric is None else "posterior standard deviations"
         wrong = (
-            f"the fit is not stationary: it may be {size:.2g} {unit_of} away from its optimum"
+            f"the fit is not stationary: it may be {size:.2g} {unit.name} away from its optimum"
             f"; run it longer, with a smaller step "
             "at the end, or supply late iterates= of its parameters, or residual="
         )

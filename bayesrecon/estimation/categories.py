@@ -20,7 +20,7 @@ from bayesrecon.estimation.statistics import (
     sum_of,
 )
 from bayesrecon.knowledge import Knowledge
-from bayesrecon.types import Field, Records
+from bayesrecon.model import Field, Records
 
 _FEW_LEVELS = 4  # values of a field up to which groups are split by it
 _MOST = 500  # values of a field up to which each is counted

@@ -25,7 +25,8 @@ import numpy as np
 from bayesrecon.estimation.rounding import Rounding, atoms
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.kernels.dense import log_likelihoods
-from bayesrecon.types import Model, Release
+from bayesrecon.model import Model
+from bayesrecon.releases import Release
 
 _PROPOSALS = 8  # for every draw between two fits: most of them are accepted
 _AT_FIRST = 32  # the same before the first fit

@@ -9,78 +9,38 @@ Directions in which these errors are large count little (generalised least squar
 rounding is a linear program over delta in [-1, 1].
 """
 
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from bayesrecon.estimation.intervals import EquationErrors, farthest
+from bayesrecon.inexact import Noise
 from bayesrecon.kernels.score import prior_score, total_score
-from bayesrecon.types import Model, PseudoData, Release
+from bayesrecon.model import Model, PseudoData
+from bayesrecon.releases import Release
 
 _SHIFT = 1e-4  # of a whitened coordinate, over which F is differenced
 _FLOOR = 1e-4  # of the largest error, below which one counts as this: weights stay within rounding
 _FALSE_ALARMS = 1e-4  # of good summaries called contradictory: a chi-squared of many equations is not exact in its tail
 _WIDER = (1.0, 1.02, 1.1, 1.3, 2.0)  # half units to which rounding is taken before it is no longer believed
 _BELIEVED = 1.3  # of them: what the first order leaves out
-_AS_MUCH = 3.0  # of what no data make of a log density, what they make is off at most; measured: benchmarks/DENSITY.md
-_OFF = 0.5  # root mean squared error of a log density from which it is no posterior of the model
-_FREEDOM = 10  # points beyond twice the features, that tell how far a log density is off
-_ARITHMETIC = 1e-12  # rounding errors of a sum of log densities, relative to its spread
 _COARSE = 0.3  # of a posterior standard deviation or variance, from which rounding is felt beyond the first order
 
 
-def equation_errors(release: Release, metric: np.ndarray, pseudo: PseudoData) -> tuple[np.ndarray, ...]:
+def equation_errors(
+    release: Release, noise: Noise, finer: Model | None, metric: np.ndarray, pseudo: PseudoData
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Columns of the equations' errors in the directions `metric (d, k)`: normal `(k, g)`, bounded `(k, b)` and
-    those of the expectations' rule `(k, q)`."""
-    noise, model, theta = release.noise, release.model, np.asarray(release.theta)[0]
-    found = []
-    for columns in (noise.normal, noise.bounded) if noise is not None else ():
-        found.append(shifts(release, metric, np.asarray(columns), pseudo))
-    while len(found) < 2:
-        found.append(np.zeros((metric.shape[1], 0)))
-    if noise is not None and np.size(noise.bounded):
+    those of the expectations' rule `(k, q)`, which the model `finer` takes by another one."""
+    normal, bounded = (shifts(release, metric, np.asarray(x), pseudo) for x in (noise.normal, noise.bounded))
+    if np.size(noise.bounded):
         # What the first order leaves out: with E the whitened error, (1 + E)^-1 = 1 - E + E^2 - ...
-        found[1] = np.column_stack([found[1], _coarseness(release, metric) ** 2 * np.eye(metric.shape[1])])
-    rule = np.zeros((metric.shape[1], 0))
-    if model.finer is not None:
-        rule = (metric.T @ (_score(model.finer, theta, pseudo) - _score(model, theta, pseudo)))[:, None]
-    return (*found, rule)
-
-
-def told(release: Release, metric: np.ndarray, features: np.ndarray) -> tuple[EquationErrors, str | None, str | None]:
-    """Errors of equations that are off by an unknown `e (k,)`, a note on them, and what is wrong if they are useless.
-
-    What no data can make of the equations, `e` less its projection on the features, is seen. The rest of e moves
-    totals, and is taken to be no longer than what is seen times a factor: approximations are off by smooth functions,
-    of which more points tell the size and never the mean, so that nothing here shrinks with their number. The interval
-    of a total along `d (k,)` is then `+- 3 |e seen| |d|` (Cauchy and Schwarz).
-    """
-    base = np.asarray(prior_score(release.model, metric, np.asarray(release.theta), release.temperature))[0]
-    count, rank = len(base), features.shape[1]
-    basis: Any = scipy.linalg.qr(features, mode="economic")[0]
-    rounding = _ARITHMETIC * max(1.0, float(np.linalg.norm(base)))
-    seen = float(np.linalg.norm(base - basis @ (basis.T @ base)))
-    size = _AS_MUCH * max(seen, rounding) / NormalDist().inv_cdf(0.975)
-    nothing = np.zeros((count, 0))
-    errors = EquationErrors(size * np.eye(count), nothing, nothing, np.zeros((0, 0)), np.zeros(0))
-    if count < 2 * rank + _FREEDOM:
-        return (
-            errors,
-            None,
-            (
-                f"{count + 1} points do not tell {rank} features of the data and how far the log density is off; "
-                f"{2 * rank + _FREEDOM + 1} or more are needed"
-            ),
-        )
-    off = seen / np.sqrt(count - rank)
-    if seen <= rounding:
-        return errors, None, None
-    found = f"the log density is off by {off:.2g} (root mean square over the points) from that of any data"
-    if off > _OFF:
-        return errors, None, f"{found}: is it of this model, with this prior, in unconstrained coordinates?"
-    return errors, f"{found}: errors allow for three times as much of what cannot be seen", None
+        bounded = np.column_stack([bounded, _coarseness(noise, metric) ** 2 * np.eye(metric.shape[1])])
+    rule, theta = np.zeros((metric.shape[1], 0)), np.asarray(release.theta)[0]
+    if finer is not None:
+        rule = (metric.T @ (_score(finer, theta, pseudo) - _score(release.model, theta, pseudo)))[:, None]
+    return normal, bounded, rule
 
 
 def shifts(release: Release, metric: np.ndarray, columns: np.ndarray, pseudo: PseudoData) -> np.ndarray:
@@ -99,11 +59,11 @@ def _score(model: Model, theta: np.ndarray, pseudo: PseudoData) -> np.ndarray:
     return np.asarray(total_score(model, theta, pseudo.records, pseudo.weights))
 
 
-def too_coarse(release: Release, metric: np.ndarray) -> str | None:
+def too_coarse(noise: Noise, metric: np.ndarray) -> str | None:
     """What is wrong where numbers were rounded so far that the first order does not tell what that leaves open."""
-    if release.noise is None or not np.size(release.noise.bounded):
+    if not np.size(noise.bounded):
         return None
-    worst = _coarseness(release, metric)
+    worst = _coarseness(noise, metric)
     if worst <= _COARSE:
         return None
     return (
@@ -112,10 +72,9 @@ def too_coarse(release: Release, metric: np.ndarray) -> str | None:
     )
 
 
-def _coarseness(release: Release, metric: np.ndarray) -> float:
+def _coarseness(noise: Noise, metric: np.ndarray) -> float:
     """How far rounding can move the parameter in any direction of the metric, all numbers at their worst."""
-    assert release.noise is not None
-    return float(np.abs(np.linalg.lstsq(metric, np.asarray(release.noise.bounded), rcond=None)[0]).sum(axis=1).max())
+    return float(np.abs(np.linalg.lstsq(metric, np.asarray(noise.bounded), rcond=None)[0]).sum(axis=1).max())
 
 
 def weighing(normal: np.ndarray, bounded: np.ndarray) -> np.ndarray:

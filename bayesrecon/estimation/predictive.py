@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.model import Model, Records
+from bayesrecon.releases import Release
 from bayesrecon.stored import as_rows
-from bayesrecon.types import Model, Records, Release
 
 _AT_ONCE = 512  # records of a call, so that one program serves all numbers of them
 

@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesrecon.model import Model, entry
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.stored import as_rows, column_blocks
-from bayesrecon.types import Model, Release, entry
 
 _DIGITS = 6  # significant, at most: with one more single precision passes for a number that was rounded
 _SINGLE, _DOUBLE = 2e-7, 1e-13  # relative: either precision beside the decimal it stands for
@@ -103,13 +104,13 @@ def _step(values: np.ndarray) -> float:
     return 0.0
 
 
-def rounding_of(release: Release, independent: float = 1.0) -> Rounding | None:
+def rounding_of(release: PosteriorDraws, independent: float = 1.0) -> Rounding | None:
     """What rounding did to draws; None where they were not rounded.
 
     Args:
         independent: number of independent draws.
     """
-    if not release.temperature or _distinct(as_rows(release.theta)) > _REPEATED * release.size:
+    if _distinct(as_rows(release.theta)) > _REPEATED * release.size:
         return None
     theta = np.asarray(release.theta)
     model, values = release.model, jax.vmap(release.model.constrain)(theta)
@@ -153,7 +154,7 @@ def _distinct(theta: Any) -> int:
     return min(len(np.unique(column)) for _, part in column_blocks(theta) for column in part.T)
 
 
-def felt_rounding(release: Release, independent: float) -> str | None:
+def felt_rounding(release: PosteriorDraws, independent: float) -> str | None:
     """What is wrong where draws were rounded so that it is felt; None where not.
 
     Args:

@@ -49,3 +49,12 @@ def confirmed(size: Any, z: Any, half: Any) -> Any:
     shrunk, is no disagreement. It is not in `moved`, and on half as many draws it is about twice as large.
     """
     return np.abs(size) / np.hypot(size / z, size - half)
+
+
+def summed(values: np.ndarray, into: np.ndarray) -> np.ndarray:
+    """Sums `(M, K)` of the columns of `values (M, P)` that go into the same number.
+
+    >>> summed(np.array([[1.0, 2.0, 3.0]]), np.array([0, 1, 0]))
+    array([[4., 2.]])
+    """
+    return np.asarray(values @ (into[:, None] == np.arange(into.max(initial=-1) + 1)))

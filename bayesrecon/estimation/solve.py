@@ -11,7 +11,8 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
-from bayesrecon.types import PseudoData, Records, Release
+from bayesrecon.model import PseudoData, Records
+from bayesrecon.releases import Release
 
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
 _LARGER_POOL = 512  # up to which records are added that may show a feature that was seen before
@@ -146,13 +147,20 @@ class Fit(Span):
         values, vectors = np.linalg.eigh(self.gram)
         return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
 
+    @property
+    def trained(self) -> bool:
+        """Whether it is of a parameter that is stationary: nothing was sampled."""
+        return not self.embedding.temperature
+
     def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom influence `(T, P)` on totals of `beta (r, P)`, and the fitted posterior scores `(T, d)`."""
         grown = beta if self.feedback is None else self.feedback @ beta
         return self.embedding.influence(self.basis, self.y, grown)
 
     def noise(self) -> np.ndarray:
-        """Covariance of the target, `(r, r)`."""
+        """Covariance of the target by sampling, `(r, r)`: zeros of what was not sampled."""
+        if self.trained:
+            return np.zeros_like(self.gram)
         found = self.embedding.noise(self.basis, self.y) / self.embedding.effective_size
         return found if self.feedback is None else self.feedback.T @ found @ self.feedback
 
@@ -164,10 +172,7 @@ class Fit(Span):
 def spans(release: Release | None) -> bool:
     """Whether equations span a function exactly or do not: those of approximations and of linear predictors. Of
     densities there is one at every point, and they decay; what networks see of a function depends on where data lie."""
-    if release is None or release.temperature or (release.noise is not None and release.noise.told):
-        return False
-    model = release.model
-    return release.metric is not None or model.linear is not None or model.gaussian is not None
+    return release is not None and release.spans
 
 
 def per_level(reference: Reference) -> int:

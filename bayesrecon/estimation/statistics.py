@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Field, Records, entry
+from bayesrecon.model import Field, Records, entry
 
 _PAIRED = 40  # components up to which every pair has its covariance
 

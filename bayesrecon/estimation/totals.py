@@ -14,9 +14,9 @@ from bayesrecon.estimation.solve import Fit, spans
 from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
+from bayesrecon.model import Records
 from bayesrecon.results.recovery import Row
 from bayesrecon.stored import column_blocks
-from bayesrecon.types import Records
 
 DETERMINED, PARTLY = 0.999, 0.5
 """Visibility from which a statistic counts as determined, and below which it is not reported."""
@@ -155,7 +155,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     return SampledTotals(
         totals=totals,
         visibility=visibility,
-        trained=not embedding.temperature,
+        trained=solved.trained,
         spanned=spanned,
         decays=solved.ridge is not None,
         directions=directions,

@@ -10,9 +10,10 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import log_lik
+from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
 from bayesrecon.results.reconstruction import Reconstruction
-from bayesrecon.types import Model, PseudoData, Records, Release
 
 _BLOCK = 2**22  # derivatives that are held at a time
 

@@ -5,8 +5,8 @@ import scipy.stats
 
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Records
 from bayesrecon.results.records import RecordTable
-from bayesrecon.types import Records
 
 
 def score_records(table: RecordTable, truth: Records) -> dict[str, dict[str, float]]:

@@ -8,9 +8,9 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.categories import library_of
 from bayesrecon.knowledge import Knowledge
+from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
 from bayesrecon.results.recovery import Recovery
-from bayesrecon.types import Model, Records
 
 
 @in_float64

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from bayesrecon.types import Records, Release
+from bayesrecon.model import Atoms, Records
 
 PART, PARTED = 32, 512
 """Records of a part, and those up to which work is done in parts: programs are compiled for sizes, and with more
@@ -191,7 +191,7 @@ class OneRelease(MeanEmbedding, Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def release(self) -> Release: ...
+    def release(self) -> Atoms: ...
     @property
     def metric(self) -> np.ndarray: ...
     @property

@@ -13,8 +13,8 @@ from bayesrecon.kernels.monomials import Expansion, Frame, Products
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.kernels.sums import covariance
 from bayesrecon.kernels.view import Part, View
+from bayesrecon.model import GaussianPredictor, Model, Records
 from bayesrecon.stored import mean_and_covariance
-from bayesrecon.types import GaussianPredictor, Model, Records
 
 _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
 _SCORES = 2**22  # entries of a block of scores

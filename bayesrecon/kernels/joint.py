@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, Stretch
-from bayesrecon.types import Records
+from bayesrecon.model import Records
 
 
 class JointEmbedding:

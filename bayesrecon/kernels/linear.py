@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import LinearPredictor, Model
+from bayesrecon.model import LinearPredictor, Model
 
 
 def predictor_of(model: Model) -> LinearPredictor:

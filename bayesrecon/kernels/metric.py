@@ -1,13 +1,16 @@
 """The coordinates and the metric in which the divergence is taken."""
 
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Atoms, Model
 from bayesrecon.stored import as_rows, row_blocks, weighted_sum
-from bayesrecon.types import Model, Release
+
+R = TypeVar("R", bound=Atoms)
 
 _FOLDS = 5  # parts of the draws, each summed in a metric made without it
 _FELT = 0.25  # standard errors of bias from which that is done
@@ -19,7 +22,7 @@ def constrained_theta(model: Model, theta: np.ndarray) -> np.ndarray:
     return np.concatenate([np.asarray(params[p.name]).reshape(len(theta), -1) for p in model.parameters], axis=1)
 
 
-def in_coordinates(release: Release, coordinates: str) -> Release:
+def in_coordinates(release: R, coordinates: str) -> R:
     """The release in the asked coordinates.
 
     Integration by parts drops a boundary term, so constrained coordinates are refused where the draws show
@@ -42,10 +45,10 @@ def in_coordinates(release: Release, coordinates: str) -> Release:
                 f"coordinates='constrained' is not valid: the density of {model.coordinates[j]} does not vanish "
                 f"at its {side} bound (about {density[j]:.2g} of its peak); use coordinates='unconstrained'"
             )
-    return replace(release, model=model, theta=theta)
+    return replace(release, model=model, theta=theta)  # type: ignore[type-var]
 
 
-def fold_factors(release: Release, metric: str | None) -> np.ndarray | None:
+def fold_factors(release: Atoms, metric: str | None) -> np.ndarray | None:
     """`(F, d, d)` factors of the covariance of all atoms but those of each of F successive parts (cross-fitting).
 
     Summed in their own covariance, T draws of d parameters give totals too small by a factor `1 + d / T`. No total has
@@ -53,7 +56,7 @@ def fold_factors(release: Release, metric: str | None) -> np.ndarray | None:
     or where too few atoms would be left to estimate it from.
     """
     count, d = np.shape(release.theta)
-    if not release.temperature or metric == "identity" or d**1.5 < _FELT * np.sqrt(2 * count):
+    if metric != "covariance" or d**1.5 < _FELT * np.sqrt(2 * count):
         return None
     fold = np.arange(count) * _FOLDS // count
     try:
@@ -62,22 +65,21 @@ def fold_factors(release: Release, metric: str | None) -> np.ndarray | None:
         return None
 
 
-def _without(release: Release, left_out: np.ndarray) -> Release:
+def _without(release: Any, left_out: np.ndarray) -> Any:
     weights = np.where(left_out, 0.0, np.asarray(release.weights))
     return replace(release, weights=weights / weights.sum())
 
 
-def metric_factor(release: Release, metric: str | None) -> np.ndarray:
-    """`(d, d)` factor whose product with its transpose is Sigma.
+def metric_factor(release: Atoms, metric: str | None) -> np.ndarray:
+    """`(d, d)` factor whose product with its transpose is Sigma, by default that of the release's kind.
 
-    The default is the weighted covariance of the atoms for draws and the identity for a Dirac release; "own" is the
-    release's `metric`, `(d, k)`.
+    "covariance" is the weighted one of the atoms, and "own" the release's `directions`, `(d, k)`.
     """
-    name = metric or ("covariance" if release.temperature else "identity")
+    name = metric or release.default_metric
     theta, weights = as_rows(release.theta), np.asarray(release.weights)
     count, d = int(np.count_nonzero(weights)), theta.shape[1]
-    if name == "own" and release.metric is not None:
-        return np.asarray(release.metric)
+    if name == "own" == release.default_metric:
+        return np.asarray(release.directions)  # type: ignore[attr-defined]
     if name == "identity":
         return np.eye(d)
     if name != "covariance":

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.types import GaussianPredictor, Records
+from bayesrecon.model import GaussianPredictor, Records
 
 
 @dataclass(frozen=True)

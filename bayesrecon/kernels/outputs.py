@@ -6,7 +6,7 @@ the softmax rounded to q decimals, or the largest class alone. Several models th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -77,6 +77,7 @@ class Outputs:
     Build one with `bayesrecon.posteriors.outputs`; the constructor does not validate.
 
     Attributes:
+        what: one line.
         answer: what records are answered.
         z: `(K,)` what was seen of the private record, as `Answer.seen` has it.
         public: `(m, p)` public records; answers: `(m, K)` what is seen of them, without noise.
@@ -85,6 +86,8 @@ class Outputs:
         values: smallest and largest value of a field.
         name: shown in tables. notes: what an attacker must know.
     """
+
+    what: ClassVar[str] = "outputs of a model"
 
     answer: Answer
     z: np.ndarray

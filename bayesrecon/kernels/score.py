@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from bayesrecon.kernels.predictors import predictors_of, swept, whitened
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 Pairs = tuple[Records, Records, Records]
 """Rows of what is known, of base values and of other values: the features `l(., known, other) - l(., known, base)`."""

@@ -24,7 +24,7 @@ from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, 
 from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, plus
 from bayesrecon.kernels.touched import Touched, coloured, pays
 from bayesrecon.kernels.view import CHUNK, Part, View
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched

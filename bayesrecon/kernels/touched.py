@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
-from bayesrecon.types import Records
+from bayesrecon.model import Records
 
 NONE = -1  # the record has no coordinate of this colour
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.engine import Work, block_entries, mapped, on_host
+from bayesrecon.model import Atoms, Model, Progress, Records
 from bayesrecon.scratch import Series
 from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance, part_of
-from bayesrecon.types import Model, Progress, Records, Release
 
 CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB): memory is bounded by it whatever the number of atoms."""
@@ -63,7 +63,7 @@ class View:
             without them (`fold_factors`).
     """
 
-    release: Release
+    release: Atoms
     metric: np.ndarray
     progress: Progress | None = None
     folds: np.ndarray | None = None

@@ -9,7 +9,7 @@ from bayesrecon.errors import visible
 from bayesrecon.results.base import Result, plain
 
 if TYPE_CHECKING:
-    from bayesrecon.types import Model
+    from bayesrecon.model import Model
 
 Severity = Literal["info", "low", "medium", "high"]
 Verdict = Literal["incomplete", "findings", "clean"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row
-from bayesrecon.types import entry
 
 
 def _condition(model: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.model import PseudoData
 from bayesrecon.results.base import Result
-from bayesrecon.types import PseudoData
 
 _LEFT_OUT = ("pseudo", "error", "warnings")
 

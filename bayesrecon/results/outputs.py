@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 from bayesrecon.results.diagnosis import Diagnosis
-from bayesrecon.types import entry
 
 _DETERMINED, _PARTLY = 0.999, 0.5  # visibilities, as everywhere
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.model import PseudoData, Records
 from bayesrecon.results.base import Result
-from bayesrecon.types import PseudoData, Records
 
 _LEFT_OUT = ("pseudo", "trace", "columns", "warnings")
 

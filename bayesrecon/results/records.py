@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Records
 from bayesrecon.results.base import Result
-from bayesrecon.types import Records
 
 _META = ("release", "model", "draws", "effective_draws", "unknowns", "touched", "left_out", "seconds")
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import PseudoData
 from bayesrecon.results.archive import load_archive
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row as Row
-from bayesrecon.types import PseudoData
 
 _COLUMNS = [f.name for f in fields(Row)]
 _NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Field, GaussianPredictor, Model, Parameter, Params, Records
 from bayesrecon.models.inspection import Site, parameter
 from bayesrecon.models.pymc.bambi import Design, designs, hints, offsets
 from bayesrecon.models.pymc.graph import (
@@ -26,7 +27,6 @@ from bayesrecon.models.pymc.supports import domain_of, packed, support_of
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import parse
-from bayesrecon.types import Field, GaussianPredictor, Model, Parameter, Params, Records
 
 _POINTS = (0.3, -0.4, 1.1)  # unconstrained values at which the likelihood is compared with the model's own
 

@@ -9,26 +9,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import pandas as pd
 import pytest
+import released
 import statsmodels.api as sm
 from numpyro import distributions as dist
 from sklearn.linear_model import Ridge
 
 import bayesrecon
-from bayesrecon.attacks.attack import (
-    APPROXIMATED_PAIR,
-    DRAWS_PAIR,
-    OUTPUTS,
-    TRAINED_PAIR,
-    Attack,
-    attacks,
-)
-from bayesrecon.kinds import APPROXIMATION, DRAWS, INEXACT, TRAINED, shortly
+from bayesrecon.attacks.attack import Attack, attacks
+from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import KNOWS
 from bayesrecon.models import from_numpyro
-from bayesrecon.posteriors import dirac, from_draws, from_sklearn, from_statsmodels, from_table, outputs
+from bayesrecon.posteriors import dirac, from_draws, from_sklearn, outputs
+from bayesrecon.types import (
+    ApproximatedPair,
+    Approximation,
+    DrawsPair,
+    LogDensity,
+    OptimisedFit,
+    OptimisedMode,
+    PosteriorDraws,
+    Summary,
+    TrainedPair,
+    TrainedParameter,
+    VariationalOptimum,
+    shortly,
+)
 
+DERIVED = (Approximation, VariationalOptimum, Summary, OptimisedFit, OptimisedMode, LogDensity)
 GROUPS, DRAWN = 4, 400
 Y = np.array([1.0, -2.0, 0.5, 3.0])
 X = np.random.default_rng(1).normal(size=(300, 3))
@@ -72,34 +80,23 @@ def releases(model):
     once, twice = np.ones(GROUPS), np.array([2.0, 1.0, 1.0, 1.0])
     one, two = (from_sklearn(Ridge(1.0).fit(X[i:100], RESPONSE[i:100])) for i in (0, 1))
     return {
-        DRAWS: sampled(Y, once),
-        TRAINED: dirac(model, {"mu": Y / 1.01}),
-        APPROXIMATION: from_statsmodels(sm.OLS(RESPONSE[:100], sm.add_constant(X[:100, 0])).fit()),
-        INEXACT: rounded(),
-        DRAWS_PAIR: bayesrecon.deletion(sampled(Y, twice), sampled(Y, once)),
-        TRAINED_PAIR: bayesrecon.deletion(one, two),
-        APPROXIMATED_PAIR: bayesrecon.deletion(
+        PosteriorDraws: sampled(Y, once),
+        TrainedParameter: dirac(model, {"mu": Y / 1.01}),
+        **{kind: released.release_of(kind) for kind in DERIVED},
+        DrawsPair: bayesrecon.deletion(sampled(Y, twice), sampled(Y, once)),
+        TrainedPair: bayesrecon.deletion(one, two),
+        ApproximatedPair: bayesrecon.deletion(
             *(sm.OLS(RESPONSE[i:100], sm.add_constant(X[i:100, 0])).fit() for i in (0, 1))
         ),
-        OUTPUTS: outputs(lambda x: jnp.tanh(x[:, :2]), np.tanh(X[0, :2]), public=X[1:]),
+        Outputs: outputs(lambda x: jnp.tanh(x[:, :2]), np.tanh(X[0, :2]), public=X[1:]),
     }
 
 
-def rounded():
-    """A printed table of a regression, to four digits."""
-    fit = sm.OLS(RESPONSE[:100], sm.add_constant(X[:100, 0])).fit()
-    cells = [[f"{v:#.4g}", f"{e:#.4g}"] for v, e in zip(fit.params, fit.bse, strict=True)]
-    table = pd.DataFrame(
-        [*cells, [f"{np.sqrt(fit.scale):#.4g}", ""]], ["const", "x1", "sigma"], ["estimate", "std. error"]
-    )
-    covariance = np.asarray(fit.cov_params())
-    r = f"{covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]):#.4g}"
-    return from_table(table, "ols", correlations=pd.DataFrame([["1", r], [r, "1"]], ["const", "x1"], ["const", "x1"]))
+HEAVY = {"posterior-sampling", OptimisedFit, OptimisedMode, VariationalOptimum, LogDensity}
+"""What is compiled for seconds, and kinds on the way of which another kind has gone already."""
 
-
-HEAVY = ("posterior-sampling",)  # chains are compiled
 CASES = [
-    pytest.param(made, kind, id=f"{name}, {shortly(kind)}", marks=[pytest.mark.slow] * (name in HEAVY))
+    pytest.param(made, kind, id=f"{name}, {shortly(kind.what)}", marks=[pytest.mark.slow] * bool({name, kind} & HEAVY))
     for name, made in attacks().items()
     for kind in made.takes
 ]
@@ -185,7 +182,8 @@ def test_a_second_call_compiles_nothing(made, kind, releases, compiled):
 @pytest.mark.parametrize("made", attacks().values(), ids=lambda made: made.name)
 def test_other_releases_are_refused(made, releases):
     for kind in releases.keys() - set(made.takes):
-        with pytest.raises(bayesrecon.BayesreconError, match=f"{made.__name__} takes .*, and this is {kind}") as caught:
+        told = f"{made.__name__} takes .*, and this is {kind.what}"
+        with pytest.raises(bayesrecon.BayesreconError, match=told) as caught:
             carried_out(made, releases[kind])
         assert "\n" not in str(caught.value)
     with pytest.raises(bayesrecon.BayesreconError, match="expected a release"):
@@ -221,12 +219,12 @@ def test_the_page_on_adding_an_attack(releases, tmp_path, monkeypatch, run):
     sys.modules.pop(command, None)
     try:
         made = attacks()["mean-record"]
-        found = bayesrecon.reconstruct(releases[DRAWS], attack=made(digits=2))
-        assert found.record["y"] == round(bayesrecon.recover(releases[DRAWS])["mean(y)"].estimate, 2)
+        found = bayesrecon.reconstruct(releases[PosteriorDraws], attack=made(digits=2))
+        assert found.record["y"] == round(bayesrecon.recover(releases[PosteriorDraws])["mean(y)"].estimate, 2)
         back = bayesrecon.load_result(found.save(tmp_path / "found.npz"))
         assert back.record == found.record
         with pytest.raises(bayesrecon.BayesreconError, match="MeanRecord takes posterior draws, and this is"):
-            bayesrecon.reconstruct(releases[TRAINED], attack=made())
+            bayesrecon.reconstruct(releases[TrainedParameter], attack=made())
         listed = run("reconstruct", "--attack", "mean-record").out
         assert "--digits" in listed
         assert "Digits to round to." in listed

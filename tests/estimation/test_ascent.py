@@ -8,12 +8,11 @@ import variational
 import bayesrecon
 from bayesrecon.estimation.ascent import settling
 from bayesrecon.kernels.score import total_score
+from bayesrecon.models.normal import by_another_rule, whitening
 from bayesrecon.models.normal import variational as derived_of
-from bayesrecon.models.normal import whitening
 from bayesrecon.posteriors.laws import phi_of
-from bayesrecon.posteriors.sources import at_parameter
 from bayesrecon.precision import x64
-from bayesrecon.types import Ascent, Noise
+from bayesrecon.types import Ascent, Noise, OptimisedFit
 
 RATES = np.array([0.2, 0.5, 1.0, 1.0, 1.0, 2.0])
 
@@ -83,8 +82,8 @@ def test_gradients_average_to_zero_in_what_was_moved():
         moved = np.mean([t.T @ g for t, g in zip(turned, scores, strict=True)], axis=0)
         assert np.abs(metric.T @ moved).max() < 1e-6
         assert np.abs(metric.T @ np.mean(scores, axis=0)).max() > 0.01
-    noise = Noise(none, none, ascent=ascent)
-    found = bayesrecon.recover(at_parameter(phis.mean(axis=0), derived, "fit", metric=metric, noise=noise))
+    atom, finer = phis.mean(axis=0)[None], by_another_rule(summaries.MODEL)
+    found = bayesrecon.recover(OptimisedFit(atom, derived, metric, summaries.MODEL, Noise(none, none), ascent, finer))
     assert not found.failures
     for name, true in summaries.TRUTH.items():
         assert abs(found[name].estimate - true) < 3 * found[name].se

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.estimation.copies import counted_once
+from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.precision import x64
 
 

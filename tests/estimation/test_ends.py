@@ -20,7 +20,8 @@ from untouched import (
 )
 
 import bayesrecon
-from bayesrecon.estimation.ends import check_ends
+from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.ends import check_ends
 from bayesrecon.estimation.scored import Draws
 from bayesrecon.posteriors import from_draws
 
@@ -37,7 +38,7 @@ SLOW = (metropolis, one_at_a_time)
 
 def checked(x, score, chains=4):
     chain = np.arange(len(x)) * chains // len(x)
-    return check_ends(NAMES, Draws(x, np.full(len(x), 1 / len(x)), chain, score), unmoved)
+    return check_ends(Looked(NAMES, Draws(x, np.full(len(x), 1 / len(x)), chain, score), unmoved))
 
 
 def failing(law, draws, repetitions):

@@ -12,18 +12,18 @@ from numpyro import distributions as dist
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.kinks import kink
+from bayesrecon.estimation.checks.kinks import kink
 from bayesrecon.models import from_numpyro
 from bayesrecon.models.registry import load, shipped
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 
 def with_draws(model, centre=None):
     """Two hundred draws of some law: the check looks at where they lie alone."""
     centre = np.full(model.dimension, 0.1) if centre is None else np.array(centre)
     theta = np.random.default_rng(0).normal(centre, 0.2, (200, model.dimension))
-    return Release(theta, np.full(200, 1 / 200), np.ones(200, int), None, model)
+    return PosteriorDraws(theta, model, np.full(200, 1 / 200), np.ones(200, int))
 
 
 def parameters():

@@ -1,6 +1,6 @@
 from types import SimpleNamespace
 
-from bayesrecon.estimation.limits import limited
+from bayesrecon.estimation.kinds.limits import limited
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.types import Field, Limit
 

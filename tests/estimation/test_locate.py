@@ -15,7 +15,7 @@ from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_records_on_which_a_field_does_not_matter_do_not_tell_where_it_lies():
     """The rate of counts that are zero for another reason has no part in them."""
     model = model_of("hurdle Poisson")
     theta = 0.1 * np.random.default_rng(0).normal(size=(100, model.dimension))
-    release = Release(theta, np.full(100, 0.01), np.zeros(100, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(100, 0.01), np.zeros(100, int))
     records = {"x": np.array([0.3, 1e4, -0.5, -1e3]), "y": np.array([2, 0, 1, 0])}
     with x64():
         embedding, knowledge = embedding_of(release, "covariance"), check_knowledge(model)

@@ -109,7 +109,7 @@ def test_exact_draws_take_the_path_they_took(exact, monkeypatch):
     release = regression(exact[1])
     assert rounding_of(release, 2000) is None
     plain = bayesrecon.recover(release)
-    monkeypatch.setattr("bayesrecon.estimation.problem.rounding_of", lambda *_: None)
+    monkeypatch.setattr("bayesrecon.estimation.kinds.draws.rounding_of", lambda *_: None)
     for one, other in zip(plain, bayesrecon.recover(release), strict=True):
         assert one == other
 

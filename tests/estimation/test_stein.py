@@ -10,7 +10,7 @@ from conjugate import PRIOR_SCALE, RATE, SHAPE, effects_model, regression_model,
 from scipy.stats import norm
 
 import bayesrecon
-from bayesrecon.estimation import stein
+from bayesrecon.estimation.checks import chains
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 
@@ -138,13 +138,13 @@ def test_a_shifted_chain_is_noticed(regression):
 
 @pytest.mark.parametrize("correlation", [0.0, 0.98])
 def test_chains_of_one_law_are_told_apart_as_often_as_the_level_says(correlation):
-    rng, level = np.random.default_rng(0), stein._CHAINS
+    rng, level = np.random.default_rng(0), chains._CHAINS
     root = np.linalg.cholesky(np.array([[1.0, correlation], [correlation, 1.0]]))
     columns = rng.normal(size=(4000, 2)) @ root.T
     means = rng.normal(size=(400_000, 4, 2)) @ root.T
     largest = np.abs(means - means.mean(axis=1, keepdims=True)).max(axis=(1, 2)) * np.sqrt(4 / 3)
     chance = 4 * 2 * norm.sf(np.quantile(largest, 1 - 0.8 * level))
-    assert 0.6 * level < stein._of_any(chance, np.cov(columns.T), 4) < level
+    assert 0.6 * level < chains._of_any(chance, np.cov(columns.T), 4) < level
 
 
 @pytest.mark.slow

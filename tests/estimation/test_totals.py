@@ -25,7 +25,7 @@ def test_what_few_equations_leave_open_far_from_zero_is_not_determined():
     leave open looks seen wherever the records are written."""
     data = {"x": DATA["x"] + 100, "y": DATA["y"]}
     release = gaussian(MODEL, *summaries.mode(MODEL, data, [-49.0, 0.5, np.log(2.0)]), jacobian=True)
-    found = bayesrecon.recover(replace(release, metric=np.asarray(release.metric)[:, : MODEL.dimension + 2]))
+    found = bayesrecon.recover(replace(release, directions=np.asarray(release.directions)[:, : MODEL.dimension + 2]))
     truth = summaries.TRUTH | {"mean(x[1])": data["x"].mean()}
     seen = [row.name for row in found if row.verdict == "determined"]
     assert len(seen) < len(truth)

@@ -8,7 +8,7 @@ from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 
 def test_the_embedding_of_the_data_is_the_target(regression):
@@ -53,7 +53,7 @@ def test_records_whose_scores_overflow_are_told():
         theta[:, 0] = np.linspace(-0.1, 0.1, 200)
         theta[:, 1] = 0.5 + np.linspace(0.1, -0.1, 200) ** 3
         theta[77, 1] = 2.0
-        release = Release(theta, np.full(200, 1 / 200), np.zeros(200, int), None, model)
+        release = PosteriorDraws(theta, model, np.full(200, 1 / 200), np.zeros(200, int))
         with x64():
             embedding = AdaptiveEmbedding(release, np.eye(model.dimension))
             tame = embedding.tame({"x": np.array([0.0, wild, 1.0]), "y": np.array([0.5, 0.5, 0.2])})
@@ -65,7 +65,7 @@ def test_a_record_that_overflows_at_a_draw_in_the_middle_is_told_on_demand():
     model = model_of("truncated normal")
     theta = np.zeros((200, model.dimension))
     theta[0, 1], theta[1, 2], theta[77] = 0.9, -1.2, [0.0, 0.85, -1.1]
-    release = Release(theta, np.full(200, 1 / 200), np.zeros(200, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(200, 1 / 200), np.zeros(200, int))
     record = {"x": np.array([-15.0, 0.0]), "y": np.array([0.5, 0.5])}
     with x64():
         embedding = AdaptiveEmbedding(release, np.eye(model.dimension))

@@ -70,8 +70,7 @@ def test_draws_of_the_variational_law(start, tmp_path):
 def test_few_draws_do_not_show_that_the_ascent_ended(start, tmp_path):
     path = written(tmp_path / "fit.csv", "variational", *start, 1000, algorithm="fullrank")
     release = from_guide(MODEL, path)
-    assert release.noise is not None
-    assert release.noise.ascent.freedom == 0
+    assert release.ascent.freedom == 0
     assert release.theta[0, :3] == pytest.approx(start[0], abs=1e-6)
 
 
@@ -79,7 +78,7 @@ def test_mean_field_has_its_own_equations(start, tmp_path):
     path = written(
         tmp_path / "fit.csv", "variational", start[0], np.diag(np.diag(start[1])), 500, algorithm="meanfield"
     )
-    assert from_guide(MODEL, path).metric.shape == (9, 6)
+    assert from_guide(MODEL, path).directions.shape == (9, 6)
 
 
 @pytest.mark.slow
@@ -116,7 +115,7 @@ def test_verbs_take_the_file(start, tmp_path):
 def test_a_power_is_not_lost(start, tmp_path):
     path = written(tmp_path / "fit.csv", "laplace", *start, 100, jacobian="true")
     release = release_of(path, MODEL, power=0.25)
-    assert release.model.of.power == 0.25
+    assert release.about.power == 0.25
     with pytest.raises(BayesreconError, match="has its power already"):
         release_of(release, power=0.5)
     with pytest.raises(BayesreconError, match="pass one"):

@@ -197,7 +197,7 @@ def test_low_rank_has_its_own_equations(start):
     with pytest.raises(BayesreconError, match="state residual="):
         from_guide(MODEL, guide, params)
     release = from_guide(MODEL, guide, params, residual=0.5)
-    assert 6 < release.metric.shape[1] <= 9
+    assert 6 < release.directions.shape[1] <= 9
 
 
 def test_modes():

@@ -28,7 +28,8 @@ from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import design, slopes
 from bayesrecon.kernels.score import gradients
-from bayesrecon.types import Deletion, Records
+from bayesrecon.model import Records
+from bayesrecon.pairs import Deletion
 
 _LARGEST = 4096  # parameters, beyond which the Hessian is taken output by output: 128 MiB, and 10 s to factor
 _FLOOR = 1e-9  # of the mean curvature, added where public records and penalty leave a direction without any

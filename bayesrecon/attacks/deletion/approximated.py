@@ -25,8 +25,9 @@ from bayesrecon.estimation.solve import Projection, spans
 from bayesrecon.estimation.statistics import components
 from bayesrecon.estimation.totals import SPANNED, TRAINED
 from bayesrecon.kernels.score import prior_score
+from bayesrecon.model import Records
+from bayesrecon.pairs import Deletion
 from bayesrecon.results.recovery import Row
-from bayesrecon.types import Deletion, Records
 
 _ARITHMETIC = 1e-10  # of a total, below which its difference is rounding: of the solves, and of the modes as given
 _SUBSETS = 200_000  # of the candidates, that are looked at

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.kernels.linear import slopes
-from bayesrecon.types import LinearPredictor
+from bayesrecon.model import LinearPredictor
 
 _HYPOTHESES = 1500  # public records that stand for what may have been deleted
 _RIDGE = 1e-7  # of the numbers' variances: they may be functions of each other

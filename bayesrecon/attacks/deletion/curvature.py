@@ -13,7 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 NODES = (0.5 - np.sqrt(3) / 6, 0.5 + np.sqrt(3) / 6)
 """Of Gauss' rule on [0, 1]: where a Hessian is taken between two parameters."""

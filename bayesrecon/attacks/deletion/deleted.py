@@ -3,16 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Unpack
 
-from bayesrecon.attacks.attack import APPROXIMATED_PAIR, DRAWS_PAIR, Attack, kind_of
-from bayesrecon.attacks.deletion.difference import Difference
-from bayesrecon.attacks.deletion.hrec import HRec
+from bayesrecon.attacks.choice import suited
+from bayesrecon.attacks.deletion.pair import read_pair
 from bayesrecon.attacks.deletion.prepared import Improvements
-from bayesrecon.attacks.deletion.tilted import Tilt
-from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
+from bayesrecon.pairs import Deletion
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord
-from bayesrecon.types import Deletion, Progress
 
 
 @in_float64
@@ -49,12 +47,7 @@ def reconstruct_deleted(
     >>> bool(abs(found.record["x"] - data["x"][7]).max() < 0.1)
     True
     """
-    attack: Attack[DeletedRecord] = Tilt()
-    if kind_of(pair) == APPROXIMATED_PAIR and public is None and embedding is None:
-        attack = Difference()
-    elif kind_of(pair) != DRAWS_PAIR:
-        attack = HRec(public=public, improvements=improvements or Improvements(), embedding=embedding)
-    elif public is not None or embedding is not None:
-        raise BayesreconError("posterior draws carry their own curvature: leave public and embedding out")
+    pair = read_pair(pair)
+    attack = suited(pair, knows, public=public, improvements=improvements, embedding=embedding)
     attack.check(pair, knows)
     return attack.run(pair, knows, key=key, progress=progress or (lambda *_: None))

@@ -5,13 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayesrecon.attacks.attack import APPROXIMATED_PAIR, Attack
+from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.deletion.approximated import deleted_totals
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
+from bayesrecon.pairs import ApproximatedPair, Deletion
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.row import Row
-from bayesrecon.types import Deletion, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Difference(Attack[DeletedRecord]):
 
     name: ClassVar[str] = "difference"
     summary: ClassVar[str] = "the record deleted between two tables, modes with covariances or variational fits"
-    takes: ClassVar[tuple[str, ...]] = (APPROXIMATED_PAIR,)
+    takes: ClassVar[tuple[type, ...]] = (ApproximatedPair,)
     uses: ClassVar[tuple[str, ...]] = ()
 
     def run(self, release: Deletion, knows: Knows, *, key: int, progress: Progress) -> DeletedRecord:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bayesrecon.types import Deletion
+from bayesrecon.pairs import Deletion
 
 # Public records from which the estimate is not called poor, where no probability is stated; excess from which one
 # record alone is not believed; probability of a label or sign from which it is not doubted.

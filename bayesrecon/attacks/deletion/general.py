@@ -31,8 +31,9 @@ from bayesrecon.attacks.matching.equations import End, Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import gradients
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.model import Records
+from bayesrecon.pairs import Deletion
 from bayesrecon.results.deletion import DeletedRecord
-from bayesrecon.types import Deletion, Records
 
 _LABELS = 200  # combinations of levels that are tried
 _DESCENTS = 20  # labels from which a record is sought, those that public records come nearest with

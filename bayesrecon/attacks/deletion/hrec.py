@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from bayesrecon.attacks.attack import TRAINED_PAIR, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.general import reconstruct_general
 from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Model, Progress
+from bayesrecon.pairs import Deletion, TrainedPair
 from bayesrecon.results.deletion import DeletedRecord
-from bayesrecon.types import Deletion, Model, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class HRec(Attack[DeletedRecord]):
 
     name: ClassVar[str] = "hrec"
     summary: ClassVar[str] = "the record deleted between two trained parameters, from public records"
-    takes: ClassVar[tuple[str, ...]] = (TRAINED_PAIR,)
+    takes: ClassVar[tuple[type, ...]] = (TrainedPair,)
     uses: ClassVar[tuple[str, ...]] = ("total",)
 
     public: Mapping[str, Any] | None = option(

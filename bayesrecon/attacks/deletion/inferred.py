@@ -1,6 +1,7 @@
 """`infer_deletion`: which candidates were deleted between two releases, by what suits them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from bayesrecon.attacks.deletion.pair import read_pair
 from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.model import Records
+from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletionInference
+from bayesrecon.results.recovery import Row
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import Deletion
 
 
 @in_float64
@@ -61,39 +64,73 @@ def infer_deletion(
     if missing:
         raise BayesreconError(f"the candidates lack field {missing[0]} (fields: {', '.join(model.fields)})")
     table = check_knowledge(model, known=candidates).known
-    if pair.before.metric is None and pair.before.theta.shape[1] != pair.after.theta.shape[1]:
-        raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
-    warnings, deleted = [*pair.before.notes, *pair.after.notes], ()
-    probability = None
-    if not pair.before.temperature and pair.before.metric is not None:
-        if method not in (None, "totals") or public is not None or total is not None:
-            raise BayesreconError("approximations tell what was deleted: leave method, public and total out")
-        known = between(pair, table)
-        found, probability, deleted, warnings = known.log_likelihood, known.probability, known.deleted, known.warnings
-        effective, name = float("inf"), "totals"
-    elif not pair.before.temperature:
-        if method not in (None, "gradient"):
-            raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
-        found, warned = by_gradient(pair, table, public, total)
-        warnings, effective, name = [*warnings, *warned], float("inf"), "gradient"
-    elif public is not None:
-        raise BayesreconError("posterior draws carry their own curvature: leave public out")
-    elif method in (None, "ratio"):
-        found, effective, warned = by_ratio(pair, table)
-        warnings, name = [*warnings, *warned], "ratio"
-    elif method == "shift":
-        found, effective, name = *by_shift(pair, table), "shift"
-    else:
-        raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
+    said = _BY[type(pair)](pair, table, method, public, total)
+    found, probability = said.log_likelihood, said.probability
     weight = np.exp(found - found.max())
     return DeletionInference(
         weight / weight.sum() if probability is None else probability,
         found,
-        name,
-        effective,
+        said.method,
+        said.effective,
         pair.before.name,
         pair.after.name,
         model.name,
-        tuple(dict.fromkeys(warnings)),
-        deleted,
+        tuple(dict.fromkeys((*pair.before.notes, *pair.after.notes, *said.warnings))),
+        said.deleted,
     )
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What a pair says of candidates.
+
+    Attributes:
+        log_likelihood, probability: `(N,)`; None where the first tells the second.
+        method, effective, deleted: as in the result.
+    """
+
+    log_likelihood: np.ndarray
+    method: str
+    effective: float = float("inf")
+    warnings: Sequence[str] = ()
+    deleted: tuple[Row, ...] = ()
+    probability: np.ndarray | None = None
+
+
+def _of_approximations(
+    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
+) -> _Said:
+    if method not in (None, "totals") or public is not None or total is not None:
+        raise BayesreconError("approximations tell what was deleted: leave method, public and total out")
+    known = between(pair, table)
+    return _Said(
+        known.log_likelihood, "totals", warnings=known.warnings, deleted=known.deleted, probability=known.probability
+    )
+
+
+def _of_trained(
+    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
+) -> _Said:
+    if pair.before.theta.shape[1] != pair.after.theta.shape[1]:
+        raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
+    if method not in (None, "gradient"):
+        raise BayesreconError(f"method={method!r} needs posterior draws; trained parameters take 'gradient'")
+    found, warned = by_gradient(pair, table, public, total)
+    return _Said(found, "gradient", warnings=warned)
+
+
+def _of_draws(
+    pair: Deletion, table: Records, method: str | None, public: Mapping[str, Any] | None, total: float | None
+) -> _Said:
+    if public is not None:
+        raise BayesreconError("posterior draws carry their own curvature: leave public out")
+    if method in (None, "ratio"):
+        found, effective, warned = by_ratio(pair, table)
+        return _Said(found, "ratio", effective, warned)
+    if method == "shift":
+        found, effective = by_shift(pair, table)
+        return _Said(found, "shift", effective)
+    raise BayesreconError(f"method={method!r}: expected 'ratio' or 'shift'")
+
+
+_BY = {ApproximatedPair: _of_approximations, TrainedPair: _of_trained, DrawsPair: _of_draws}

@@ -23,10 +23,11 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import label_of, split_gradient
 from bayesrecon.kernels.score import total_score
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.model import LinearPredictor, Model, Params, Records
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release, TrainedParameter, refuse_others
 from bayesrecon.results.deletion import MissingRecord
 from bayesrecon.threads import on_one_thread
-from bayesrecon.types import LinearPredictor, Model, Params, Records, Release
 
 _OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
 _LOST = 0.5  # relative disagreement from which slope and record have nothing to do with each other
@@ -59,11 +60,12 @@ def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: fl
     [3.0]
     """
     model = release.model
-    if release.temperature:
-        raise BayesreconError(
-            "missing_record takes a trained parameter; for draws condition on the other records: "
-            "reconstruct(condition(release, others), n=1, total=1)"
-        )
+    refuse_others(
+        release,
+        (TrainedParameter,),
+        "missing_record",
+        "condition on the other records: reconstruct(condition(release, others), n=1, total=1)",
+    )
     if model.linear is None:
         raise BayesreconError(
             f"model {model.name} has no linear predictor, so no closed form; "

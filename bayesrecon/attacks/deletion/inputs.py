@@ -8,14 +8,12 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import predictor_of, split_gradient
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.types import Deletion, Model, Records
+from bayesrecon.model import Model, Records
+from bayesrecon.pairs import Deletion
 
 
 def thetas_of(pair: Deletion) -> tuple[np.ndarray, np.ndarray]:
     """The two trained parameters as vectors `(d,)`, checked."""
-    for side, release in (("before", pair.before), ("after", pair.after)):
-        if release.temperature or release.theta.shape[0] != 1:
-            raise BayesreconError(f"{side} holds posterior draws; HRec takes trained parameters")
     if pair.before.theta.shape != pair.after.theta.shape:
         raise BayesreconError("before and after have parameters of different size; they cannot be of one model")
     if np.array_equal(pair.before.theta, pair.after.theta):

@@ -3,7 +3,8 @@
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Deletion, Release, paired
+from bayesrecon.pairs import Deletion, paired
+from bayesrecon.releases import Release
 
 
 def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
@@ -37,12 +38,12 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
 
 
 def read_pair(pair: Deletion) -> Deletion:
-    """The pair, its members read where somebody put what they hold into it as it was.
+    """The pair as one of its kind, its members read where somebody put what they hold into it as it was.
 
     Raises `BayesreconError` for what is no pair.
     """
     if not isinstance(pair, Deletion):
         raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(pair).__name__}")
     if isinstance(pair.before, Release) and isinstance(pair.after, Release):
-        return pair
+        return pair.before.pair(pair.before, pair.after)
     return deletion(pair.before, pair.after)

@@ -36,9 +36,10 @@ from bayesrecon.kernels.linear import (
     predictor_of,
     slopes,
 )
+from bayesrecon.model import Model
+from bayesrecon.pairs import Deletion
 from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletedRecord, Inversion
-from bayesrecon.types import Deletion, Model
 
 _MOST = 1500  # public records that the degrees of freedom are estimated with
 

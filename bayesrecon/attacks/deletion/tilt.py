@@ -19,7 +19,8 @@ import numpy as np
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.kernels.score import gradients, log_liks
-from bayesrecon.types import Deletion, Records
+from bayesrecon.model import Records
+from bayesrecon.pairs import Deletion
 
 _STEPS, _SETTLED = 50, 1e-9  # of Newton for the constant, and the move that ends it
 _BLOCK = 2**22  # log likelihoods held at once

@@ -10,16 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from bayesrecon.attacks.attack import DRAWS_PAIR, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.doubts import notes_of
 from bayesrecon.attacks.deletion.tilt import pooled, profile
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.copies import counted_once
+from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Model, Progress, Records
+from bayesrecon.pairs import Deletion, DrawsPair
 from bayesrecon.results.deletion import DeletedRecord
-from bayesrecon.types import Deletion, Model, Progress, Records
 
 _POOL = 512  # generic records, the most likely of which a descent starts from
 
@@ -35,7 +36,7 @@ class Tilt(Attack[DeletedRecord]):
 
     name: ClassVar[str] = "tilt"
     summary: ClassVar[str] = "the record deleted between two sets of posterior draws"
-    takes: ClassVar[tuple[str, ...]] = (DRAWS_PAIR,)
+    takes: ClassVar[tuple[type, ...]] = (DrawsPair,)
     uses: ClassVar[tuple[str, ...]] = ("bounds", "domain")
 
     starts: int = option(4, "Records that a descent starts from.")
@@ -54,7 +55,7 @@ ATTACK = Tilt
 def _reconstruct(pair: Deletion, knows: Knows, most: int, key: Any, progress: Progress) -> DeletedRecord:
     model = pair.before.model
     problem = solve_release(pair.before, key=key, progress=progress, **knows)
-    pair = Deletion(problem.release, counted_once(pair.after))
+    pair = DrawsPair(problem.release, counted_once(pair.after))
     reference, rng = problem.reference, problem.rng
     theta, side, weights = pooled(pair)
     offset = float(np.log((weights * side).sum() / (weights * (1 - side)).sum()))

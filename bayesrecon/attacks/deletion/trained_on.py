@@ -26,7 +26,7 @@ import numpy as np
 import scipy.optimize
 
 from bayesrecon.kernels.linear import curvatures, log_liks, slopes
-from bayesrecon.types import LinearPredictor
+from bayesrecon.model import LinearPredictor
 
 _MOST, _FEWEST, _NUMBERS = 1500, 150, 3e6  # records that gamma is found with, and numbers in their curvatures
 _LEAST = 0.05  # of the curvature of a record left out that stays, however many the parameters

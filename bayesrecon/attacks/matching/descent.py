@@ -16,8 +16,8 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.attacks.matching.equations import End, Equations
+from bayesrecon.model import Records
 from bayesrecon.regularisers import Regulariser
-from bayesrecon.types import Records
 
 # Residual at which a descent has nothing left to match: what is below is rounding, and more steps only follow it.
 _EXACT = 1e-12

@@ -20,10 +20,11 @@ import scipy.linalg
 from bayesrecon.attacks.duality import CANDIDATES, lowest
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.stein import beyond
+from bayesrecon.estimation.stationary import beyond
 from bayesrecon.kernels.score import gradients, total_score
 from bayesrecon.knowledge import Knowledge
-from bayesrecon.types import Model, Records, Release
+from bayesrecon.model import Model, Records
+from bayesrecon.releases import Approximation, TrainedParameter
 
 # Residual from which a parameter does not look stationary: a smaller one warns of every network trained a little short
 # of its optimum, a larger one is silent where the regulariser is another or records are missing.
@@ -79,12 +80,14 @@ class Equations:
     approximation the directions in which it is stationary: along others its gradient is no equation."""
 
     @classmethod
-    def of(cls, release: Release, knowledge: Knowledge, one: bool, strength_known: bool) -> "Equations":
+    def of(
+        cls, release: TrainedParameter | Approximation, knowledge: Knowledge, one: bool, strength_known: bool
+    ) -> "Equations":
         model, theta = release.model, np.asarray(release.theta)[0]
         moved = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
         some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
         base = np.asarray(total_score(model, theta, some, np.zeros(1)))
-        metric = None if release.metric is None else np.asarray(release.metric).T
+        metric = None if release.directions is None else np.asarray(release.directions).T
         found = cls(model, theta, base, knowledge, moved, one, strength_known, metric)
         if not found.length > 0:
             raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")

@@ -13,12 +13,12 @@ from bayesrecon.attacks.matching.descent import descend
 from bayesrecon.attacks.matching.equations import STATIONARY, End, Equations
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
-from bayesrecon.kinds import APPROXIMATION, TRAINED
 from bayesrecon.knowledge import Knows, check_knowledge
+from bayesrecon.model import Progress, PseudoData
 from bayesrecon.precision import in_float64
 from bayesrecon.regularisers import Regulariser, described
+from bayesrecon.releases import Approximation, Release, TrainedParameter
 from bayesrecon.results.matched import Matched
-from bayesrecon.types import Progress, PseudoData, Release
 
 # Starts that must end alike before no other is tried: with one alone nothing tells a solution from the solution.
 _AGREEING = 2
@@ -49,7 +49,7 @@ class GradientMatching(Attack[Matched]):
 
     name: ClassVar[str] = "gradient-matching"
     summary: ClassVar[str] = "records whose gradients cancel at a trained parameter, for networks"
-    takes: ClassVar[tuple[str, ...]] = (TRAINED, APPROXIMATION)
+    takes: ClassVar[tuple[type, ...]] = (TrainedParameter, Approximation)
     uses: ClassVar[tuple[str, ...]] = ("total", "bounds", "domain")
 
     n: int = option(200, "Number of records to place.")

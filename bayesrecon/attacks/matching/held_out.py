@@ -12,7 +12,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.knowledge import Knows
 from bayesrecon.precision import in_float64
-from bayesrecon.types import Release
+from bayesrecon.releases import Release
 
 
 @in_float64

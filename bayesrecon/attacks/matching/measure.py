@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from bayesrecon.attacks.matching.equations import Equations
 from bayesrecon.kernels.score import gradients
-from bayesrecon.types import Records
+from bayesrecon.model import Records
 
 # Records in the pool: fewer per unknown leave private records without a neighbour, more cost time and solve the
 # equations by themselves in many ways.

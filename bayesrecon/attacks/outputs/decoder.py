@@ -13,8 +13,8 @@ from bayesrecon.attacks.outputs.losses import ReconstructionLoss
 from bayesrecon.attacks.outputs.networks import Network, perceptron
 from bayesrecon.attacks.outputs.training import Schedule, fit
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float32
-from bayesrecon.types import Progress
 
 View = Literal["logits", "softmax"]
 VIEWS = ("logits", "softmax")

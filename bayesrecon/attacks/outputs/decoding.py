@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.attacks.attack import OUTPUTS, Attack
+from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
 from bayesrecon.attacks.outputs.linear import fitted_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
 from bayesrecon.results.outputs import InputEstimate
-from bayesrecon.types import Progress
 
 Decoder = Callable[[Any], Any]
 
@@ -32,7 +32,7 @@ class LinearDecoding(Attack[InputEstimate]):
 
     name: ClassVar[str] = "linear-decoding"
     summary: ClassVar[str] = "an input from a model's outputs, by the best linear decoder"
-    takes: ClassVar[tuple[str, ...]] = (OUTPUTS,)
+    takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
     def run(self, release: Outputs, knows: Knows, *, key: Any, progress: Progress) -> InputEstimate:

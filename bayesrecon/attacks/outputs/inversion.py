@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.attacks.attack import OUTPUTS, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import split, spread_of
 from bayesrecon.attacks.outputs.decoding import told_by_held_out
@@ -15,9 +15,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
 from bayesrecon.results.outputs import InputEstimate
-from bayesrecon.types import Progress
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class OutputInversion(Attack[InputEstimate]):
 
     name: ClassVar[str] = "output-inversion"
     summary: ClassVar[str] = "an input from a model's outputs, by descent from public records"
-    takes: ClassVar[tuple[str, ...]] = (OUTPUTS,)
+    takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
     starts: int = option(3, "Public records to descend from.")

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.attacks.attack import OUTPUTS, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.decoding import decode_held_out
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.estimation.problem import generator
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
 from bayesrecon.results.outputs import InputEstimate
-from bayesrecon.types import Progress
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TrainedDecoding(Attack[InputEstimate]):
 
     name: ClassVar[str] = "trained-decoding"
     summary: ClassVar[str] = "an input from a model's outputs, by a decoder of your own"
-    takes: ClassVar[tuple[str, ...]] = (OUTPUTS,)
+    takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
     decoder: Callable[[Any], Any] | None = option(None, "Outputs (m, K) to records (m, *shape).")

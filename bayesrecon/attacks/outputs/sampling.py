@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from bayesrecon.attacks.attack import OUTPUTS, Attack, option
+from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
 from bayesrecon.attacks.outputs.law import Law, fitted_law, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
@@ -16,9 +16,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.kernels.outputs import Answer, Outputs
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
 from bayesrecon.results.outputs import InputEstimate
-from bayesrecon.types import Progress
 
 _CHAINS = 2  # of the private record, which tell whether they mix
 _MIXED = 1.05  # R-hat of the fields that are told most, above which they did not
@@ -39,7 +39,7 @@ class PosteriorSampling(Attack[InputEstimate]):
 
     name: ClassVar[str] = "posterior-sampling"
     summary: ClassVar[str] = "an input from a model's outputs, by draws of its posterior under a public law"
-    takes: ClassVar[tuple[str, ...]] = (OUTPUTS,)
+    takes: ClassVar[tuple[type, ...]] = (Outputs,)
     uses: ClassVar[tuple[str, ...]] = ()
 
     components: int = option(40, "Principal components of the public law.")

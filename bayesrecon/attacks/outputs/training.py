@@ -16,8 +16,8 @@ import optax
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.files import write_whole
+from bayesrecon.model import Progress
 from bayesrecon.precision import in_float32
-from bayesrecon.types import Progress
 
 _BLOCK = 1000  # records evaluated at once
 _MORE = 2**22  # bytes of a checkpoint besides numbers of the networks

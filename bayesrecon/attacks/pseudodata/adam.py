@@ -22,8 +22,8 @@ from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.attacks.pseudodata.sweep import Sweep, sweep_slopes
 from bayesrecon.kernels.embedding import Basis, OneRelease
 from bayesrecon.kernels.score import along, prior_score, taylor
+from bayesrecon.model import Model, Records
 from bayesrecon.regularisers import Regulariser
-from bayesrecon.types import Model, Records
 
 _BLOCK = 1000  # atoms evaluated at once
 _FEW = 16  # numbers of a record up to which forward sweeps cost less than a reverse one over all atoms

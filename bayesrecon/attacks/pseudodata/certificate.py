@@ -18,7 +18,7 @@ from bayesrecon.attacks.duality import CANDIDATES, lowest
 from bayesrecon.attacks.pseudodata.features import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Support
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.types import Model, PseudoData, Records
+from bayesrecon.model import Model, PseudoData, Records
 
 _PER_ROW = 64  # values tried on every row of a table: fewer miss the smallest witness, and claim more than is true
 _BROAD = 0.3  # share of the candidates that looks everywhere: the witness is smallest where records are missing

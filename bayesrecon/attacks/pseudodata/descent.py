@@ -17,8 +17,8 @@ from jax.flatten_util import ravel_pytree
 
 from bayesrecon.attacks.pseudodata.features import Features, amplitudes
 from bayesrecon.attacks.pseudodata.support import Chart, Support, Variables
+from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.regularisers import Regulariser
-from bayesrecon.types import Model, PseudoData, Records
 
 Watch = Callable[[Variables, float], bool]
 """Called with the variables and `1/2 |u|^2` at every accepted or tried step; True ends the descent."""

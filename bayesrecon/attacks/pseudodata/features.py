@@ -19,7 +19,7 @@ from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.score import scores
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 _ROWS = 6  # score rows per feature that fix a record's amplitudes
 

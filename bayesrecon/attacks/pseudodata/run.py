@@ -15,9 +15,9 @@ from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.embedding import OneRelease
+from bayesrecon.model import Progress, PseudoData, Records
 from bayesrecon.regularisers import Regulariser
 from bayesrecon.results.reconstruction import Reconstruction
-from bayesrecon.types import Progress, PseudoData, Records
 
 _ROUNDS = 30  # of the conditional gradient at most: its gap falls in each, and what is left is stated
 _POOL = 2048  # records that weights are chosen from: their best measure is a start, and new minima join it
@@ -58,7 +58,7 @@ class Run:
     @property
     def noise(self) -> float:
         """What the draws can resolve, `rank / (2 T_eff)`."""
-        if not self.embedding.temperature:
+        if self.problem.solved.trained:
             return 0.0
         return self.problem.solved.basis.size / (2 * self.embedding.effective_size)
 

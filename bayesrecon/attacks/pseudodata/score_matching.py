@@ -11,11 +11,11 @@ from bayesrecon.attacks.pseudodata.adam import Slices, Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator
-from bayesrecon.kinds import APPROXIMATION, DRAWS, INEXACT, TRAINED
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser
+from bayesrecon.releases import EQUATIONS, PosteriorDraws, Release
 from bayesrecon.results.reconstruction import Reconstruction
-from bayesrecon.types import Progress, PseudoData, Release
 
 _TOLERANCE = 1e-10  # only scales the progress that is shown: all steps are taken
 
@@ -32,7 +32,7 @@ class ScoreMatching(Attack[Reconstruction]):
 
     name: ClassVar[str] = "score-matching"
     summary: ClassVar[str] = "the published recipe: Adam on the sliced divergence, slow"
-    takes: ClassVar[tuple[str, ...]] = (DRAWS, TRAINED, APPROXIMATION, INEXACT)
+    takes: ClassVar[tuple[type, ...]] = EQUATIONS
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "bounds", "domain")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
@@ -62,9 +62,10 @@ class ScoreMatching(Attack[Reconstruction]):
         return Slicing(10 if self.slices is None else self.slices, self.slice_law or "normal", self.fresh, self.reduced)
 
     def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Reconstruction:
-        own = "constrained" if release.temperature else "unconstrained"
+        drawn = isinstance(release, PosteriorDraws)
+        own, law = ("constrained", "sliced") if drawn else ("unconstrained", "exact")
         estimator = Estimator(self.estimator.metric or "identity", self.estimator.coordinates or own)
-        objective = self.objective or ("sliced" if release.temperature else "exact")
+        objective = self.objective or law
         setup = Setup(
             n=self.n,
             method="adam",

@@ -18,9 +18,10 @@ from bayesrecon.attacks.pseudodata.trace import Checkpoint, Trace
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator, solve_release
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser, described
+from bayesrecon.releases import Release
 from bayesrecon.results.reconstruction import Reconstruction
-from bayesrecon.types import Progress, PseudoData, Release
 
 RECORDS = 200
 """Weighted records, where nothing says how many."""

@@ -10,7 +10,7 @@ from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.metric import constrained_theta
-from bayesrecon.types import Field, PseudoData, Records
+from bayesrecon.model import Field, PseudoData, Records
 
 _MOST_COMBINATIONS = 1000  # candidates that every known row may have, or values of a count: all become variables
 

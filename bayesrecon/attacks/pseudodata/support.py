@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.domains import Domain
-from bayesrecon.types import PseudoData, Records
+from bayesrecon.model import PseudoData, Records
 
 WeightsKind = Literal["positive", "free", "total", "units", "fixed"]
 Variables = dict[str, Any]

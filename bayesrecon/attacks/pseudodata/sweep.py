@@ -19,7 +19,7 @@ import numpy as np
 from bayesrecon.attacks.pseudodata.features import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Variables
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 _BLOCK = 100  # atoms whose second derivatives are taken at once
 _MOST = 2**24  # doubles that the second derivatives of the basis may take

@@ -12,8 +12,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_whole
+from bayesrecon.model import PseudoData, entry
 from bayesrecon.results.reconstruction import moments_of
-from bayesrecon.types import PseudoData, entry
 
 COLUMNS = ("iteration", "seconds", "objective", "gap")
 

@@ -8,11 +8,11 @@ from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.pseudodata.adam import Slices, Slicing
 from bayesrecon.attacks.pseudodata.setup import Setup, check_records, reconstruct_with, refuse_slices, slicing_of
 from bayesrecon.estimation.problem import Estimator
-from bayesrecon.kinds import APPROXIMATION, DRAWS, INEXACT, TRAINED
 from bayesrecon.knowledge import Knows
+from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser
+from bayesrecon.releases import EQUATIONS, Release
 from bayesrecon.results.reconstruction import Reconstruction
-from bayesrecon.types import Progress, PseudoData, Release
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class WeightedRecords(Attack[Reconstruction]):
 
     name: ClassVar[str] = "weighted-records"
     summary: ClassVar[str] = "weighted records of smallest divergence, by Gauss-Newton, with a certificate"
-    takes: ClassVar[tuple[str, ...]] = (DRAWS, TRAINED, APPROXIMATION, INEXACT)
+    takes: ClassVar[tuple[type, ...]] = EQUATIONS
     uses: ClassVar[tuple[str, ...]] = ("known", "total", "bounds", "domain")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,18 @@ from bayesrecon.attacks.records.system import System, make_system
 from bayesrecon.diagnostics import Z95, effective_sample_size, evenly
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.consistency import failures_of, questions
-from bayesrecon.estimation.copies import counted_once
-from bayesrecon.estimation.kinks import refuse_kinks
+from bayesrecon.estimation.checks.check import Looked, failures
+from bayesrecon.estimation.checks.copies import counted_once
+from bayesrecon.estimation.checks.correlation import uncorrelated
+from bayesrecon.estimation.checks.kinks import refuse_kinks
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.scored import Draws
 from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
+from bayesrecon.model import Progress
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.records import Column, RecordTable
-from bayesrecon.types import Progress, Release
 
 _SERIES = 512  # series whose autocorrelation is looked at
 _STANDS_OUT = 4.0  # standard errors from the guess
@@ -33,7 +36,7 @@ _TELLING = 200  # functionals whose mean squared disagreement tells a common fac
 
 
 def recover_records(
-    release: Release,
+    release: PosteriorDraws,
     knowledge: Knowledge,
     estimator: Estimator,
     *,
@@ -52,10 +55,6 @@ def recover_records(
     """
     began = time.perf_counter()
     unknown = {k: f for k, f in knowledge.fields.items() if k not in knowledge.known}
-    if not release.temperature:
-        raise BayesreconError(
-            "individual records are recovered from posterior draws; for a trained parameter leave unit= out"
-        )
     units = knowledge.unit if isinstance(knowledge.unit, tuple) else (str(knowledge.unit),)
     if units[0] not in knowledge.known:
         raise BayesreconError(f"unit={units[0]!r} must be one of the known fields; pass known={{{units[0]!r}: values}}")
@@ -207,7 +206,7 @@ def _column(
     )
 
 
-def _failures(view: Release, system: System, independent: float) -> tuple[str, ...]:
+def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple[str, ...]:
     """Whether draws and model belong together, by the score of the reconstructed posterior."""
     theta, slots, names = np.asarray(view.theta), system.slots, view.model.coordinates
     # All coordinates, so that along the direction of one of them no other changes; the last have no score.
@@ -222,11 +221,11 @@ def _failures(view: Release, system: System, independent: float) -> tuple[str, .
             return []
         return [draws.part(at, system.scores(x)[at]) for at, x in zip((first, second), system.halves, strict=True)]
 
-    return failures_of(view, called, draws, independent, system.moved, halves)
+    return failures(Looked(called, draws, system.moved, cache(halves), release=view, independent=independent))
 
 
-def _warnings(release: Release, columns: dict[str, Column]) -> tuple[str, ...]:
-    found = [*release.notes, *questions(release)]
+def _warnings(release: PosteriorDraws, columns: dict[str, Column]) -> tuple[str, ...]:
+    found = [*release.notes, *uncorrelated(release)]
     hidden = np.any([c.visibility < PARTLY for c in columns.values()], axis=0)
     noisy = np.any([np.isnan(c.estimate) & (c.value is None) for c in columns.values()], axis=0) & ~hidden
     if hidden.any():

@@ -11,7 +11,8 @@ from bayesrecon.attacks.records.rows import Rows, amplitudes_of, combinations
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import log_liks, slopes
-from bayesrecon.types import Records, Release, simulated
+from bayesrecon.model import Records, simulated
+from bayesrecon.releases import Release
 
 _ATOMS = 12  # draws on which amplitudes are computed
 _PRIOR, _LEAST = 1024, 64  # draws over which the model's own opinion is averaged, and the fewest of long lists

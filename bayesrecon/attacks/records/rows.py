@@ -21,7 +21,8 @@ import scipy.linalg
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.score import Pairs, log_liks, scores
-from bayesrecon.types import Field, Model, Records, Release
+from bayesrecon.model import Field, Model, Records
+from bayesrecon.releases import Release
 
 _POOL = 24  # generic values tried in the search for anchors
 _ROWS, _ATOMS = 12, 24  # rows and atoms they are tried on

@@ -7,10 +7,10 @@ from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.records.attack import recover_records
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator, generator
-from bayesrecon.kinds import DRAWS
 from bayesrecon.knowledge import Knows, check_knowledge
+from bayesrecon.model import Progress
+from bayesrecon.releases import PosteriorDraws, Release
 from bayesrecon.results.records import RecordTable
-from bayesrecon.types import Progress, Release
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SingleRecords(Attack[RecordTable]):
 
     name: ClassVar[str] = "single-records"
     summary: ClassVar[str] = "every record by itself, its design known, with errors and probabilities"
-    takes: ClassVar[tuple[str, ...]] = (DRAWS,)
+    takes: ClassVar[tuple[type, ...]] = (PosteriorDraws,)
 
     unit: str | tuple[str, ...] | None = option(None, "Known field, or fields a,b, that name a record.")
     estimator: Estimator = option(Estimator(), "Metric and coordinates.")

@@ -20,7 +20,7 @@ import scipy.sparse
 from bayesrecon.diagnostics import evenly
 from bayesrecon.kernels.score import Pairs, feature_gradients
 from bayesrecon.kernels.touched import NONE, coloured
-from bayesrecon.types import Model
+from bayesrecon.model import Model
 
 _SHARED = 0.5  # a coordinate touched by more than this share of the rows is shared by them
 

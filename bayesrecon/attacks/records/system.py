@@ -24,11 +24,12 @@ from bayesrecon.attacks.records.dense import halves_of, solved
 from bayesrecon.attacks.records.layers import in_layers, pays
 from bayesrecon.attacks.records.slots import Slots
 from bayesrecon.errors import BayesreconError, check_memory
-from bayesrecon.estimation.stein import summed
+from bayesrecon.estimation.scored import summed
 from bayesrecon.kernels.score import Pairs, base_scores, curvatures
 from bayesrecon.kernels.touched import scatter
+from bayesrecon.model import Progress, Records
 from bayesrecon.precision import x64
-from bayesrecon.types import Progress, Records, Release
+from bayesrecon.releases import Release
 
 blas: Any = scipy.linalg.blas
 

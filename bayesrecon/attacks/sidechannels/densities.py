@@ -37,9 +37,10 @@ from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.dense import log_likelihoods
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
+from bayesrecon.model import Model, Progress
 from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Row
-from bayesrecon.types import Model, Progress, Release
 
 _POINTS = 512  # parameter vectors on which the basis is built
 _PROBES = 512  # fresh records on which statistics are written in the basis, never those it was built from

@@ -12,7 +12,7 @@ import scipy.linalg
 
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.score import log_lik
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 _POOL, _PER_LEVEL, _MOST = 96, 3, 600  # generic records
 _BLOCK = 64  # draws at a time: a record may be a whole series

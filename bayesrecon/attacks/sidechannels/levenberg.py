@@ -17,7 +17,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.kernels.view import CHUNK
-from bayesrecon.types import Field, Model, Records
+from bayesrecon.model import Field, Model, Records
 
 _CANDIDATES = 64  # combinations of the values of a record that are tried one by one
 _LARGE = 1e24  # objective where the model is not finite

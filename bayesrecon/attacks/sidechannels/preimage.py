@@ -18,7 +18,7 @@ import numpy as np
 from bayesrecon.attacks.sidechannels.levenberg import Box, Columns, Layout, errors_of
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.types import Model, Records
+from bayesrecon.model import Model, Records
 
 IGNORED = 1e100
 """Noise from which a value counts as absent: shapes stay, and nothing is compiled anew."""

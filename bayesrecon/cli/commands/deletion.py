@@ -13,8 +13,8 @@ from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
     from bayesrecon.cli.deletions import Deletions
+    from bayesrecon.model import Model, Records
     from bayesrecon.results.deletion import DeletedRecord, DeletionInference
-    from bayesrecon.types import Model, Records
 
 _MOST_ROWS = 30
 
@@ -44,7 +44,7 @@ def deletion(
     from dataclasses import replace
 
     from bayesrecon.cli import inputs
-    from bayesrecon.types import paired
+    from bayesrecon.pairs import paired
 
     check_suffix(cdf, FIGURES, "--cdf")
     shape = inputs.image_shape(image)

@@ -11,7 +11,7 @@ from bayesrecon.cli.saving import check_places, check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.types import Release
+    from bayesrecon.releases import Release
 
 
 def fit(

@@ -27,7 +27,7 @@ class WhiteBox(Adversary):
 
     def scores(self, view: View) -> np.ndarray:
         from bayesrecon.attacks.deletion.inferred import infer_deletion
-        from bayesrecon.types import paired
+        from bayesrecon.pairs import paired
 
         records = view.others if view.others is not None else view.public
         if records is None:

@@ -27,7 +27,7 @@ from bayesrecon.attacks.outputs.losses import ReconstructionLoss, attribute_loss
 from bayesrecon.attacks.outputs.networks import Network, perceptron
 from bayesrecon.attacks.outputs.training import Schedule, fit
 from bayesrecon.errors import BayesreconError
-from bayesrecon.types import Progress
+from bayesrecon.model import Progress
 
 
 @dataclass(frozen=True, eq=False)

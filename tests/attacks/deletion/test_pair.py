@@ -25,7 +25,7 @@ def test_a_pair_of_fits_is_read():
 def test_what_is_no_pair():
     rng = np.random.default_rng(0)
     release = bayesrecon.posteriors.from_sklearn(Ridge().fit(rng.normal(size=(9, 2)), rng.normal(size=9)))
-    with pytest.raises(BayesreconError, match=r"deletion\(before, after\), not a Release"):
+    with pytest.raises(BayesreconError, match=r"deletion\(before, after\), not a TrainedParameter"):
         bayesrecon.infer_deletion(release, release)
     other = bayesrecon.posteriors.from_sklearn(Ridge().fit(rng.normal(size=(9, 2)), rng.normal(size=9)))
     with pytest.raises(BayesreconError, match=r"candidates are a mapping of fields to values \(fields: x, y\)"):

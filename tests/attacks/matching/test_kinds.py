@@ -6,8 +6,8 @@ import pytest
 import bayesrecon
 from bayesrecon import GradientMatching, reconstruct
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kinds import APPROXIMATION, DRAWS, INEXACT, LIMITS, TRAINED, kind_of_release
 from bayesrecon.posteriors import dirac, from_draws, from_table
+from bayesrecon.types import Approximation, PosteriorDraws, StatedLimits, Summary, TrainedParameter
 
 ONE = GradientMatching(n=6, multipliers="one", restarts=2, steps=100)
 
@@ -27,7 +27,7 @@ def fitted(six):
 
 def test_real_records_of_an_approximation_are_never_certified_away(fitted, six):
     """Estimates and covariance of six records: three of nine directions are no equations."""
-    assert kind_of_release(fitted) == APPROXIMATION
+    assert type(fitted) is Approximation
     equations = ONE.equations(fitted, {})
     assert equations.size == 6
     assert np.linalg.norm(equations.left(six, {})) < 1e-6
@@ -65,9 +65,9 @@ def test_what_has_no_exact_equations_is_refused_by_name(six):
     """A rounded table would be certified against the records that it was made of, and limits solved by anything."""
     sm = pytest.importorskip("statsmodels.api")
     fit = sm.OLS(six["y"], sm.add_constant(six["x1"])).fit()
-    for correlated, kind, other in ((True, INEXACT, "WeightedRecords"), (False, LIMITS, "`recover`")):
+    for correlated, kind, other in ((True, Summary, "WeightedRecords"), (False, StatedLimits, "`recover`")):
         release = printed(fit, correlated)
-        assert kind_of_release(release) == kind
+        assert type(release) is kind
         with pytest.raises(BayesreconError, match="GradientMatching takes a trained parameter or") as refused:
             reconstruct(release, attack=ONE)
         assert other in str(refused.value)
@@ -78,7 +78,7 @@ def test_draws_are_refused_by_name():
     rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
     values = {"coef": rng.normal(2, 0.1, (2, 40, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 40, 1))}
     release = from_draws(values, model)
-    assert kind_of_release(release) == DRAWS
+    assert type(release) is PosteriorDraws
     with pytest.raises(BayesreconError, match="this is posterior draws; use "):
         reconstruct(release, attack=ONE)
 
@@ -86,11 +86,13 @@ def test_draws_are_refused_by_name():
 def test_a_trained_parameter_says_what_it_is():
     model = bayesrecon.models.load("linear_predictor", penalty=1.0)
     release = dirac(model, {"coef": [[0.5]], "intercept": [0.3]})
-    assert kind_of_release(release) == TRAINED
+    assert type(release) is TrainedParameter
     assert "a trained parameter with 2 coordinates" in repr(release)
 
 
 def test_kinds_say_what_they_are(fitted, six):
     assert "an approximation of a posterior with" in repr(fitted)
-    with pytest.raises(BayesreconError, match="an approximation of a posterior: there are no draws to thin"):
+    with pytest.raises(
+        BayesreconError, match="plan takes posterior draws, and this is an approximation of a posterior"
+    ):
         bayesrecon.plan(fitted)

@@ -1,7 +1,5 @@
 """Individual records, from draws alone: what is determined, what it is worth, and real posteriors."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import numpyro
@@ -17,7 +15,7 @@ from bayesrecon.models import from_numpyro, load
 from bayesrecon.models.registry import find
 from bayesrecon.posteriors import from_draws, from_posteriordb, nuts
 from bayesrecon.posteriors.database import open_database, read_data
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws, TrainedParameter
 
 
 @pytest.mark.slow
@@ -34,7 +32,7 @@ def test_errors_wider_than_the_guess_determine_nothing():
     y = rng.normal(size=8)
     for size, seen in ((40, False), (4000, True)):
         draws = y / 101 + rng.normal(size=(size, 8)) / np.sqrt(101)
-        release = Release(draws, np.full(size, 1 / size), np.zeros(size, int), None, model)
+        release = PosteriorDraws(draws, model, np.full(size, 1 / size), np.zeros(size, int))
         table = bayesrecon.reconstruct(release, known=known, unit="unit")
         column = table["y"]
         assert np.isfinite(column.estimate).all() == seen
@@ -61,7 +59,7 @@ def test_a_record_that_stands_out_is_shown():
     model = from_numpyro(program, {"unit": (), "y": ()}, domain={"unit": list(range(1, 9))})
     y = np.array([25.0, -1, 0, 1, 0, -1, 2, 0])
     draws = y / 101 + np.random.default_rng(0).normal(size=(40, 8)) / np.sqrt(101)
-    release = Release(draws, np.full(40, 1 / 40), np.zeros(40, int), None, model)
+    release = PosteriorDraws(draws, model, np.full(40, 1 / 40), np.zeros(40, int))
     table = bayesrecon.reconstruct(release, known={"unit": np.arange(1, 9)}, unit="unit")
     assert table["y"].se[0] > table["y"].naive_sd[0]
     assert (np.isfinite(table["y"].estimate) == (y == 25)).all()
@@ -74,7 +72,7 @@ def test_a_record_that_stands_out_is_shown():
 def test_a_category_that_an_item_lacks_hides_nothing():
     model = load("gpcm_latent_reg_irt", persons=5, covariates=0, steps=(1, 2, 1))
     theta = np.random.default_rng(5).normal(0, 0.3, (80, model.dimension))
-    release = Release(theta, np.full(80, 1 / 80), np.zeros(80, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(80, 1 / 80), np.zeros(80, int))
     person, item = np.meshgrid(np.arange(1, 6), np.arange(1, 4))
     known = {"person": person.ravel(), "item": item.ravel()}
     table = bayesrecon.reconstruct(release, known=known, unit=("person", "item"))
@@ -186,7 +184,7 @@ def test_units_that_several_fields_name_belong_to_reconstruct(loose):
 
 
 def test_a_trained_parameter_has_no_records(loose):
-    point = dataclasses.replace(loose, temperature=0.0)
+    point = TrainedParameter(np.asarray(loose.theta)[:1], loose.model)
     with pytest.raises(BayesreconError, match="SingleRecords takes posterior draws"):
         bayesrecon.reconstruct(point, known=design(4, 3), unit=("person", "item"))
 

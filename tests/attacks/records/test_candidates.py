@@ -11,7 +11,7 @@ from bayesrecon.attacks.records.slots import make_slots
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 SHAPES = {"unit": (), "y": ()}
 
@@ -27,7 +27,7 @@ def observed(law):
 
 def guesses(model, theta, *unknown):
     rng, size = np.random.default_rng(0), len(theta)
-    release = Release(theta, np.full(size, 1 / size), np.zeros(size, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(size, 1 / size), np.zeros(size, int))
     with x64():
         rows = make_rows(release, {"unit": np.array([1, 2])}, {k: model.fields[k] for k in unknown}, rng)
         slots = make_slots(model, theta, metric_factor(release, "covariance"), rows.pairs())

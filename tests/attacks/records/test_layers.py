@@ -19,7 +19,7 @@ from bayesrecon.attacks.records.layers import in_layers, pays
 from bayesrecon.attacks.records.noise import DenseNoise, LayeredNoise, noise_of
 from bayesrecon.attacks.records.system import make_system
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 PERSONS, ITEMS = 30, 12
 
@@ -133,7 +133,7 @@ def test_probabilities_are_those_of_the_array(table):
 def system():
     model, rng = answers(24, 8), np.random.default_rng(9)
     theta = rng.normal(0, 0.4, (600, model.dimension))
-    release = Release(theta, np.full(600, 1 / 600), np.zeros(600, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(600, 1 / 600), np.zeros(600, int))
     with x64():
         rows, _, slots = parts(release, design(24, 8))
         make = partial(make_system, release, slots, rows.base(), rows.pairs())
@@ -169,7 +169,7 @@ def test_a_table_of_answers_either_way(monkeypatch):
     """The same draws through layers and through the array: the same estimates, and errors alike."""
     model, rng = answers(24, 8), np.random.default_rng(10)
     theta = rng.normal(0, 0.3, (1000, model.dimension))
-    release = Release(theta, np.full(1000, 1e-3), np.zeros(1000, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(1000, 1e-3), np.zeros(1000, int))
     ask = partial(bayesrecon.reconstruct, release, known=design(24, 8), unit=("person", "item"), force=True)
     dense = ask()["y"]
     monkeypatch.setattr(layers_module, "_LARGE", 0)

@@ -9,7 +9,7 @@ from bayesrecon.attacks.records.rows import make_rows
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 
 def test_features_that_differ_at_few_draws_are_kept():
@@ -24,7 +24,7 @@ def test_features_that_differ_at_few_draws_are_kept():
     domain = {"unit": [1, 2, 3, 4], "y": [0, 1, 2]}
     model = from_numpyro(program, {"unit": (), "y": ()}, domain=domain)
     theta = np.random.default_rng(0).normal(size=(2000, 4))
-    release = Release(theta, np.full(2000, 1 / 2000), np.zeros(2000, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(2000, 1 / 2000), np.zeros(2000, int))
     knowledge = check_knowledge(model, known={"unit": np.arange(1, 5)}, unit="unit")
     with x64():
         rows = make_rows(release, knowledge.known, {"y": knowledge.fields["y"]}, np.random.default_rng(0))

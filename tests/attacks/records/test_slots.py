@@ -10,7 +10,7 @@ from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 
 def test_shared_coordinates_are_conditioned_on():
@@ -25,7 +25,7 @@ def test_shared_coordinates_are_conditioned_on():
     model = from_numpyro(program, {"group": (), "y": ()}, domain={"group": [1, 2, 3], "y": "binary"})
     rng = np.random.default_rng(0)
     known = {"group": np.tile([1, 2, 3], 3)}
-    release = Release(rng.normal(size=(50, 4)), np.full(50, 0.02), np.zeros(50, int), None, model)
+    release = PosteriorDraws(rng.normal(size=(50, 4)), model, np.full(50, 0.02), np.zeros(50, int))
     with x64():
         knowledge = check_knowledge(model, known=known)
         unknown = {"y": knowledge.fields["y"]}

@@ -12,7 +12,7 @@ from bayesrecon.attacks.records.system import make_system
 from bayesrecon.kernels.score import feature_gradients
 from bayesrecon.models import load
 from bayesrecon.precision import x64
-from bayesrecon.types import Release
+from bayesrecon.types import PosteriorDraws
 
 
 def test_structured_kernel_is_the_dense_one(loose):
@@ -56,7 +56,7 @@ def test_features_that_say_the_same_are_solved_for_once():
     model = load("gpcm_latent_reg_irt", persons=5, covariates=0, steps=(1, 2, 1))
     rng = np.random.default_rng(5)
     theta = rng.normal(0, 0.3, (80, model.dimension))
-    release = Release(theta, np.full(80, 1 / 80), np.zeros(80, int), None, model)
+    release = PosteriorDraws(theta, model, np.full(80, 1 / 80), np.zeros(80, int))
     person, item = np.meshgrid(np.arange(1, 6), np.arange(1, 4))
     with x64():
         rows, _, slots = parts(release, {"person": person.ravel(), "item": item.ravel()})

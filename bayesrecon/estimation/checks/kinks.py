@@ -18,9 +18,10 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
 from bayesrecon.models.inspection import plain
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.stored import as_rows
-from bayesrecon.types import Model, Release
 
 _POINTS, _RECORDS, _WIDER = 8, 36, (1.0, 1.0, 10.0)  # draws, records of each and how far they lie from plain ones
 _LINES = 32  # that are looked at
@@ -49,14 +50,14 @@ _WORDS |= dict.fromkeys(("max", "reduce_max"), "a maximum") | dict.fromkeys(("mi
 _seen: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
 
-def refuse_kinks(release: Release) -> None:
+def refuse_kinks(release: PosteriorDraws) -> None:
     """Refuse draws of a model whose score jumps; of a model it is looked for once.
 
     Raises:
         BayesreconError: it does, with the operation that makes it.
     """
     model = release.model
-    if not release.temperature or model.smooth or model.gaussian is not None:
+    if model.smooth or model.gaussian is not None:
         return
     key = model.log_lik_at
     if key not in _seen:
@@ -69,7 +70,7 @@ def refuse_kinks(release: Release) -> None:
         )
 
 
-def kink(release: Release) -> str | None:
+def kink(release: PosteriorDraws) -> str | None:
     """What makes the score jump, in words, or None."""
     model, rng = release.model, np.random.default_rng(0)
     draws = as_rows(release.theta)

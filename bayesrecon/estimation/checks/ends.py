@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
+from bayesrecon.estimation.checks.check import Check, Looked
 from bayesrecon.estimation.scored import Draws, Moved, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.stored import column_blocks
@@ -31,29 +32,21 @@ _LEAST_TIED, _OFTENER, _VALUES = 5, 3, 20
 _NAMED = 3  # ends that are named
 
 
-def check_ends(
-    names: tuple[str, ...],
-    draws: Draws,
-    moved: Moved,
-    halves: Callable[[], Sequence[Draws]] = tuple,
-    finite: bool = True,
-) -> tuple[str, ...]:
+def check_ends(looked: Looked) -> tuple[str, ...]:
     """One line for draws that were clipped, and one for draws that were cut off.
-
-    Args:
-        names, draws, moved, halves, finite: as in `check_draws`.
 
     >>> rng = np.random.default_rng(0)
     >>> theta = rng.normal(size=(4000, 1))
     >>> whole = Draws(theta, np.full(4000, 1 / 4000), np.ones(4000, int), -theta)
     >>> kept = theta[:, 0] > -1.5
     >>> none = lambda h, j, into: np.zeros((len(h), into.max() + 1))
-    >>> check_ends(("mu",), whole, none), len(check_ends(("mu",), whole.part(kept, -theta[kept]), none))
-    ((), 1)
+    >>> [len(check_ends(Looked(("mu",), draws, none))) for draws in (whole, whole.part(kept, -theta[kept]))]
+    [0, 1]
     """
+    names, draws = looked.names, looked.draws
     if np.sum(draws.weights**2) * _FEWEST > 1:
         return ()
-    return (*_tied(names, draws), *_cut(names, draws, moved, halves, finite))
+    return (*_tied(names, draws), *_cut(names, draws, looked.moved, looked.halves, looked.finite))
 
 
 def _tied(names: tuple[str, ...], draws: Draws) -> Iterator[str]:
@@ -255,3 +248,6 @@ def _rows(values: Standard, at: np.ndarray) -> np.ndarray:
 def _listed(found: Sequence[str]) -> str:
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more
+
+
+CHECK = Check(50, check_ends)

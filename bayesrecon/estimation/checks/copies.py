@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.estimation.rounding import rounding_of
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.stored import as_rows, row_blocks
-from bayesrecon.types import Release
 
 _FEWEST = 3  # copies, fewer of which are let pass
 # Copies per pair of draws that agree by chance, where values lie on a grid: those of other laws agree more often, and
@@ -23,7 +23,7 @@ _TELLING = 10  # different states of a chain, from which another one has the sam
 _SHORT = 0.5  # share of the longest chain, below which what is left of a chain counts with the chain before it
 
 
-def counted_once(release: Release) -> Release:
+def counted_once(release: PosteriorDraws) -> PosteriorDraws:
     """The release with one visit to every state, and a note where there were more.
 
     >>> import numpy as np
@@ -35,7 +35,7 @@ def counted_once(release: Release) -> Release:
     >>> counted_once(twice).size
     50
     """
-    if not release.temperature or release.size < 2 or _all_differ(as_rows(release.theta)):
+    if release.size < 2 or _all_differ(as_rows(release.theta)):
         return release
     theta, chain = np.ascontiguousarray(release.theta), np.asarray(release.chain)
     state = _states(theta)
@@ -78,7 +78,7 @@ def _all_differ(theta: Any) -> bool:
     return len(theta) - len(np.unique(hashes)) < _FEWEST
 
 
-def _without_copied_chains(release: Release, state: np.ndarray, chain: np.ndarray) -> Release:
+def _without_copied_chains(release: PosteriorDraws, state: np.ndarray, chain: np.ndarray) -> PosteriorDraws:
     """Where single states agree by chance, chains that have the same ones as often as an earlier chain, in any order,
     do not."""
     earlier: set[bytes] = set()
@@ -106,7 +106,7 @@ def _states(theta: np.ndarray) -> np.ndarray:
     return np.unique(rows, return_inverse=True)[1].ravel()
 
 
-def _by_chance(release: Release, visits: int) -> float:
+def _by_chance(release: PosteriorDraws, visits: int) -> float:
     """Expected pairs of equal ones of so many visits, many where all values were rounded, none where some were not: if
     coordinates were independent and distributed as those of these states, or normal and varied together as those do,
     whichever gives more."""

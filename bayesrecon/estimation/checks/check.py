@@ -1,0 +1,63 @@
+"""What every check of draws and model is: a function of draws that were looked at, with the score of what was fitted.
+
+A module of this package that has `CHECK` adds one: `failures` finds it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bayesrecon.discovery import discover
+from bayesrecon.estimation.scored import Draws, Moved
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Draws that are looked at.
+
+    Attributes:
+        names: `(d,)` of the coordinates.
+        draws: with the score of what was fitted to them.
+        moved: by how much errors of the fitted data move an identity. With many features they show in the identities,
+            and pass for their failure.
+        halves: the same of every other draw alone, each fitted by itself; asked only where something seems to fail.
+        finite: whether the fitted data explain the draws to rounding, as they do where the kernel has finite rank.
+            Elsewhere they are shrunk, and `moved` takes out more than they explain.
+        release: that they are of.
+        independent: number of independent draws.
+        features: of the kernel, how many the generic records show and how many there are, None where not finite.
+    """
+
+    names: tuple[str, ...]
+    draws: Draws
+    moved: Moved
+    halves: Callable[[], Sequence[Draws]] = tuple
+    finite: bool = True
+    release: Any = None
+    independent: float = 1.0
+    features: tuple[int, int | None] = (0, None)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+        rank: checks are made in the order of their ranks.
+        failures: one line each.
+    """
+
+    rank: int
+    failures: Callable[[Looked], tuple[str, ...]]
+
+
+@cache
+def checks() -> tuple[Check, ...]:
+    """All that there are, in their order."""
+    return tuple(sorted(discover("bayesrecon.estimation.checks", "CHECK"), key=lambda check: check.rank))
+
+
+def failures(looked: Looked) -> tuple[str, ...]:
+    """Do draws and model belong together: one line for each check that failed."""
+    return tuple(line for check in checks() for line in check.failures(looked))

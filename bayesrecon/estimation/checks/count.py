@@ -1,0 +1,30 @@
+"""Are there as many records as were stated?"""
+
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.estimation.problem import Problem
+
+_UNSEEN, _SURE = 0.03, 6.0  # of a count that is seen; standard errors beyond which it is another one
+
+
+def miscounted(problem: Problem) -> tuple[str, ...]:
+    """A warning where the number of records that was stated is not what the draws show without it."""
+    stated, solved = problem.knowledge.total, problem.solved
+    if stated is None:
+        return ()
+    ones = np.ones((len(next(iter(solved.probes.values()))), 1))
+    projection = solved.project(ones)
+    unseen = float(np.sqrt(np.mean((ones - projection.fitted) ** 2)))
+    if unseen > _UNSEEN:
+        return ()
+    series, weights = np.asarray(solved.influence(projection.beta)[0]), problem.embedding.weights
+    (size,) = effective_sample_size(series, np.asarray(problem.release.chain))
+    error = float(np.sqrt(weights @ (series[:, 0] - weights @ series[:, 0]) ** 2 / size))
+    shown = float((solved.target @ projection.beta)[0])
+    if abs(shown - stated) <= _SURE * error + unseen * stated:
+        return ()
+    return (
+        f"{stated:g} records were stated, but the draws show {shown:.4g} with a standard error of {error:.2g}: "
+        "what is said of them may be wrong",
+    )

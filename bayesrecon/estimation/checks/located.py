@@ -1,0 +1,17 @@
+"""Was found where the data lie?"""
+
+from bayesrecon.estimation.checks.check import Check, Looked
+
+
+def check_located(looked: Looked) -> tuple[str, ...]:
+    """Generic records that show less of the kernel than there is to see are not where the data lie."""
+    shown, rank = looked.features
+    if rank is None or shown >= rank:
+        return ()
+    return (
+        f"where the data lie was not found: the generic records show {shown} of {rank} features; say in which "
+        "range the fields lie with domain= or bounds=",
+    )
+
+
+CHECK = Check(10, check_located)

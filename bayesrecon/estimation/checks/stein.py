@@ -1,0 +1,202 @@
+"""Do the draws and the model belong together?
+
+For draws of the posterior with score s and mean m, Stein's identity gives `E[s] = 0`,
+`E[(theta - m)_i s_j] = -[i = j]` and `E[(theta - m)_i^2 s_i] = 0`. With the score of the solved measure
+these are tested over the draws.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.normality import READ, normal
+from bayesrecon.estimation.fields import Fields
+from bayesrecon.estimation.scored import Draws, Moved, confirmed
+from bayesrecon.estimation.standard import Rows, Standard
+
+# False alarms per release, half a percent in all. Of single identities, by their family:
+_SCORE, _MOMENTS = 1.2e-3, 1e-4
+_FEWEST = 500  # draws, from which fields are tested: with a hundred, three good releases in a hundred fail
+_SMALLEST_SIZE = 0.05  # violations of one identity below this are not worth a failure however significant
+_PAIRED = 40  # coordinates up to which all pairs are tested
+_LOOKED_AT = 64  # violations of an identity that are looked at again, the largest first
+_NUMBERS = 2**22  # of the series of identities that are looked at together
+
+
+def check_identities(looked: Looked) -> tuple[str, ...]:
+    """Test the Stein identities; one line for each family of them that fails."""
+    draws, moved, once = looked.draws, looked.moved, cache(looked.halves)
+    t, s, sd = draws.standardised()
+
+    def errors(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+        return moved(Rows(lambda at: h[at] * sd[j], h.shape), j, into)
+
+    found = [
+        f"draws and model disagree: {what} should be 0 and is off for {which}; is the prior right, and are these "
+        "converged draws of this very model?"
+        for what, which in (
+            *_identities(looked.names, draws, t, s, errors, once),
+            *_together(draws, t, s, errors, once, looked.finite),
+        )
+    ]
+    if found and normal(draws):
+        found[-1] = f"{found[-1]} {READ}"
+    return tuple(found)
+
+
+def _identities(
+    names: tuple[str, ...],
+    draws: Draws,
+    t: Standard,
+    s: Standard,
+    moved: Moved,
+    halves: Callable[[], Sequence[Draws]],
+) -> list[tuple[str, str]]:
+    """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
+    found = []
+    for label, power in _powers(t, s).items():
+        level, i, j = power.level, power.i, power.j
+        size, z = power.judged(s, draws)
+        threshold = -NormalDist().inv_cdf(level / len(z) / 2)
+        broken = np.flatnonzero((z > threshold) & (np.abs(size) > _SMALLEST_SIZE))
+        if broken.size:
+            broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
+            series = power.values(s, broken) + moved(power.rows(i[broken]), j[broken], np.arange(len(broken)))
+            z[broken] = _significance(series, size[broken], draws.weights, draws.chain)
+            broken = broken[z[broken] > threshold]
+        if broken.size and (parts := halves()):
+            others = np.mean([_sizes_of_powers(half, label)[broken] for half in parts], axis=0)
+            z[broken] = confirmed(size[broken], z[broken], others)
+            broken = broken[z[broken] > threshold]
+        if broken.size:
+            order = broken[np.argsort(-z[broken])][:3]
+            which = ", ".join(
+                f"{names[j[k]]}{'' if i[k] == j[k] else ' with ' + names[i[k]]} by {size[k]:+.2g} (z {z[k]:.0f})"
+                for k in order
+            )
+            more = f" and {broken.size - len(order)} more" if broken.size > len(order) else ""
+            found.append((label, which + more))
+    return found
+
+
+@dataclass(frozen=True)
+class _Power:
+    """Identities `E[t_i^k score_j + rest] = 0` of one kind for pairs i, j, and the false alarms that they are given.
+
+    Attributes:
+        k: the power.
+        t: `(T, d)`.
+        rest: what is added for some of the pairs, `(T, P)` or less.
+        i, j: `(P,)`.
+    """
+
+    level: float
+    k: int
+    t: Standard
+    rest: Callable[[np.ndarray], Any]
+    i: np.ndarray
+    j: np.ndarray
+
+    def values(self, s: Standard, at: np.ndarray) -> np.ndarray:
+        """At the draws, for some of the pairs, `(T, P)`."""
+        score = s.columns(self.j[at])
+        h = self.t.columns(self.i[at]) ** self.k if self.k else 1.0
+        return np.asarray(h * score + self.rest(at))
+
+    def rows(self, i: np.ndarray) -> Rows:
+        """The powers of some coordinates, `(T, len(i))`."""
+        return Rows(lambda at: self.t[at][:, i] ** self.k, (len(self.t), len(i)))
+
+    def blocks(self, draws: int) -> list[np.ndarray]:
+        """The pairs, as many at once as there is room for."""
+        return np.array_split(np.arange(len(self.i)), -(-len(self.i) * draws // _NUMBERS))
+
+    def sizes(self, s: Standard, weights: np.ndarray) -> np.ndarray:
+        """Means over the draws, `(P,)`."""
+        return np.concatenate([weights @ self.values(s, at) for at in self.blocks(len(s))])
+
+    def judged(self, s: Standard, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+        """Means over the draws and their number of standard errors, `(P,)` each."""
+        sizes, z = [], []
+        for at in self.blocks(len(s)):
+            values = self.values(s, at)
+            sizes.append(draws.weights @ values)
+            z.append(_significance(values, sizes[-1], draws.weights, draws.chain))
+        return np.concatenate(sizes), np.concatenate(z)
+
+
+def _powers(t: Standard, s: Standard) -> dict[str, _Power]:
+    """By the name of the identity."""
+    every = np.arange(s.shape[1])
+    rows, columns = (every, every) if t.shape[1] > _PAIRED else map(np.ravel, np.indices((t.shape[1], len(every))))
+    # The mean is estimated too: its sampling error enters linearly and is carried by -t.
+    return {
+        "E[score]": _Power(_SCORE, 0, t, lambda at: 0.0, every, every),
+        "E[(theta - mean) score] + 1": _Power(_MOMENTS, 1, t, lambda at: (rows == columns)[at], rows, columns),
+        "E[(theta - mean)^2 score]": _Power(_MOMENTS, 2, t, lambda at: 2 * t.columns(every[at]), every, every),
+    }
+
+
+def _sizes_of_powers(draws: Draws, label: str) -> np.ndarray:
+    t, s, _ = draws.standardised()
+    return _powers(t, s)[label].sizes(s, draws.weights)
+
+
+def _together(
+    draws: Draws,
+    t: Standard,
+    s: Standard,
+    moved: Moved,
+    halves: Callable[[], Sequence[Draws]],
+    finite: bool,
+) -> list[tuple[str, str]]:
+    """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
+    if np.sum(draws.weights**2) * _FEWEST > 1:
+        return []
+    j, fields = np.arange(s.shape[1]), Fields.of(t, s)
+    count = len(Fields.labels)
+    h = Rows(lambda at: np.concatenate([h for h, _ in fields.at(at)], axis=1), (len(t), count * len(j)))
+    errors = moved(h, np.tile(j, count), np.repeat(range(count), len(j)))
+    sums = fields.sums()
+    sizes = fields.sizes(sums, draws.weights)
+    others: list[float] = []
+    found = []
+    for k, (label, levels) in enumerate(Fields.labels.items()):
+        size, values = sizes[k], sums[:, k, None]
+        level = levels[int(size < 0)]
+        threshold = -NormalDist().inv_cdf(level) if level else np.inf
+        corrected = values + errors[:, k, None]
+        z = min(
+            _significance(series, np.array([size]), draws.weights, draws.chain)[0]
+            for series in ((corrected,) if finite else (corrected, values))
+        )
+        if z <= threshold:
+            continue
+        if parts := halves():
+            others = others or np.mean([_sizes(half) for half in parts], axis=0).tolist()
+            z = confirmed(size, z, others[k])
+        if z > threshold:
+            found.append((f"E[<h, score> + div h], h {label},", f"all coordinates together (z {z:.1f})"))
+    return found
+
+
+def _sizes(draws: Draws) -> list[float]:
+    t, s, _ = draws.standardised()
+    fields = Fields.of(t, s)
+    return fields.sizes(fields.sums(), draws.weights)
+
+
+def _significance(series: np.ndarray, size: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> np.ndarray:
+    """`size (P,)` in standard errors of the mean of `series (T, P)`."""
+    ess = effective_sample_size(series, chain) / (len(weights) * np.sum(weights**2))
+    error = np.sqrt(weights @ (series - weights @ series) ** 2 / ess)
+    return np.divide(np.abs(size), error, out=np.zeros_like(size), where=error > 0)
+
+
+CHECK = Check(40, check_identities)

@@ -1,0 +1,72 @@
+"""A log density at points: an equation for every point but one, off by an unknown amount that what no data make of the
+points tells."""
+
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.linalg
+
+from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.kinds.kind import Kind
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.solve import shrunk
+from bayesrecon.estimation.weighing import features_of
+from bayesrecon.kernels.score import prior_score
+from bayesrecon.releases import LogDensity, Release
+
+_AS_MUCH = 3.0  # of what no data make of a log density, what they make is off at most; measured: benchmarks/DENSITY.md
+_OFF = 0.5  # root mean squared error of a log density from which it is no posterior of the model
+_FREEDOM = 10  # points beyond twice the features, that tell how far a log density is off
+_ARITHMETIC = 1e-12  # rounding errors of a sum of log densities, relative to its spread
+
+
+class OfLogDensity(Kind):
+    of: ClassVar[type[LogDensity]] = LogDensity
+
+    def weighed(self, problem: Problem) -> Problem:
+        solved, release = problem.solved, problem.release
+        errors, note, wrong = told(release, problem.embedding.metric, features_of(problem.embedding, solved))
+        release = release if note is None else replace(release, notes=(*release.notes, note))
+        solved, contradicted = replace(solved, errors=errors), () if wrong is None else (wrong,)
+        if solved.spectrum.decays:
+            solved = shrunk(solved, float(errors.normal[0, 0]) ** 2 * solved.gram)
+        return replace(problem, release=release, solved=solved, contradicted=contradicted)
+
+
+def told(release: Release, metric: np.ndarray, features: np.ndarray) -> tuple[EquationErrors, str | None, str | None]:
+    """Errors of equations that are off by an unknown `e (k,)`, a note on them, and what is wrong if they are useless.
+
+    What no data can make of the equations, `e` less its projection on the features, is seen. The rest of e moves
+    totals, and is taken to be no longer than what is seen times a factor: approximations are off by smooth functions,
+    of which more points tell the size and never the mean, so that nothing here shrinks with their number. The interval
+    of a total along `d (k,)` is then `+- 3 |e seen| |d|` (Cauchy and Schwarz).
+    """
+    base = np.asarray(prior_score(release.model, metric, np.asarray(release.theta), release.temperature))[0]
+    count, rank = len(base), features.shape[1]
+    basis: Any = scipy.linalg.qr(features, mode="economic")[0]
+    rounding = _ARITHMETIC * max(1.0, float(np.linalg.norm(base)))
+    seen = float(np.linalg.norm(base - basis @ (basis.T @ base)))
+    size = _AS_MUCH * max(seen, rounding) / NormalDist().inv_cdf(0.975)
+    nothing = np.zeros((count, 0))
+    errors = EquationErrors(size * np.eye(count), nothing, nothing, np.zeros((0, 0)), np.zeros(0))
+    if count < 2 * rank + _FREEDOM:
+        return (
+            errors,
+            None,
+            (
+                f"{count + 1} points do not tell {rank} features of the data and how far the log density is off; "
+                f"{2 * rank + _FREEDOM + 1} or more are needed"
+            ),
+        )
+    off = seen / np.sqrt(count - rank)
+    if seen <= rounding:
+        return errors, None, None
+    found = f"the log density is off by {off:.2g} (root mean square over the points) from that of any data"
+    if off > _OFF:
+        return errors, None, f"{found}: is it of this model, with this prior, in unconstrained coordinates?"
+    return errors, f"{found}: errors allow for three times as much of what cannot be seen", None
+
+
+KIND = OfLogDensity()

@@ -1,0 +1,143 @@
+"""Draws of a posterior: one equation for every draw and direction, whose errors are those of sampling.
+
+Draws that repeat others count once, draws that were rounded are put back into their cells, and draws and model have to
+belong together.
+"""
+
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.checks.check import Looked, failures
+from bayesrecon.estimation.checks.copies import counted_once
+from bayesrecon.estimation.checks.correlation import uncorrelated
+from bayesrecon.estimation.checks.count import miscounted
+from bayesrecon.estimation.checks.kinks import refuse_kinks
+from bayesrecon.estimation.imputation import imputed
+from bayesrecon.estimation.kinds.kind import Kind
+from bayesrecon.estimation.problem import Problem, embedding_of
+from bayesrecon.estimation.rounding import Rounding, rounding_of
+from bayesrecon.estimation.scored import Draws, summed
+from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.spectrum import spanning
+from bayesrecon.kernels.metric import in_coordinates
+from bayesrecon.releases import PosteriorDraws
+from bayesrecon.stored import as_rows
+
+_BLOCK = 2**22  # doubles in a block of scores: larger ones are slower, since memory is new each time
+_ROUNDING = 1e-6  # in the sum of weights
+
+
+class OfDraws(Kind):
+    of: ClassVar[type[PosteriorDraws]] = PosteriorDraws
+
+    def opened(self, release: Any, coordinates: str) -> Any:
+        view = in_coordinates(counted_once(normalised(release)), coordinates)
+        refuse_kinks(view)
+        return view
+
+    def weighed(self, problem: Problem) -> Problem:
+        rounding = rounding_of(problem.release, problem.embedding.independent_size)
+        # Fitted data that are shrunk tell too little of the density in the cells.
+        if rounding is not None and rounding.mended and problem.solved.spectrum.gap:
+            return _unrounded(problem, rounding)
+        return problem
+
+    def asked(self, problem: Problem) -> tuple[str, ...]:
+        release: Any = problem.release
+        return (*release.notes, *miscounted(problem), *uncorrelated(release))
+
+    def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
+        release, spectrum = problem.release, problem.solved.spectrum
+        looked = Looked(
+            release.model.coordinates,
+            _draws(release, fitted),
+            partial(_moved_by_data, problem),
+            cache(partial(_halves, problem)),
+            bool(spectrum.gap),
+            release,
+            problem.embedding.independent_size,
+            (spectrum.rank, problem.rank),
+        )
+        return failures(looked)
+
+
+def normalised(release: PosteriorDraws) -> PosteriorDraws:
+    """The release with weights that sum to one, and a note where they did not.
+
+    Raises:
+        BayesreconError: weights that are negative, not finite, or all zero.
+    """
+    weights = np.asarray(release.weights, float)
+    mass = float(weights.sum())
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and mass > 0):
+        raise BayesreconError(f"{release.name}: the weights of the atoms must be positive numbers")
+    if abs(mass - 1) <= _ROUNDING:
+        return release
+    note = f"the weights of the atoms sum to {mass:.6g}, not to one: they were scaled"
+    return replace(release, weights=weights / mass, notes=(*release.notes, note))
+
+
+def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
+    """The same with draws put back into the cells that they were rounded from, where that can be done."""
+    metric = str(problem.estimator.metric)
+
+    def fitted(view: PosteriorDraws) -> Fit:
+        embedding, rank = embedding_of(view, metric, problem.embedding.progress), problem.rank
+        return fit(embedding, problem.reference, problem.rng, finite=rank is not None, expected=rank or 0)
+
+    found = imputed(problem.release, rounding, fitted, problem.rng)
+    if found is None:
+        return problem
+    release, solved = found
+    note = (
+        f"{rounding.summary}: digits that were cut, to the nearest step, are taken for noise, which errors contain; as "
+        f"they are, these draws would move totals by about {rounding.share:.1%}"
+    )
+    release = replace(release, notes=(*release.notes, note))
+    return replace(problem, release=release, embedding=embedding_of(release, metric), solved=solved)
+
+
+def _halves(problem: Problem) -> list[Draws]:
+    """Every other draw with the score of what it alone determines; none where that is too little."""
+    found = []
+    for one in (0, 1):
+        view = problem.release.take(np.arange(one, problem.release.size, 2))
+        embedding = embedding_of(view, str(problem.estimator.metric))
+        try:
+            solved = fit(
+                embedding, problem.reference, problem.rng, finite=problem.rank is not None, expected=problem.rank or 0
+            )
+        except BayesreconError:  # too few draws
+            return []
+        found.append(_draws(view, embedding.influence(solved.basis, solved.y, np.zeros((solved.basis.size, 0)))[1]))
+    return found
+
+
+def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+    """As `stein.Moved`: the data enter by totals of `f_p(z) = E[h_p d_j l(theta, z)]`, like others."""
+    release, solved = problem.release, problem.solved
+    if solved.spectrum.gap:  # of finite rank, a quarter more records than features tell as much, the most unlike ones
+        some = spanning(solved.cross)[: solved.basis.size * 5 // 4 + 16]
+        solved = replace(solved, probes={k: v[some] for k, v in solved.probes.items()}, cross=solved.cross[some])
+    d, count, size = release.model.dimension, len(solved.cross), release.size
+    plain = replace(problem.embedding, metric=np.eye(d), folds=None, progress=None)
+    weights, values = np.asarray(release.weights), np.zeros((count, len(j)))
+    for part in np.array_split(np.arange(size), -(-size * d * count // _BLOCK)):
+        rows = slice(part[0], part[-1] + 1)
+        scaled = np.sqrt(weights[part] * weights[part].sum())[:, None] * h[rows]
+        slopes = plain.scores(solved.probes, part).reshape(len(part), d, count)
+        for one in np.unique(j):
+            values[:, j == one] += slopes[:, one].T @ scaled[:, j == one]
+    beta = solved.project(summed(values, into)).beta
+    return -np.asarray(solved.influence(beta)[0])
+
+
+def _draws(view: Any, scores: Any) -> Draws:
+    return Draws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
+
+
+KIND = OfDraws()

@@ -1,0 +1,62 @@
+"""What differs by the kind of a release on the way from opening it to what is said of its data.
+
+A module of this package that has `KIND`, an instance, adds one: `kind_of` finds it.
+"""
+
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.discovery import discover
+from bayesrecon.kernels.metric import in_coordinates
+from bayesrecon.knowledge import Knows
+from bayesrecon.releases import Release
+from bayesrecon.results.recovery import Recovery
+
+
+class Kind:
+    """What differs by the kind of a release; a problem is a `bayesrecon.estimation.problem.Problem`.
+
+    Attributes:
+        of: the type of the releases. Those of a type derived from it are of this kind too, unless they have their own.
+    """
+
+    of: ClassVar[type[Release]]
+
+    def opened(self, release: Release, coordinates: str) -> Release:
+        """Checked, in the coordinates in use.
+
+        Raises `BayesreconError` for what has no equations, or none that hold.
+        """
+        return in_coordinates(release, coordinates)
+
+    def weighed(self, problem: Any) -> Any:
+        """The law of the errors of its equations: the same solved with them as weights."""
+        return problem
+
+    def asked(self, problem: Any) -> tuple[str, ...]:
+        """What was noticed while reading, and questions about what was read."""
+        return problem.release.notes
+
+    def failures(self, problem: Any, fitted: np.ndarray) -> tuple[str, ...]:
+        """One line for each check of release and model that failed.
+
+        Args:
+            fitted: `(T, d)` fitted posterior scores.
+        """
+        return problem.contradicted
+
+    def stated(self, release: Release, statistics: Any, knows: Knows) -> Recovery | None:
+        """What is said without solving anything; None where there are equations to solve."""
+        return None
+
+
+@cache
+def _kinds() -> dict[type[Release], Kind]:
+    return {kind.of: kind for kind in discover("bayesrecon.estimation.kinds", "KIND")}
+
+
+def kind_of(release: Release) -> Kind:
+    """The kind of a release, by its type or the nearest one that it is derived from."""
+    return next(kind for base in type(release).__mro__ if (kind := _kinds().get(base)) is not None)

@@ -1,0 +1,80 @@
+"""Rows of a release that has limits of statistics in the place of equations."""
+
+import time
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.kinds.kind import Kind
+from bayesrecon.estimation.statistics import components, moments
+from bayesrecon.inexact import Limit
+from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
+from bayesrecon.model import PseudoData
+from bayesrecon.releases import Release, StatedLimits
+from bayesrecon.results.recovery import Recovery, Row
+
+_ARITHMETIC = 1e-9  # relative
+
+
+class OfLimits(Kind):
+    of: ClassVar[type[StatedLimits]] = StatedLimits
+
+    def opened(self, release: Release, coordinates: str) -> Release:
+        raise BayesreconError(
+            f"{release.name} leaves the equations of its data open: `recover` says within which limits statistics lie; "
+            "supply the correlations of its estimates"
+        )
+
+    def stated(self, release: Any, statistics: Any, knows: Knows) -> Recovery:
+        start = time.perf_counter()
+        knowledge = check_knowledge(release.model, **knows)
+        if statistics is not None or knowledge.known or knowledge.unit is not None:
+            raise BayesreconError(
+                f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no "
+                "use; supply the correlations of its estimates"
+            )
+        rows, failures = limited(release, knowledge)
+        return Recovery(
+            rows=rows,
+            release=release.name,
+            model=release.model.name,
+            draws=release.size,
+            metric="identity",
+            coordinates="constrained",
+            temperature=release.temperature,
+            rank=0,
+            gap=True,
+            spectrum=np.zeros(0),
+            pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
+            warnings=release.notes,
+            failures=failures,
+            seconds=time.perf_counter() - start,
+        )
+
+
+def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """A row for every statistic, and what is wrong where the stated number of records is below its limit."""
+    total = knowledge.total
+    limits = dict(release.limits(knowledge.fields, total))
+    count = limits.get("n", Limit(lower=0.0))
+    wrong = ()
+    if total is not None:
+        limits["n"] = Limit(total, total, total)
+        if total < count.lower * (1 - _ARITHMETIC):
+            wrong = (f"{total:g} records were stated, but the standard errors need {count.lower:.6g} or more",)
+        if total > count.upper * (1 + _ARITHMETIC):
+            wrong = (f"{total:g} records were stated, but the standard errors tell {count.upper:.6g} or fewer",)
+    every = moments(components(knowledge.fields, (), {}, {})).statistics
+    names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *limits])
+    return tuple(_row(name, limits.get(name, Limit())) for name in names), wrong
+
+
+def _row(name: str, limit: Limit) -> Row:
+    low, high = (float(x) if np.isfinite(x) else None for x in (limit.lower, limit.upper))
+    if limit.estimate is None:
+        return Row(name, lower=low, upper=high)
+    return Row(name, float(limit.estimate), lower=low, upper=high, visibility=1.0, verdict="determined")
+
+
+KIND = OfLimits()

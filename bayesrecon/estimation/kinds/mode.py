@@ -1,0 +1,23 @@
+"""A mode of an optimiser alone: the equations of its gradient, with what is left of the optimisation."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.estimation.ascent import REGULARISER
+from bayesrecon.estimation.kinds.kind import Kind
+from bayesrecon.estimation.kinds.optimised import with_ascent
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.inexact import Noise
+from bayesrecon.releases import OptimisedMode
+
+
+class OfOptimisedMode(Kind):
+    of: ClassVar[type[OptimisedMode]] = OptimisedMode
+
+    def weighed(self, problem: Problem) -> Problem:
+        none = np.zeros((problem.release.theta.shape[1], 0))
+        return with_ascent(problem, Noise(none, none), None, REGULARISER)
+
+
+KIND = OfOptimisedMode()

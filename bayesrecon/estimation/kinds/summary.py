@@ -1,0 +1,22 @@
+"""A printed table, or the mean and covariance of draws: equations with errors of rounding and of sampling.
+
+Both weigh the equations, and what no data can make of the numbers contradicts them.
+"""
+
+from typing import Any, ClassVar
+
+from bayesrecon.estimation.kinds.kind import Kind
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.weighing import with_errors
+from bayesrecon.releases import Summary
+
+
+class OfSummary(Kind):
+    of: ClassVar[type[Summary]] = Summary
+
+    def weighed(self, problem: Problem) -> Problem:
+        release: Any = problem.release
+        return with_errors(problem, release.noise, release.finer, release.matched)
+
+
+KIND = OfSummary()

@@ -1,0 +1,30 @@
+"""A trained parameter: the equations of its optimum, without errors; it is checked that any data could have it."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from bayesrecon.estimation.kinds.kind import Kind
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.stationary import check_trained
+from bayesrecon.kernels.score import prior_score
+from bayesrecon.releases import TrainedParameter
+
+
+class OfTrained(Kind):
+    of: ClassVar[type[TrainedParameter]] = TrainedParameter
+
+    def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
+        return beyond_data(problem)
+
+
+def beyond_data(problem: Problem) -> tuple[str, ...]:
+    """What no data cancel of the regulariser's gradient, if that is more than training leaves."""
+    release, embedding = problem.release, problem.embedding
+    some = release.model.dimension * 5 // 4 + 16
+    probes = {k: v[:some] for k, v in problem.solved.probes.items()}
+    base = prior_score(release.model, embedding.metric, np.asarray(release.theta), release.temperature)
+    return check_trained(embedding.scores(probes, np.array([0])), np.asarray(base)[0])
+
+
+KIND = OfTrained()

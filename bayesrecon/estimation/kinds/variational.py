@@ -1,0 +1,27 @@
+"""A variational fit at its optimum: equations of expectations, whose errors are those of the rule they are taken by."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bayesrecon.estimation.kinds.kind import Kind
+from bayesrecon.estimation.kinds.trained import beyond_data
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.weighing import with_errors
+from bayesrecon.inexact import Noise
+from bayesrecon.releases import VariationalOptimum
+
+
+class OfVariationalOptimum(Kind):
+    of: ClassVar[type[VariationalOptimum]] = VariationalOptimum
+
+    def weighed(self, problem: Problem) -> Problem:
+        release: Any = problem.release
+        none = np.zeros((release.theta.shape[1], 0))
+        return with_errors(problem, Noise(none, none), release.finer)
+
+    def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
+        return beyond_data(problem)
+
+
+KIND = OfVariationalOptimum()

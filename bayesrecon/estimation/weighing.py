@@ -1,0 +1,65 @@
+"""Equations with errors of known sizes, which weigh them: those of noise, rounding and of expectations' rules."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.noise import equation_errors, settled, too_coarse, weighing
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.inexact import Noise
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+from bayesrecon.model import Model, PseudoData
+
+PASSES = 2
+"""Over the errors of a parameter, which the fitted data enter."""
+
+_MATCHED, _CLOSE = 40, 1e-6  # the same of a mean and covariance to be matched, and the last change in whitened units
+
+Matched = Callable[[Any, Any, PseudoData], Any]
+"""As `Summary.matched`."""
+
+
+def with_errors(problem: Problem, noise: Noise, finer: Model | None, matched: Matched | None = None) -> Problem:
+    """The same with the errors of its parameter as weights of its equations, and an approximation matched."""
+    release, own, solved, contradicted = problem.release, problem.embedding.metric, problem.solved, ()
+    embedding, given = problem.embedding, np.asarray(release.theta)[0]
+    for _ in range(_MATCHED if matched else PASSES):
+        before = np.asarray(release.theta)[0]
+        if matched:
+            try:
+                theta = matched(given, before, solved.pseudo)
+            except BayesreconError as error:
+                contradicted = (str(error),)
+                break
+            release = replace(release, theta=theta[None])
+        normal, bounded, rule = equation_errors(release, noise, finer, own, solved.pseudo)
+        weights = weighing(normal, bounded)
+        embedding = AdaptiveEmbedding(release, own @ weights, problem.embedding.progress)
+        solved = fit(embedding, problem.reference, problem.rng, expected=solved.spectrum.rank)
+        moved = np.abs(np.linalg.lstsq(own, np.asarray(release.theta)[0] - before, rcond=None)[0]).max()
+        if matched and moved < _CLOSE:
+            break
+    else:
+        if matched:
+            contradicted = ("no data could be matched to the mean and covariance; supply the draws themselves",)
+    coarse = too_coarse(noise, own)
+    contradicted = contradicted or (() if coarse is None else (coarse,))
+    if contradicted:
+        normal, bounded, rule = equation_errors(release, noise, finer, own, solved.pseudo)
+        weights = np.eye(own.shape[1])
+        embedding = replace(problem.embedding, release=release)
+        solved = problem.solved
+    parts = [weights.T @ x for x in (normal, bounded, rule)]
+    errors, wrong = settled(release, embedding.metric, features_of(embedding, solved), *parts)
+    contradicted = contradicted or (() if wrong is None else (wrong,))
+    solved = replace(solved, errors=errors)
+    return replace(problem, release=release, embedding=embedding, solved=solved, contradicted=contradicted)
+
+
+def features_of(embedding: AdaptiveEmbedding, solved: Fit) -> np.ndarray:
+    """What data can make of the equations of one parameter, `(k, r)`."""
+    return embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients

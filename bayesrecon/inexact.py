@@ -1,0 +1,71 @@
+"""What separates released numbers from exact ones: noise, rounding, the rest of an optimisation, limits alone."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """What an optimiser left, in units that may not be known.
+
+    The gradient of the objective at `theta` is `s * score @ xi`, xi independent standard normal, and what noisy steps
+    make of it.
+
+    Args:
+        score: `(d, h)`.
+        steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam
+            and its kin); none where gradients had no noise.
+        points: `(K, d)` parameters at late steps in their order, with `theta` their mean; None where there are none.
+        turned: `(K, d, d)` what a step of the optimiser that moves the mean by v moves each point by, `turned[i] @ v`,
+            where it moved other numbers than these: its gradients average to zero, those in theta need not.
+        freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
+            s but what the equations tell.
+    """
+
+    score: Any
+    steps: Any
+    points: Any = None
+    turned: Any = None
+    freedom: float = field(default=math.inf, metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What separates a parameter as it was released from the exact one, in its own coordinates.
+
+    The exact one is `theta + normal @ xi + bounded @ delta`, xi independent standard normal and delta in [-1, 1].
+
+    Args:
+        normal: `(d, g)`, sampling noise.
+        bounded: `(d, b)`, rounding: a column for every number that was printed.
+    """
+
+    normal: Any
+    bounded: Any
+
+    def rounded(self, columns: Any) -> "Noise":
+        """The same with more `columns (d, b)` of rounding."""
+        return Noise(self.normal, np.column_stack([np.asarray(self.bounded), columns]))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Where a statistic lies, whatever else was not told; its value where that is told but for rounding."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    estimate: float | None = None
+
+
+class Limits(Protocol):
+    """What a release says of statistics, `{statistic: Limit}`, given the fields with their domains and the number of
+    records where it is known."""
+
+    def __call__(self, fields: Mapping[str, Any], total: float | None) -> Mapping[str, Limit]: ...

@@ -1,0 +1,326 @@
+"""What releases are about: the `Model`, a likelihood per record and a prior, and `PseudoData` that stand for records.
+
+Shapes follow the notation table in docs/glossary.md: d unconstrained coordinates, M pseudo-records.
+"""
+
+import functools
+import html
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.domains import REAL, Domain
+from bayesrecon.errors import BayesreconError
+
+Params = dict[str, Any]
+Records = dict[str, Any]
+Progress = Callable[[str, float], None]
+"""Called with a label and the fraction done."""
+
+
+class Transform(Protocol):
+    """A bijection from unconstrained to constrained values (NumPyro's transforms satisfy it)."""
+
+    def __call__(self, x: Any) -> Any: ...
+    def _inverse(self, y: Any) -> Any: ...
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any: ...
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]: ...
+
+
+class Identity:
+    """The transform of a parameter that is already unconstrained."""
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+    def _inverse(self, y: Any) -> Any:
+        return y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return jnp.zeros_like(x)
+
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One named parameter: its constrained shape, its transform and its elementwise bounds.
+
+    `bounds` is None when the support is not a box (a simplex, an ordered vector, a correlation matrix).
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    transform: Transform = field(default_factory=Identity)
+    bounds: tuple[float, float] | None = (-math.inf, math.inf)
+
+    @functools.cached_property
+    def free_shape(self) -> tuple[int, ...]:
+        return tuple(self.transform.inverse_shape(self.shape))
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.free_shape)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record: its shape and the domain of its entries."""
+
+    shape: tuple[int, ...] = ()
+    domain: Domain = REAL
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    """How a likelihood depends on its record when it does so through `eta = W x + b` alone: `l(theta, z) = h(eta, y)`.
+
+    Args:
+        coef: name of the parameter W, `(K, p)`.
+        intercept: name of the parameter b, `(K,)`, or None.
+        x, y: names of the fields: features `(p,)`, and the response.
+        log_lik: h, `(eta (K,), y) -> scalar`.
+        loss: its name, e.g. "softmax".
+        labels: the response's values when they are finitely many.
+    """
+
+    coef: str
+    intercept: str | None
+    x: str
+    y: str
+    log_lik: Callable[[Any, Any], Any]
+    loss: str
+    labels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """How a likelihood depends on its parameters when it does so through a prediction, `l(theta, z) = h(f(theta), z)`.
+
+    Args:
+        output: f, `(params, record) -> array`.
+        log_lik: h, `(array, record) -> scalar`.
+    """
+
+    output: Callable[[Any, Any], Any]
+    log_lik: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPredictor:
+    """How a likelihood depends on its parameters when it is a Gaussian linear regression, `r / (s sigma)` standard
+    normal with a residual `r = y - b(z) - x(z) beta`: the kernel then has a closed form.
+
+    Args:
+        coefficients: positions of beta in theta.
+        design: `(beta (p,), records) -> r (M,), x (M, p), s (M,)`.
+        scale: position in theta of what sigma is a power of, None where sigma is one.
+        power: of it.
+        logarithm: its logarithm is in theta.
+    """
+
+    MOST: ClassVar[int] = 64
+    """Coefficients, beyond which their products are more than the records that a kernel is written on."""
+
+    coefficients: tuple[int, ...]
+    design: Callable[[np.ndarray, Records], tuple[Any, Any, Any]]
+    scale: int | None = None
+    power: float = 1.0
+    logarithm: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A likelihood per record and a prior, in terms of named parameters.
+
+    Args:
+        name: shown in tables and stored with results.
+        parameters: in the order in which `theta` stacks their unconstrained values.
+        fields: the record's fields.
+        log_lik_at: `(params, record) -> scalar`, log likelihood of one record.
+        log_prior_at: `(params) -> scalar`, log prior density in the coordinates it was written in.
+        prepare: maps published draws to `params` where the two differ (a non-centred latent that has
+            to be rebuilt); takes and returns `{name: (chains, draws, *shape)}`.
+        program: the NumPyro program behind the model, where there is one; `posteriors.nuts` runs it.
+        simulate: `(params, records, key) -> records` with the observed fields drawn from the model, where it can.
+        settings: arguments that rebuild the model through `models.load(name, **settings)`.
+        identities: totals that the program itself fixes whatever the data, `{name: (f, total)}` with
+            `sum_n f(x_n) = total` and `f(record) -> scalar`; a covariate that the program centres by its
+            own mean sums to zero.
+        linear: what the likelihood is made of when the record enters through a linear predictor; attacks on
+            trained parameters then have closed forms.
+        prediction: what the likelihood is made of when a loss compares a prediction with the record.
+        gaussian: what the likelihood is made of when it is a Gaussian linear regression.
+        forward: the gradients of NUTS are taken in forward mode, which pays where few parameters go through many steps,
+            as in a differential equation.
+        power: of the likelihood in a tempered posterior; `models.tempered` sets it.
+        smooth: whether its score is known not to jump; others are looked at where draws are attacked.
+
+    Models compare and hash by identity, so that compiled functions are reused.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    fields: Mapping[str, Field]
+    log_lik_at: Callable[[Params, Records], Any]
+    log_prior_at: Callable[[Params], Any]
+    prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
+    program: Callable[..., Any] | None = None
+    simulate: Callable[[Params, Records, Any], Records] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
+    linear: LinearPredictor | None = None
+    prediction: Prediction | None = None
+    gaussian: GaussianPredictor | None = None
+    forward: bool = False
+    power: float = 1.0
+    smooth: bool = False
+
+    def __repr__(self) -> str:
+        """A line: what there is to estimate, and what a record holds."""
+        tempered = "" if self.power == 1 else f", power {self.power:g}"
+        return f"Model({self.name!r}: {listed(self.coordinates)}; record of {listed(tuple(self.fields))}{tempered})"
+
+    def _repr_html_(self) -> str:
+        return as_html(repr(self))
+
+    @functools.cached_property
+    def dimension(self) -> int:
+        """d, the number of unconstrained coordinates."""
+        return sum(p.size for p in self.parameters)
+
+    @functools.cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the d coordinates, `name` or `name[i,j]` counted from one."""
+        return tuple(entry(p.name, index) for p in self.parameters for index in np.ndindex(p.free_shape))
+
+    def split(self, theta: Any) -> Params:
+        """Unconstrained values by parameter name; `theta` is `(d,)`."""
+        parts, start = {}, 0
+        for p in self.parameters:
+            parts[p.name] = theta[start : start + p.size].reshape(p.free_shape)
+            start += p.size
+        return parts
+
+    def constrain(self, theta: Any) -> Params:
+        """Parameters in their own space from one unconstrained vector `(d,)`."""
+        free = self.split(theta)
+        return {p.name: p.transform(free[p.name]) for p in self.parameters}
+
+    def unconstrain(self, params: Mapping[str, Any]) -> Any:
+        """The unconstrained vector `(d,)` of one set of parameters."""
+        return jnp.concatenate(
+            [jnp.reshape(p.transform._inverse(jnp.asarray(params[p.name])), (-1,)) for p in self.parameters]
+        )
+
+    def log_lik(self, theta: Any, record: Records) -> Any:
+        """l(theta, z): what one record adds to the log posterior at one unconstrained vector, its log likelihood times
+        the power."""
+        value = self.log_lik_at(self.constrain(theta), record)
+        return value if self.power == 1 else self.power * value
+
+    def log_prior(self, theta: Any) -> Any:
+        """log pi0 at one unconstrained vector, without the transform's Jacobian."""
+        return self.log_prior_at(self.constrain(theta))
+
+    def log_det(self, theta: Any) -> Any:
+        """Log absolute determinant of the constraining map at one unconstrained vector."""
+        free = self.split(theta)
+        terms = [
+            jnp.sum(p.transform.log_abs_det_jacobian(free[p.name], p.transform(free[p.name]))) for p in self.parameters
+        ]
+        return jnp.asarray(sum(terms))
+
+    @functools.cached_property
+    def untempered(self) -> "Model":
+        """The model that the records themselves follow."""
+        if self.power == 1:
+            return self
+        return replace(self, name=self.name.removesuffix(power_suffix(self.power)), power=1.0)
+
+    @functools.cached_property
+    def in_constrained_coordinates(self) -> "Model":
+        """The same model with the constrained values themselves as coordinates."""
+        for p in self.parameters:
+            if p.bounds is None:
+                raise BayesreconError(
+                    f"coordinates='constrained' is not available: the support of {p.name} is not a box; "
+                    "use coordinates='unconstrained'"
+                )
+        boxes = tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters)
+        gaussian = self.gaussian
+        if gaussian is not None and gaussian.scale is not None:
+            owner = [p for p in self.parameters for _ in range(p.size)][gaussian.scale]
+            gaussian = replace(gaussian, logarithm=owner.bounds != (0.0, math.inf))
+        return replace(self, parameters=boxes, gaussian=gaussian)
+
+
+class Atoms(Protocol):
+    """What kernels see of a release: weighted atoms of a model, whatever their kind (`bayesrecon.releases`)."""
+
+    @property
+    def theta(self) -> Any: ...
+    @property
+    def weights(self) -> Any: ...
+    @property
+    def chain(self) -> Any: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def default_metric(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+
+
+def power_suffix(power: float) -> str:
+    """What the name of a tempered model ends with."""
+    return "" if power == 1 else f" to the power {power:g}"
+
+
+def listed(names: tuple[str, ...], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def as_html(text: str) -> str:
+    return f"<code>{html.escape(text)}</code>"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class PseudoData:
+    """The measure `sum_m w_m delta_{z_m}`: `weights` `(M,)` and `records` `{field: (M, *shape)}`."""
+
+    weights: Any
+    records: Records
+
+    def to_dataframe(self, **more: Any) -> Any:
+        """One row per record: its weight, `more` columns, and its fields."""
+        import pandas as pd
+
+        columns = {"weight": np.asarray(self.weights), **more}
+        for name, values in self.records.items():
+            values = np.asarray(values)
+            for index in np.ndindex(values.shape[1:]):
+                columns[entry(name, index)] = values[(slice(None), *index)]
+        return pd.DataFrame(columns).rename_axis("record")
+
+
+def entry(name: str, index: tuple[int, ...]) -> str:
+    """Name of an entry of an array, counted from one: `name[i,j]`, or `name` without an index."""
+    return f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
+
+
+@functools.partial(jax.jit, static_argnames="model")
+def simulated(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+    """Records `{field: (S, M, *shape)}` with their responses drawn anew, for S parameters `(S, d)` and keys."""
+    simulate: Any = model.simulate
+    return jax.vmap(lambda t, key: simulate(model.constrain(t), records, key))(theta, keys)

@@ -1,0 +1,85 @@
+"""Two releases around a deletion, one type a kind of them."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+
+def shortly(what: str) -> str:
+    """A line without what explains it.
+
+    >>> shortly("limits of statistics, which leave the equations of the data open")
+    'limits of statistics'
+    """
+    return what.partition(":")[0].partition(",")[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Deletion:
+    """Two releases around a deletion: `before` was computed with the record, `after` without it."""
+
+    what: ClassVar[str] = "two releases around a deletion"
+
+    before: Any
+    after: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class DrawsPair(Deletion):
+    """Of posterior draws."""
+
+    what: ClassVar[str] = "posterior draws around a deletion"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class TrainedPair(Deletion):
+    """Of trained parameters."""
+
+    what: ClassVar[str] = "trained parameters around a deletion"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class ApproximatedPair(Deletion):
+    """Of approximations: summaries, fits and log densities among them."""
+
+    what: ClassVar[str] = "approximations around a deletion"
+
+
+def paired(before: Any, after: Any) -> Deletion:
+    """A checked pair, of the type that two releases of their kind make.
+
+    Raises:
+        BayesreconError: releases of different models, settings or kinds, or two that are identical.
+    """
+    if before.about is not after.about:
+        sizes = before.theta.shape[1], after.theta.shape[1]
+        if before.model.name == after.model.name and sizes[0] != sizes[1]:
+            raise BayesreconError(
+                f"before has {sizes[0]} parameters and after {sizes[1]}: they are not of one model, so no record lies "
+                "between them; retrain with the same features and classes"
+            )
+        one, two = before.model.settings, after.model.settings
+        changed = [f"{k} {one[k]} and {two[k]}" for k in one if k in two and one[k] != two[k]]
+        if before.model.name == after.model.name and changed:
+            raise BayesreconError(
+                f"before and after were trained differently ({', '.join(changed)}), which moves the parameters "
+                "more than a record does; retrain with one setting"
+            )
+        raise BayesreconError(
+            f"the two releases belong to different models ({before.model.name} and {after.model.name}); "
+            "read both with the same model object"
+        )
+    if before.pair is not after.pair:
+        one, other = shortly(before.what), shortly(after.what)
+        raise BayesreconError(f"one release holds {one} and the other {other}; supply two alike")
+    same = before.model is after.model and before.theta.shape == after.theta.shape
+    if same and np.array_equal(before.theta, after.theta):
+        raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")
+    return before.pair(before, after)
