@@ -12,9 +12,9 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
-from bayesrecon.untrusted.process import Untrusted
 from bayesrecon.untrusted.zarr_metadata import check_folder
 
 PREFIX = "bayesrecon_"
@@ -60,7 +60,7 @@ def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -
 
 
 def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
-    with reading(path, "a netCDF-4 file"), opened_hdf5(path, trusted) as file:
+    with reading(path, "a netCDF-4 file"), opened(HDF5File, path, trusted) as file:
         from bayesrecon.posteriors.hdf5 import dataset_of
 
         found = file.describe(sorted(READ))
@@ -68,16 +68,6 @@ def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
         if not trusted:
             check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
         return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(file, found["contents"][key]))
-
-
-@contextmanager
-def opened_hdf5(path: Path, trusted: bool = False) -> Iterator[Any]:
-    """An HDF5 file, as long as it is read: in this process if it is trusted, else in one that can be ended."""
-    file = HDF5File(path) if trusted else Untrusted(path)
-    try:
-        yield file
-    finally:
-        file.close()
 
 
 def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:

@@ -14,7 +14,6 @@ from bayesrecon.posteriors.arviz import (
     convert,
     open_zarr,
     open_zarr_root,
-    opened_hdf5,
     read_arviz,
     text_of,
     variables_of,
@@ -34,6 +33,8 @@ from bayesrecon.posteriors.contents import (
 from bayesrecon.posteriors.draws import is_numeric, sound
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
@@ -73,15 +74,15 @@ def _open(
     path: Path, stack: ExitStack, trusted: bool
 ) -> tuple[dict[str, Any], dict[str, Any], list[Entry], tuple[Unread, ...]]:
     """Groups as datasets, attributes of the root, all else, and what could not be walked."""
-    opened: Callable[[str], Any]
+    open_: Callable[[str], Any]
     if path.is_dir():
         names, root = open_zarr_root(path, trusted)
-        opened = lambda g: open_zarr(path, g)  # noqa: E731
+        open_ = lambda g: open_zarr(path, g)  # noqa: E731
         from bayesrecon.posteriors.zarr_inventory import zarr_inventory
 
         entries, unread = zarr_inventory(path)
     else:
-        file = stack.enter_context(opened_hdf5(path, trusted))
+        file = stack.enter_context(opened(HDF5File, path, trusted))
         from bayesrecon.posteriors.hdf5 import dataset_of
 
         found = file.describe()
@@ -92,11 +93,11 @@ def _open(
             # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
             wide = sum(described[g]["size"] for g in names if g in WIDE)
             check_declared(path, wide, stored, most=wide)
-        opened = lambda g: dataset_of(file, described[g])  # noqa: E731
+        open_ = lambda g: dataset_of(file, described[g])  # noqa: E731
         rest = file.inventory()
         entries = [_entry(*one) for one in rest["found"]]
         unread = tuple(Unread(*one) for one in rest["unread"])
-    groups = {g: stack.enter_context(opened(g)) for g in names}
+    groups = {g: stack.enter_context(open_(g)) for g in names}
     return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root, entries, unread
 
 

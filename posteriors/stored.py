@@ -16,7 +16,6 @@ from bayesrecon.posteriors.arviz import (
     log_density_of,
     open_zarr,
     open_zarr_root,
-    opened_hdf5,
     variables_of,
 )
 from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup
@@ -25,6 +24,8 @@ from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.scratch import RowWriter, Scratch
 from bayesrecon.types import Model, Release
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
 
 _LARGE = 2**28  # bytes of files
 _KINDS = {".nc", ".csv"}
@@ -131,7 +132,7 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
             _check_groups(paths[0], groups)
             yield from _group_pieces(groups, lambda key: open_zarr(paths[0], key), model, paths[0])
     else:
-        with reading(paths[0], "a netCDF-4 file"), opened_hdf5(paths[0], trusted) as file:
+        with reading(paths[0], "a netCDF-4 file"), opened(HDF5File, paths[0], trusted) as file:
             from bayesrecon.posteriors.hdf5 import dataset_of
 
             described = file.describe(["posterior", "sample_stats"])

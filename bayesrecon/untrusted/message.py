@@ -10,10 +10,10 @@ _TREE = "tree"
 
 
 def pack(value: Any) -> bytes:
-    """Dictionaries, lists, texts, numbers and arrays as bytes; other objects become their text.
+    """Dictionaries, lists, texts, bytes, numbers and arrays as bytes; other objects become their text.
 
-    >>> unpack(pack({"mu": np.arange(2), "of": ["a", None, 2.5]}))
-    {'mu': array([0, 1]), 'of': ['a', None, 2.5]}
+    >>> unpack(pack({"mu": np.arange(2), "of": ["a", None, 2.5, b"x"]}))
+    {'mu': array([0, 1]), 'of': ['a', None, 2.5, b'x']}
     """
     arrays: dict[str, np.ndarray] = {}
     tree = json.dumps(_packed(value, arrays)).encode()
@@ -33,6 +33,10 @@ def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"dict": [[str(key), _packed(each, arrays)] for key, each in value.items()]}
     if isinstance(value, list | tuple):
         return {"list": [_packed(each, arrays) for each in value]}
+    if isinstance(value, bytes):
+        name = f"a{len(arrays)}"
+        arrays[name] = np.frombuffer(value, np.uint8)
+        return {"bytes": name}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, np.ndarray) and value.dtype.hasobject:  # texts of any length
@@ -62,4 +66,6 @@ def _unpacked(value: Any, archive: Any) -> Any:
         texts[:] = inner
         return texts.reshape(value["shape"])
     array = archive[inner]
+    if kind == "bytes":
+        return array.tobytes()
     return array if kind == "array" else array[()]
