@@ -2,8 +2,8 @@
 
 A request and an answer are each eight bytes with the length, then so many bytes of `message`. A request names a reader
 (`bayesrecon.untrusted.guarded`), a file, how many seconds of CPU time and bytes of memory it may take, and what to do:
-`open`, `close`, or a method of the reader. One file is open at a time. The answer is `{"value": ..., "spent": seconds}`,
-or `{"error": text, "kind": name}`. Nothing here imports JAX.
+`open`, `close`, or a method of the reader. One file is open at a time. An answer is
+`{"value": ..., "spent": seconds}` or `{"error": text, "kind": name}`. Nothing here imports JAX.
 """
 
 import contextlib

@@ -7,7 +7,6 @@ import textwrap
 import threading
 import time
 from functools import partial
-from pathlib import Path
 
 import h5py
 import numpy as np
