@@ -14,7 +14,7 @@ from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.format import Format
 from bayesrecon.posteriors.npz import ATTRIBUTES, after_the_arrays, from_arrays, load_npz, other_attributes, read_npz
 from bayesrecon.types import Progress
-from bayesrecon.untrusted.hdf5_inventory import plain_values
+from bayesrecon.untrusted.values import plain_values
 from bayesrecon.untrusted.zip_inventory import around_members
 
 

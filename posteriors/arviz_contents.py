@@ -1,7 +1,7 @@
 """All groups of an ArviZ file or object, read lazily."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +12,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.arviz import (
     convert,
-    open_zarr,
-    open_zarr_root,
+    opened_zarr,
     read_arviz,
     text_of,
     variables_of,
@@ -74,31 +73,23 @@ def _open(
     path: Path, stack: ExitStack, trusted: bool
 ) -> tuple[dict[str, Any], dict[str, Any], list[Entry], tuple[Unread, ...]]:
     """Groups as datasets, attributes of the root, all else, and what could not be walked."""
-    open_: Callable[[str], Any]
-    if path.is_dir():
-        names, root = open_zarr_root(path, trusted)
-        open_ = lambda g: open_zarr(path, g)  # noqa: E731
-        from bayesrecon.posteriors.zarr_inventory import zarr_inventory
+    from bayesrecon.posteriors.hdf5 import dataset_of
 
-        entries, unread = zarr_inventory(path)
-    else:
-        file = stack.enter_context(opened(HDF5File, path, trusted))
-        from bayesrecon.posteriors.hdf5 import dataset_of
-
-        found = file.describe()
-        names, root, described = found["groups"], found["attributes"], found["contents"]
-        if not trusted:
-            stored = path.stat().st_size
-            check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
-            # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
-            wide = sum(described[g]["size"] for g in names if g in WIDE)
-            check_declared(path, wide, stored, most=wide)
-        open_ = lambda g: dataset_of(file, described[g])  # noqa: E731
-        rest = file.inventory()
-        entries = [_entry(*one) for one in rest["found"]]
-        unread = tuple(Unread(*one) for one in rest["unread"])
-    groups = {g: stack.enter_context(open_(g)) for g in names}
-    return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root, entries, unread
+    file: Any = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened(HDF5File, path, trusted))
+    found = file.describe()
+    names, described = found["groups"], found["contents"]
+    if not trusted and not path.is_dir():
+        stored = path.stat().st_size
+        check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
+        # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
+        wide = sum(described[g]["size"] for g in names if g in WIDE)
+        check_declared(path, wide, stored, most=wide)
+    rest = file.inventory()
+    entries = [_entry(*one) for one in rest["found"]]
+    unread = tuple(Unread(*one) for one in rest["unread"])
+    groups = {g: stack.enter_context(dataset_of(file, described[g])) for g in names}
+    loaded = {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}
+    return loaded, found["attributes"], entries, unread
 
 
 def _entry(where: str, kind: str, values: Any) -> Entry:

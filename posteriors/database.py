@@ -15,7 +15,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.types import Model
-from bayesrecon.untrusted.limits import no_repeats
+from bayesrecon.untrusted.plain_json import no_repeats
 
 MAX_JSON = 2 * 2**30
 _FREE_JSON, _RATIO_JSON = 2**25, 50  # bytes that any zip of a stranger, and each byte of it, may unpack to

@@ -14,8 +14,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.arviz import (
     log_density_of,
-    open_zarr,
-    open_zarr_root,
+    opened_zarr,
     variables_of,
 )
 from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup
@@ -126,19 +125,22 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
                 yield number, piece
     elif len(paths) > 1:
         raise BayesreconError(f"{paths[1]}: only CmdStan CSV files are several to one release")
-    elif paths[0].is_dir():
-        with reading(paths[0], "a zarr directory"):
-            groups, _ = open_zarr_root(paths[0], trusted)
-            _check_groups(paths[0], groups)
-            yield from _group_pieces(groups, lambda key: open_zarr(paths[0], key), model, paths[0])
     else:
-        with reading(paths[0], "a netCDF-4 file"), opened(HDF5File, paths[0], trusted) as file:
+        kind, file = _opened(paths[0], trusted)
+        with reading(paths[0], kind), file as held:
             from bayesrecon.posteriors.hdf5 import dataset_of
 
-            described = file.describe(["posterior", "sample_stats"])
+            described = held.describe(["posterior", "sample_stats"])
             groups, contents = described["groups"], described["contents"]
             _check_groups(paths[0], groups)
-            yield from _group_pieces(groups, lambda key: dataset_of(file, contents[key]), model, paths[0])
+            yield from _group_pieces(groups, lambda key: dataset_of(held, contents[key]), model, paths[0])
+
+
+def _opened(path: Path, trusted: bool) -> tuple[str, Any]:
+    """What it is, and the open file."""
+    if path.is_dir():
+        return "a zarr directory", opened_zarr(path, trusted)
+    return "a netCDF-4 file", opened(HDF5File, path, trusted)
 
 
 def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str]) -> None:

@@ -1,7 +1,6 @@
-"""What a file may hold: what it declares is held against the bytes that are there, and a key stands once."""
+"""What a file may hold: what it declares is held against the bytes that are there."""
 
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.errors import BayesreconError
 
@@ -34,23 +33,6 @@ def check_declared(path: Path, declared: int, stored: int, most: int = MAX_BYTES
         raise BayesreconError(f"{path}: declares {_size(declared)} of arrays, refused")
     if declared > max(FREE, RATIO * stored):
         raise BayesreconError(f"{path}: declares {_size(declared)} of arrays in {_size(stored)} of file, refused")
-
-
-def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which no key stands twice: libraries differ in which of them they take.
-
-    Raises:
-        ValueError: one does; readers add the file's name.
-
-    >>> import json
-    >>> json.loads('{"a": 1, "a": 2}', object_pairs_hook=no_repeats)
-    Traceback (most recent call last):
-    ValueError: a key appears twice in one object
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key appears twice in one object")
-    return found
 
 
 def _size(count: int) -> str:

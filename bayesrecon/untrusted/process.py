@@ -22,7 +22,7 @@ SECONDS, BYTES_A_SECOND = 10.0, 2**20
 """A file may take so many seconds of CPU time in all, and one more for so many of its bytes. Time that passes while a
 busy machine does something else, or while a slow drive is waited for, does not count."""
 
-MEMORY, MEMORY_A_BYTE = 2**30, 16
+MEMORY, MEMORY_A_BYTE = 6 * 2**26, 16
 """The process may take so much memory, and so many bytes more for every byte of the file."""
 
 HEAD = 8
@@ -81,8 +81,8 @@ class Process:
                 return answer["value"], spent + answer["spent"]
         if answer["kind"] == "MemoryError":
             self.stop()  # it keeps what it took
-            gigabytes = limits.memory / 2**30
-            raise BayesreconError(f"{path}: takes more than {gigabytes:.1f} GiB of memory to read, refused; {_TRUST}")
+            most = limits.memory / 2**20
+            raise BayesreconError(f"{path}: takes more than {most:.0f} MiB of memory to read, refused; {_TRUST}")
         if answer["kind"] == "BayesreconError":
             raise BayesreconError(answer["error"])
         raise OSError(answer["error"])

@@ -55,6 +55,7 @@ def test_long_computing_is_ended(tmp_path, monkeypatch):
     with h5py.File(path, "w") as file:
         file.create_dataset("observed_data/names", (2**25,), h5py.string_dtype(), chunks=(2**20,))
     monkeypatch.setattr(process, "SECONDS", 0.2)
+    monkeypatch.setattr(process, "MEMORY", 2**32)
     with opened(HDF5File, path) as file:
         before = PROCESS._running
         with pytest.raises(BayesreconError, match=r"fit.nc: takes more than 0 s of computing to read, .*anew") as found:
@@ -143,7 +144,7 @@ def test_repeated_texts(tmp_path, monkeypatch):
         texts[:1] = "x" * 2**16
         repeat_first_text(texts)
     assert path.stat().st_size < 10**6
-    refused(r"takes more than 0.1 GiB of memory to read, refused; .*trusted=True", read_contents, path)
+    refused(r"takes more than 129 MiB of memory to read, refused; .*trusted=True", read_contents, path)
     assert set(read_draws(path).values) == {"mu"}
 
 
