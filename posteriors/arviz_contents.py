@@ -29,12 +29,13 @@ from bayesrecon.posteriors.contents import (
     stride,
     wide_rows,
 )
-from bayesrecon.posteriors.draws import is_numeric, sound
+from bayesrecon.posteriors.draws import is_numeric
 from bayesrecon.posteriors.format import Format
 from bayesrecon.types import Progress
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.values import sound
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
 _SHORT, _MOST_LETTERS = 64, 2**24  # letters of each, and of all as an array

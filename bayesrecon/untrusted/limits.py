@@ -14,13 +14,16 @@ MAX_BYTES = 16 * 2**30
 """And never more than this."""
 
 
-def check_declared(path: Path, declared: int, stored: int, most: int = MAX_BYTES) -> None:
+def check_declared(
+    path: Path, declared: int, stored: int, *, most: int = MAX_BYTES, free: int | None = None, ratio: int | None = None
+) -> None:
     """Refuse a bomb before anything is allocated.
 
     Args:
         path: for the message.
         declared: bytes in memory of what the file says it holds.
         stored: bytes on disk.
+        most, free, ratio: instead of `MAX_BYTES`, `FREE` and `RATIO`.
 
     Raises:
         BayesreconError: more is declared than may be.
@@ -31,7 +34,7 @@ def check_declared(path: Path, declared: int, stored: int, most: int = MAX_BYTES
     """
     if declared > most:
         raise BayesreconError(f"{path}: declares {_size(declared)} of arrays, refused")
-    if declared > max(FREE, RATIO * stored):
+    if declared > max(FREE if free is None else free, (RATIO if ratio is None else ratio) * stored):
         raise BayesreconError(f"{path}: declares {_size(declared)} of arrays in {_size(stored)} of file, refused")
 
 

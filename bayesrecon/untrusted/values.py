@@ -31,3 +31,16 @@ def plain_values(content: Any) -> np.ndarray:
 def text_of(value: Any) -> str:
     """A text, which some libraries give as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def sound(values: np.ndarray) -> np.ndarray:
+    """An array from a file; where it is text, Python can make text of it.
+
+    Raises:
+        ValueError: numbers that are no characters.
+    """
+    if values.dtype.kind == "U" and values.size and values.dtype.itemsize:
+        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if codes.max() > 0x10FFFF:
+            raise ValueError("a text holds what is no character, damaged")
+    return values

@@ -28,11 +28,7 @@ def dataset():
     gaps[1, 3] = np.nan
     return xr.Dataset(
         {
-            "mu": (
-                ("chain", "draw"),
-                RNG.normal(size=(2, 30)),
-                {"units": "seconds", "numbers": [1.5, 2.5], "é": {"a": 1}},
-            ),
+            "mu": (("chain", "draw"), RNG.normal(size=(2, 30)), told),
             "gaps": (("chain", "draw"), gaps),
             "count": (("draw", "chain", "k"), RNG.integers(0, 9, (30, 2, 3)).astype(float)),
             "small": (("chain", "draw"), RNG.normal(size=(2, 30)).astype("f4")),
