@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from bayesrecon.untrusted.process import PROCESS
+
+
+_EVERY = 0.02  # seconds between two looks at other processes
 
 
 @dataclass
@@ -24,22 +27,24 @@ class Cost:
 @contextmanager
 def measured() -> Iterator[Cost]:
     """Begins with no guarded process, and ends it; memory is what Linux tells, and 0 elsewhere."""
-    import resource
-
     PROCESS.stop()
-    cost, before, ended = Cost(), np.sum(os.times()[:4]), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    was = peak(anew=True)
+    cost, over, was = Cost(), threading.Event(), peak(anew=True)
+    before = np.sum(os.times()[:4])
+
+    def watch() -> None:
+        while not over.wait(_EVERY):  # it may be gone before the end
+            cost.memory = max([cost.memory, *map(peak, children())])
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
     try:
         yield cost
     finally:
-        if PROCESS._running is not None:
-            cost.memory = peak(str(PROCESS._running.pid))
+        over.set()
+        watching.join()
+        cost.memory = max([cost.memory, *map(peak, children()), peak() - was])
         PROCESS.stop()
         cost.seconds = float(np.sum(os.times()[:4]) - before)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        if after > ended and sys.platform == "linux":  # one that was ended took more than any before
-            cost.memory = max(cost.memory, 1024 * after)
-        cost.memory = max(cost.memory, peak() - was)
 
 
 def peak(pid: str = "self", anew: bool = False) -> int:
