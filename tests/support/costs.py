@@ -12,7 +12,6 @@ import numpy as np
 
 from bayesrecon.untrusted.process import PROCESS
 
-
 _EVERY = 0.02  # seconds between two looks at other processes
 
 
