@@ -1,6 +1,5 @@
 """Releases whose draws stay in a file: bounded memory whatever the number of draws."""
 
-import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,12 +16,12 @@ from bayesrecon.posteriors.arviz import (
     opened_zarr,
     variables_of,
 )
-from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.scratch import RowWriter, Scratch
 from bayesrecon.types import Model, Release
+from bayesrecon.untrusted.cmdstan_file import CmdStanFile, check_complete, saved_warmup
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 
@@ -121,7 +120,7 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
     """Successive draws of one chain after another, with its number from one."""
     if paths[0].suffix.lower() == ".csv":
         for number, path in enumerate(paths, 1):
-            for piece in _csv_pieces(path, model):
+            for piece in _csv_pieces(path, model, trusted):
                 yield number, piece
     elif len(paths) > 1:
         raise BayesreconError(f"{paths[1]}: only CmdStan CSV files are several to one release")
@@ -190,10 +189,10 @@ def _array_pieces(posterior: Any, stats: Any, model: Model, path: Path) -> Itera
             yield chain + 1, Draws(values, own, path.stem)
 
 
-def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:
+def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
     wanted = {p.name for p in model.parameters}
-    with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
-        settings, header = read_header(path, file)
+    with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
+        settings, header = file.heading()
         base = [re.split(r"[.\[]", column, maxsplit=1)[0] for column in header]
         check_names(base, path)
         check_complete(path, settings)
@@ -204,18 +203,28 @@ def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:
         kept = [*columns, *([header.index("lp__")] if "lp__" in header else [])]
         exact = settings.get("algorithm") == "fixed_param"
         skip = 0 if exact else saved_warmup(path, settings)
-        lines = itertools.islice((x for x in file if x.strip() and not x.startswith("#")), skip, None)
-        step = max(2, _NUMBERS // len(header))
-        ahead: list[str] = []
-        while block := [*ahead, *itertools.islice(lines, step - len(ahead))]:
-            ahead = list(itertools.islice(lines, 2))
-            if len(ahead) == 1:  # no piece of one draw
-                block, ahead = [*block, *ahead], []
-            if any(line.count(",") != len(header) - 1 for line in block):
-                raise BayesreconError(
-                    f"{path}: rows that are not {len(header)} fields long (a truncated or edited file?)"
-                )
-            rows = np.loadtxt(block, delimiter=",", comments="#", ndmin=2, usecols=kept)
+        plan = {"columns": len(header), "narrow": kept, "wide": [], "keep": 1, "step": 1, "skip": skip}
+        for rows in _no_piece_of_one(_blocks(file, plan)):
             values = {header[k]: rows[None, :, place] for place, k in enumerate(columns)}
             density = rows[None, :, -1] if "lp__" in header and not exact else None
             yield Draws(assemble(values), density, path.stem)
+
+
+def _blocks(file: CmdStanFile, plan: dict[str, Any]) -> Iterator[np.ndarray]:
+    at: dict[str, Any] = {}
+    while not at.get("end"):
+        found = file.block(plan, at)
+        at = found["at"]
+        yield from np.array_split(found["narrow"], max(1, len(found["narrow"]) * plan["columns"] // _NUMBERS))
+
+
+def _no_piece_of_one(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """Rows one after another, at least two at a time where there are as many."""
+    held: list[np.ndarray] = []
+    for rows in pieces:
+        if held and len(rows) > 1 and sum(map(len, held)) > 1:
+            yield np.concatenate(held)
+            held = []
+        held.append(rows)
+    if sum(map(len, held)):
+        yield np.concatenate(held)

@@ -40,7 +40,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         except Exception as error:
             kind = "BayesreconError" if isinstance(error, BayesreconError) else "Exception"
             kind = "MemoryError" if kind == "Exception" and exhausted(request["memory"]) else kind
-            answer = pack({"error": str(error) or type(error).__name__, "kind": kind})
+            text = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+            answer = pack({"error": text or type(error).__name__, "kind": kind})
         answers.write(len(answer).to_bytes(HEAD))
         answers.write(answer)
         answers.flush()

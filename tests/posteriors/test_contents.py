@@ -18,6 +18,7 @@ from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.contents import group_of, stride, wide_rows
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.hdf5 import dataset_of
+from bayesrecon.untrusted import cmdstan_file
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 
@@ -252,8 +253,8 @@ def test_long_chains_are_thinned(tmp_path, monkeypatch):
 def test_lines_may_cross_blocks(tmp_path, monkeypatch):
     paths = cmdstan(tmp_path)
     whole = read_contents(paths)
-    monkeypatch.setattr(stream, "_BLOCK", 1000)
-    pieces = read_contents(paths)
+    monkeypatch.setattr(cmdstan_file, "_BLOCK", 1000)
+    pieces = read_contents(paths, trusted=True)
     assert pieces.files == whole.files
     np.testing.assert_array_equal(pieces.draws.values["beta"], whole.draws.values["beta"])
 
