@@ -58,7 +58,7 @@ _LAZY = {
     "diagnose": "bayesrecon.disclosure.diagnosis",
     "infer_deletion": "bayesrecon.attacks.deletion.inferred",
     "invert_embedding": "bayesrecon.attacks.deletion.inversion",
-    "load_result": "bayesrecon.results.recovery",
+    "load_result": "bayesrecon.results.loading",
     "match_gradient": "bayesrecon.attacks.matching.gradient",
     "missing_record": "bayesrecon.attacks.deletion.informed",
     "plan": "bayesrecon.disclosure.planner",

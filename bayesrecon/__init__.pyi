@@ -52,12 +52,12 @@ from bayesrecon.results.deletion import DeletionInference as DeletionInference
 from bayesrecon.results.deletion import Inversion as Inversion
 from bayesrecon.results.deletion import MissingRecord as MissingRecord
 from bayesrecon.results.diagnosis import Diagnosis as Diagnosis
+from bayesrecon.results.loading import load_result as load_result
 from bayesrecon.results.matched import Matched as Matched
 from bayesrecon.results.outputs import InputEstimate as InputEstimate
 from bayesrecon.results.reconstruction import Reconstruction as Reconstruction
 from bayesrecon.results.records import RecordTable as RecordTable
 from bayesrecon.results.recovery import Recovery as Recovery
-from bayesrecon.results.recovery import load_result as load_result
 from bayesrecon.results.sentence import DeletedSentence as DeletedSentence
 
 __version__: str

@@ -13,9 +13,8 @@ from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Entry, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.posteriors.format import Format
-from bayesrecon.posteriors.npz import ATTRIBUTES, after_the_arrays, from_arrays, load_npz, other_attributes, read_npz
-from bayesrecon.untrusted.hdf5_inventory import plain_values
-from bayesrecon.untrusted.zip_inventory import around_members
+from bayesrecon.posteriors.npz import ATTRIBUTES, from_arrays, opened_numpy, other_attributes, read_npz
+from bayesrecon.untrusted.values import plain_values
 
 
 def _read(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -32,12 +31,13 @@ def _contents(
         return replace(found, entries=tuple(_left_out({str(k): np.asarray(v) for k, v in source.items()})))
     found = from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
     with reading(source, "an .npz file"):
-        arrays = load_npz(source, trusted=trusted)
+        with opened_numpy(source, trusted) as file:
+            arrays, beside = file.arrays(), file.beside()
         entries = _left_out(arrays)
         entries += [
             Entry(f"@/{k}", "attribute", v) for k, v in other_attributes(source, arrays.get(ATTRIBUTES)).items()
         ]
-        entries += [entry_of_bytes(*one) for one in (*around_members(source), *after_the_arrays(source))]
+        entries += [entry_of_bytes(*one) for one in beside]
     return replace(found, entries=tuple(entries))
 
 

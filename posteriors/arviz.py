@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,10 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
-from bayesrecon.untrusted.process import Untrusted
-from bayesrecon.untrusted.zarr_metadata import check_folder
+from bayesrecon.untrusted.zarr_folder import ZarrFolder
 
 PREFIX = "bayesrecon_"
 READ = {"posterior", "sample_stats"}
@@ -60,7 +59,7 @@ def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -
 
 
 def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
-    with reading(path, "a netCDF-4 file"), opened_hdf5(path, trusted) as file:
+    with reading(path, "a netCDF-4 file"), opened(HDF5File, path, trusted) as file:
         from bayesrecon.posteriors.hdf5 import dataset_of
 
         found = file.describe(sorted(READ))
@@ -70,54 +69,29 @@ def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
         return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(file, found["contents"][key]))
 
 
-@contextmanager
-def opened_hdf5(path: Path, trusted: bool = False) -> Iterator[Any]:
-    """An HDF5 file, as long as it is read: in this process if it is trusted, else in one that can be ended."""
-    file = HDF5File(path) if trusted else Untrusted(path)
-    try:
-        yield file
-    finally:
-        file.close()
-
-
 def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
-    with reading(path, "a zarr directory"):
-        groups, root = open_zarr_root(path, trusted)
-        return _read_groups(path, name, groups, root, lambda key: open_zarr(path, key))
+    with reading(path, "a zarr directory"), opened_zarr(path, trusted) as folder:
+        from bayesrecon.posteriors.hdf5 import dataset_of
+
+        found = folder.describe(sorted(READ))
+        root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
+        return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(folder, found["contents"][key]))
 
 
-def open_zarr_root(path: Path, trusted: bool = False) -> tuple[list[str], dict[str, Any]]:
-    """Groups and attributes of a zarr directory, once its metadata were found harmless.
+@contextmanager
+def opened_zarr(path: Path, trusted: bool = False) -> Iterator[ZarrFolder]:
+    """A zarr directory, as long as it is read.
 
     Raises:
-        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses.
+        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses, and, unless it is trusted, more
+            than it could hold.
         MissingExtraError: zarr is not installed.
     """
-    check_folder(path, sizes=not trusted)
-    zarr = library("zarr", "reading a zarr directory", "arviz")
-    with _files_beside():
-        store: Any = zarr.open_group(str(path), mode="r", use_consolidated=False)
-        return list(store.group_keys()), dict(store.attrs)
-
-
-@contextmanager
-def _files_beside() -> Iterator[None]:
-    """Files that are none of zarr's are nothing to warn of: an audit lists them."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Object at .* is not recognized")
-        yield
-
-
-def open_zarr(path: Path, group: str) -> Any:
-    """A group of a zarr directory as a lazy dataset."""
-    import xarray as xr
-
-    # Units such as "seconds" must not turn a parameter into a time. Consolidated metadata may be absent or stale; a
-    # directory on disk is quick to walk.
-    with _files_beside():
-        return xr.open_dataset(
-            path, group=group, engine="zarr", consolidated=False, decode_times=False, decode_timedelta=False
-        )
+    library("zarr", "reading a zarr directory", "arviz")
+    with opened(ZarrFolder, path, trusted) as folder:
+        if not trusted:
+            folder.check()
+        yield folder
 
 
 def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:

@@ -1,7 +1,7 @@
 """All groups of an ArviZ file or object, read lazily."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +13,7 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.arviz import (
     convert,
-    open_zarr,
-    open_zarr_root,
-    opened_hdf5,
+    opened_zarr,
     read_arviz,
     text_of,
     variables_of,
@@ -32,9 +30,12 @@ from bayesrecon.posteriors.contents import (
     stride,
     wide_rows,
 )
-from bayesrecon.posteriors.draws import is_numeric, sound
+from bayesrecon.posteriors.draws import is_numeric
 from bayesrecon.posteriors.format import Format
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.values import sound
 
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
 _SHORT, _MOST_LETTERS = 64, 2**24  # letters of each, and of all as an array
@@ -73,31 +74,23 @@ def _open(
     path: Path, stack: ExitStack, trusted: bool
 ) -> tuple[dict[str, Any], dict[str, Any], list[Entry], tuple[Unread, ...]]:
     """Groups as datasets, attributes of the root, all else, and what could not be walked."""
-    opened: Callable[[str], Any]
-    if path.is_dir():
-        names, root = open_zarr_root(path, trusted)
-        opened = lambda g: open_zarr(path, g)  # noqa: E731
-        from bayesrecon.posteriors.zarr_inventory import zarr_inventory
+    from bayesrecon.posteriors.hdf5 import dataset_of
 
-        entries, unread = zarr_inventory(path)
-    else:
-        file = stack.enter_context(opened_hdf5(path, trusted))
-        from bayesrecon.posteriors.hdf5 import dataset_of
-
-        found = file.describe()
-        names, root, described = found["groups"], found["attributes"], found["contents"]
-        if not trusted:
-            stored = path.stat().st_size
-            check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
-            # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
-            wide = sum(described[g]["size"] for g in names if g in WIDE)
-            check_declared(path, wide, stored, most=wide)
-        opened = lambda g: dataset_of(file, described[g])  # noqa: E731
-        rest = file.inventory()
-        entries = [_entry(*one) for one in rest["found"]]
-        unread = tuple(Unread(*one) for one in rest["unread"])
-    groups = {g: stack.enter_context(opened(g)) for g in names}
-    return {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}, root, entries, unread
+    file: Any = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened(HDF5File, path, trusted))
+    found = file.describe()
+    names, described = found["groups"], found["contents"]
+    if not trusted and not path.is_dir():
+        stored = path.stat().st_size
+        check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
+        # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
+        wide = sum(described[g]["size"] for g in names if g in WIDE)
+        check_declared(path, wide, stored, most=wide)
+    rest = file.inventory()
+    entries = [_entry(*one) for one in rest["found"]]
+    unread = tuple(Unread(*one) for one in rest["unread"])
+    groups = {g: stack.enter_context(dataset_of(file, described[g])) for g in names}
+    loaded = {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}
+    return loaded, found["attributes"], entries, unread
 
 
 def _entry(where: str, kind: str, values: Any) -> Entry:

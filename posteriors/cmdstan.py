@@ -1,37 +1,27 @@
 """Draws from CmdStan: CSV files, one a chain, or a CmdStanPy fit."""
 
-import itertools
 import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.draws import Draws, assemble, check_names
-
-MAX_LINE = 2**26
-"""A header line longer than this many characters (millions of columns) is no CmdStan file."""
-
-Settings = dict[str, str]
-
-_INSTEAD = {
-    "variational": "; posteriors.from_guide reads it",
-    "laplace": "; posteriors.from_guide reads it",
-    "optimize": "; posteriors.dirac takes the values of a mode",
-    "pathfinder": "; its draws are those of a mixture, which is no posterior and no optimum",
-}
+from bayesrecon.posteriors.draws import Draws, assemble
+from bayesrecon.untrusted.cmdstan_file import CmdStanFile
+from bayesrecon.untrusted.guarded import opened
 
 
-def read_cmdstan(source: Any, *, name: str | None = None) -> Draws:
+def read_cmdstan(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws of CmdStan's `sample` method.
 
     Args:
         source: the path of one CSV file, a list of paths (one a chain), or a CmdStanPy fit.
         name: for display; from the files' names unless given.
+        trusted: files of your own, read without limits on time and memory.
 
     Returns:
         Draws with arrays `(chains, draws, *shape)`; warm-up draws that were saved are dropped, and so are the
@@ -59,10 +49,10 @@ def read_cmdstan(source: Any, *, name: str | None = None) -> Draws:
     if not paths:
         raise BayesreconError("an empty list of CmdStan files")
 
-    header, matrix, exact = _read_chain(paths[0])
+    header, matrix, exact = _chain(paths[0], trusted)
     chains = [matrix]
     for path in paths[1:]:
-        other, matrix, _ = _read_chain(path)
+        other, matrix, _ = _chain(path, trusted)
         if other != header:
             raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
         if len(matrix) != len(chains[0]):
@@ -109,91 +99,11 @@ def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density:
     return Draws(assemble(columns), log_density, name)
 
 
-def _read_chain(path: Path) -> tuple[list[str], np.ndarray, bool]:
-    """Column names, rows `(draws, columns)`, and whether the sampler was fixed_param (it has no density)."""
+def _chain(path: Path, trusted: bool) -> tuple[list[str], np.ndarray, bool]:
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
-    with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
-        settings, header = read_header(path, file)
-        check_names((re.split(r"[.\[]", column, maxsplit=1)[0] for column in header), path)
-        exact = settings.get("algorithm") == "fixed_param"
-        first = next((line for line in file if line.split("#")[0].strip()), None)
-        if first is None:
-            raise BayesreconError(f"{path}: there are no draws after the header")
-        # np.loadtxt streams line by line, rounds as Python does (not every version of pandas does) and
-        # refuses rows of another length instead of padding them.
-        try:
-            rows = np.loadtxt(itertools.chain([first], file), delimiter=",", comments="#", ndmin=2)
-        except UnicodeDecodeError:
-            raise
-        except ValueError as error:
-            detail = " ".join(str(error).split(";")[0].split())[:200]
-            raise BayesreconError(f"{path}: {detail} of the draws (a truncated or edited file?)") from error
-    if rows.shape[1] != len(header):
-        raise BayesreconError(f"{path}: rows of {rows.shape[1]} fields under a header of {len(header)}")
-    warmup = 0 if exact else saved_warmup(path, settings)
-    check_complete(path, settings)
-    if len(rows) <= warmup:
-        raise BayesreconError(f"{path}: holds warm-up draws only ({len(rows)} of {warmup})")
-    check_count(path, settings, len(rows) - warmup)
-    return header, rows[warmup:], exact
-
-
-def read_header(path: Path, file: TextIO, methods: tuple[str, ...] = ("sample",)) -> tuple[Settings, list[str]]:
-    settings: Settings = {}
-    while line := file.readline(MAX_LINE):
-        if len(line) == MAX_LINE:
-            raise BayesreconError(f"{path}: a line of {MAX_LINE} characters is not from CmdStan")
-        if line.startswith("#"):
-            key, equals, value = line[1:].partition("=")
-            if equals:
-                settings.setdefault(key.strip(), value.strip().removesuffix("(Default)").rstrip())
-        elif line.strip():
-            break
-    method = settings.get("method", "sample")
-    if method not in methods:
-        remedy = _INSTEAD.get(method, "")
-        raise BayesreconError(f"{path}: written by CmdStan's method {method[:40]!r}, not {methods[0]!r}{remedy}")
-    if not line:
-        raise BayesreconError(f"{path}: the file is empty" + (" but for comments" if settings else ""))
-    return settings, [column.strip() for column in line.strip().split(",")]
-
-
-def saved_warmup(path: Path, settings: Settings) -> int:
-    if settings.get("save_warmup", "0").lower() not in ("1", "true"):
-        return 0
-    return _saved(path, settings, "num_warmup" if "num_warmup" in settings else "warmup")  # as RStan has it
-
-
-def check_complete(path: Path, settings: Settings) -> None:
-    """A chain that stopped early is welcome, but not a last row that may end in half a number."""
-    if "num_samples" not in settings:  # not CmdStan's own file, which ends every row
-        return
-    with path.open("rb") as file:
-        file.seek(-min(path.stat().st_size, 2**16), os.SEEK_END)
-        last = file.read().split(b"\n")[-1]
-    if last.strip() and not last.startswith(b"#"):
-        raise BayesreconError(f"{path}: the last row is cut off")
-
-
-def check_count(path: Path, settings: Settings, count: int) -> None:
-    """Refuse more draws than the sampler was asked for: somebody put them there."""
-    if "num_samples" in settings and count > (most := _saved(path, settings, "num_samples")):
-        said = f"num_samples = {settings['num_samples']}"
-        raise BayesreconError(
-            f"{path}: {count} draws, but its comments say {said}, which leaves {most}; several runs in one file?"
-        )
-
-
-def _saved(path: Path, settings: Settings, key: str) -> int:
-    """The rows that `key` iterations leave after thinning: the first of every `thin`."""
-    counts = []
-    for word, default, pattern in (key, "", "[0-9]{1,18}"), ("thin", "1", "0*[1-9][0-9]{0,17}"):
-        text = settings.get(word, default)
-        if not re.fullmatch(pattern, text):
-            raise BayesreconError(f"{path}: {word} = {text[:40]!r} in its comments is not a count")
-        counts.append(int(text))
-    return -(-counts[0] // counts[1])
+    with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
+        return file.chain()
 
 
 def shared_name(paths: list[Path]) -> str:

@@ -12,10 +12,11 @@ import numpy as np
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Model
-from bayesrecon.posteriors.cmdstan import MAX_LINE, Settings, read_header
-from bayesrecon.posteriors.draws import Draws, assemble, check_names
+from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.posteriors.laws import Law, phi_of
 from bayesrecon.posteriors.sources import accepted_draws
+from bayesrecon.untrusted.cmdstan_file import MAX_LINE, CmdStanFile, Settings
+from bayesrecon.untrusted.guarded import opened
 
 _METHODS = ("variational", "laplace")
 _DIGITS = 6  # significant, that CmdStan prints unless told otherwise
@@ -112,11 +113,9 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:
 def _read(path: Path) -> tuple[Settings, list[str], np.ndarray]:
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
-    with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
-        settings, header = read_header(path, file, _METHODS)
-        check_names((c.partition(".")[0] for c in header), path)
-        rows = np.loadtxt(file, delimiter=",", comments="#", ndmin=2)
-    if len(rows) < 2 or rows.shape[1] != len(header):
+    with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path) as file:
+        settings, header, rows = file.rows(_METHODS)
+    if len(rows) < 2:
         raise BayesreconError(f"{path}: {len(rows)} rows of {rows.shape[1]} fields under a header of {len(header)}")
     if len(set(header)) < len(header):
         raise BayesreconError(f"{path}: a column appears twice")

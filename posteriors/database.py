@@ -1,25 +1,18 @@
 """posteriordb: named posteriors with data, programs and reference draws, from a local copy or GitHub."""
 
 import contextlib
-import json
 import os
 import re
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws, assemble
-from bayesrecon.untrusted.limits import no_repeats
-
-MAX_JSON = 2 * 2**30
-_FREE_JSON, _RATIO_JSON = 2**25, 50  # bytes that any zip of a stranger, and each byte of it, may unpack to
-"""JSON that unpacks to more than this many bytes is refused."""
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.json_file import JsonFile
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -127,7 +120,8 @@ def read_reference_draws(database: Any, name: str, *, draws: int | None = None) 
         raise BayesreconError(f"posteriordb has no reference draws for {name}; {remedy}")
     if not _present(database, path):
         raise BayesreconError(f"the reference draws of {name} are not in this copy of posteriordb; {remedy}")
-    result = Draws(_chains(path, _read_json(path)), name=name)
+    with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
+        result = _draws(path, file.chains(trusted=True), name)
     return result if draws is None else result.last(draws)
 
 
@@ -137,14 +131,14 @@ def read_draws_file(path: Path, *, name: str | None = None, trusted: bool = Fals
     Raises:
         BayesreconError: no such file, damage, or another layout.
     """
-    if path.suffix.lower() == ".zip":
-        content = _read_json(path, trusted)
-    else:
-        if path.stat().st_size > MAX_JSON:
-            raise BayesreconError(f"{path.name}: larger than {MAX_JSON / 2**30:g} GiB, refused")
-        with reading(path.name, "JSON"):
-            content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=no_repeats)
-    return Draws(_chains(path, content), name=name or path.name.split(".")[0])
+    with reading(path.name, "JSON"), opened(JsonFile, path, trusted) as file:
+        return _draws(path, file.chains(trusted), name or path.name.split(".")[0])
+
+
+def _draws(path: Path, found: Mapping[str, Any], name: str) -> Draws:
+    with reading(path.name, "reference draws"):
+        columns = {key: found["values"][:, :, k] for k, key in enumerate(found["names"])}
+        return Draws(assemble(columns), name=name)
 
 
 def read_data(database: Any, name: str) -> dict[str, Any]:
@@ -170,7 +164,8 @@ def read_data(database: Any, name: str) -> dict[str, Any]:
             raise BayesreconError(f"the description of the data {data} points outside the database")
     if path is None or not _present(database, path):
         raise BayesreconError(f"the data {data} are not in this copy of posteriordb")
-    content = _read_json(path)
+    with reading(path.name, "zipped JSON"), opened(JsonFile, path, trusted=True) as file:
+        content = file.document(trusted=True)
     if not isinstance(content, dict):
         raise BayesreconError(f"{path.name}: the data are not a JSON object")
     return content
@@ -200,46 +195,6 @@ def _present(database: Any, path: Path) -> bool:
     with reading(path.name, "a download"), contextlib.redirect_stdout(sys.stderr):
         download_file(link["download_url"], path)
     return path.is_file()
-
-
-def _read_json(path: Path, trusted: bool = True) -> Any:
-    """The one JSON document of a zip archive."""
-    with reading(path.name, "zipped JSON"):
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            if len(members) != 1:
-                raise BayesreconError(f"{path.name}: holds {len(members)} files where one is expected")
-            # The declared size may be anything: what counts is what comes out.
-            most = MAX_JSON if trusted else min(MAX_JSON, max(_FREE_JSON, _RATIO_JSON * path.stat().st_size))
-            with archive.open(members[0]) as stream:
-                content = stream.read(most + 1) if members[0].file_size <= most else None
-        if content is None or len(content) > most:
-            raise BayesreconError(f"{path.name}: unpacks to more than {most / 2**20:.0f} MiB, refused")
-        return json.loads(content, object_pairs_hook=no_repeats)
-
-
-def _chains(path: Path, content: Any) -> dict[str, np.ndarray]:
-    """posteriordb keeps one object a chain: scalar name, such as `beta[1]`, -> list of draws."""
-    if not isinstance(content, list) or not content or not all(isinstance(c, dict) and c for c in content):
-        raise BayesreconError(f"{path.name}: the draws are not a list of one object a chain")
-    keys = content[0].keys()
-    if any(chain.keys() != keys for chain in content):
-        raise BayesreconError(f"{path.name}: the chains do not hold the same parameters")
-    lists = [chain[key] for chain in content for key in keys]
-    if not all(isinstance(draws, list) and draws for draws in lists):
-        raise BayesreconError(f"{path.name}: a parameter is not a list of draws")
-    if len({len(draws) for draws in lists}) > 1:
-        raise BayesreconError(f"{path.name}: the lists of draws are not all equally long")
-    with reading(path.name, "reference draws"):
-        return assemble({key: np.stack([_numbers(key, chain[key]) for chain in content]) for key in keys})
-
-
-def _numbers(key: str, draws: list[Any]) -> np.ndarray:
-    array = np.asarray(draws)
-    # Text and null would convert to float without a word.
-    if array.ndim != 1 or array.dtype.kind not in "iuf":
-        raise BayesreconError(f"the draws of {key[:80]!r} are not all numbers")
-    return array.astype(np.float64)
 
 
 def posteriordb_model(info: Mapping[str, Any], data: Any) -> Model:

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.names import MAX_NAMES
 
 MAX_DIMENSIONS = 16
-
-MAX_NAMES = 50_000
-"""Names of parameters in one file; each may have any number of entries."""
 
 # `beta[2,3]` (posteriordb, CmdStanPy) or `beta.2.3` (CmdStan). Nine digits already exceed any real index.
 _BRACKETS = re.compile(r"([^\[\].:,\s]+)\[([0-9]{1,9}(?:,[0-9]{1,9})*)\]")
@@ -147,19 +145,6 @@ def check_names(names: Iterable[str], source: object = "the draws") -> None:
         raise BayesreconError(
             f"{source}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
         )
-
-
-def sound(values: np.ndarray) -> np.ndarray:
-    """An array from a file; where it is text, Python can make text of it.
-
-    Raises:
-        BayesreconError: numbers that are no characters.
-    """
-    if values.dtype.kind == "U" and values.size and values.dtype.itemsize:
-        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
-        if codes.max() > 0x10FFFF:
-            raise BayesreconError("a text holds what is no character, damaged")
-    return values
 
 
 def is_numeric(dtype: np.dtype) -> bool:

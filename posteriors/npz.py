@@ -1,19 +1,19 @@
 """Draws as plain arrays: a dictionary of them, or a NumPy `.npz` file."""
 
 import json
-import math
 import os
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.contents import MOST_BYTES
-from bayesrecon.posteriors.draws import Draws, is_numeric, sound
+from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.numpy_file import NumpyFile
 
 LOG_DENSITY = "__log_density__"
 ATTRIBUTES = "__attributes__"
@@ -88,9 +88,21 @@ def load_npz(path: Path, *, trusted: bool = False) -> dict[str, np.ndarray]:
     Raises:
         BayesreconError: not an `.npz` file, pickled arrays, or more declared than its bytes could hold.
     """
-    _check_members(path, trusted)
-    with np.load(path, allow_pickle=False) as archive:
-        return {key: sound(archive[key]) for key in archive.files}
+    with opened_numpy(path, trusted) as file:
+        return file.arrays()
+
+
+@contextmanager
+def opened_numpy(path: Path, trusted: bool = False) -> Iterator[NumpyFile]:
+    """A file of NumPy, as long as it is read.
+
+    Raises:
+        BayesreconError: as `NumpyFile`, and, unless it is trusted, more declared than its bytes could hold.
+    """
+    with opened(NumpyFile, path, trusted) as file:
+        if not trusted:
+            check_declared(path, file.declared(), path.stat().st_size)
+        yield file
 
 
 def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool = False) -> np.ndarray:
@@ -110,68 +122,13 @@ def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool =
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "an array of NumPy"):
-        if path.suffix.lower() == ".npz":
-            arrays = load_npz(path, trusted=trusted)
-            if len(arrays) != 1 and name not in arrays:
-                raise BayesreconError(f"{path}: holds {', '.join(sorted(arrays)[:6])}; name one {name!r}, or keep one")
-            found = arrays[name] if name in arrays else next(iter(arrays.values()))
-        else:
-            with path.open("rb") as stream:
-                shape, dtype = _header(stream)
-                start = stream.tell()
-            if dtype.hasobject:
-                raise BayesreconError(f"{path}: it is pickled; save a plain numeric array")
-            if math.prod(shape) * dtype.itemsize > path.stat().st_size - start:
-                raise BayesreconError(f"{path}: shorter than its header says")
-            found = sound(np.load(path, allow_pickle=False))
+        with opened_numpy(path, trusted) as file:
+            arrays = file.arrays()
+        if len(arrays) != 1 and name not in arrays:
+            raise BayesreconError(f"{path}: holds {', '.join(sorted(arrays)[:6])}; name one {name!r}, or keep one")
+        found = arrays[name] if name in arrays else next(iter(arrays.values()))
     if not is_numeric(found.dtype):
         raise BayesreconError(f"{path}: holds {found.dtype}, no numbers")
-    return found
-
-
-def _check_members(path: Path, trusted: bool) -> None:
-    """Refuse what would allocate or unpickle before NumPy touches it: headers alone are read."""
-    if not zipfile.is_zipfile(path):
-        raise BayesreconError(f"{path}: not an .npz file")
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        total = 0
-        for member in members:
-            with archive.open(member) as stream:
-                shape, dtype = _header(stream)
-            if dtype.hasobject:
-                raise BayesreconError(f"{path}: {member.filename!r} is pickled; save plain numeric arrays")
-            # NumPy allocates what the header asks for, which a zip member's size does not bound.
-            if math.prod(shape) * dtype.itemsize > member.file_size:
-                raise BayesreconError(f"{path}: {member.filename!r} is shorter than its header says")
-            total += max(member.file_size, 8 * math.prod(shape))  # numbers are kept in eight bytes
-        if not trusted:
-            check_declared(path, total, path.stat().st_size)
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-    else:  # version 3.0 exists for structured types with non-Latin field names, which no draws have
-        raise BayesreconError(f"an array in format {version} is not a plain numeric array")
-    if any(size < 0 for size in shape):
-        raise BayesreconError(f"an array of shape {shape} cannot be")
-    return shape, dtype
-
-
-def after_the_arrays(path: Path) -> list[tuple[str, bytes]]:
-    """Bytes in members after the arrays that their headers describe."""
-    found = []
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as stream:
-                shape, dtype = _header(stream)
-                stream.seek(math.prod(shape) * dtype.itemsize, os.SEEK_CUR)
-                rest = stream.read(MOST_BYTES)
-            found += [(f"bytes after the array in {member.filename}", rest)] if rest.strip(b"\0") else []
     return found
 
 

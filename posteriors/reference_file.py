@@ -3,19 +3,21 @@
 from dataclasses import replace
 from pathlib import Path
 
+from bayesrecon.errors import reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, entry_of_bytes, from_named_draws, stamp
 from bayesrecon.posteriors.database import read_draws_file
 from bayesrecon.posteriors.format import Format
-from bayesrecon.untrusted.zip_inventory import around_members
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.json_file import JsonFile
 
 
 def _contents(
     path: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     draws = read_draws_file(path, name=name, trusted=trusted)
-    around = around_members(path) if path.suffix.lower() == ".zip" else []
-    entries = tuple(entry_of_bytes(*one) for one in around)
+    with reading(path.name, "JSON"), opened(JsonFile, path, trusted) as file:
+        entries = tuple(entry_of_bytes(*one) for one in file.beside())
     return replace(from_named_draws(draws, "posteriordb JSON", (stamp(path),)), entries=entries)
 
 

@@ -1,6 +1,5 @@
 """Releases whose draws stay in a file: bounded memory whatever the number of draws."""
 
-import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,17 +14,17 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.arviz import (
     log_density_of,
-    open_zarr,
-    open_zarr_root,
-    opened_hdf5,
+    opened_zarr,
     variables_of,
 )
-from bayesrecon.posteriors.cmdstan import check_complete, read_header, saved_warmup
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.releases import PosteriorDraws, Release
 from bayesrecon.scratch import RowWriter, Scratch
+from bayesrecon.untrusted.cmdstan_file import CmdStanFile, check_complete, saved_warmup
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
 
 _LARGE = 2**28  # bytes of files
 _KINDS = {".nc", ".csv"}
@@ -122,23 +121,26 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
     """Successive draws of one chain after another, with its number from one."""
     if paths[0].suffix.lower() == ".csv":
         for number, path in enumerate(paths, 1):
-            for piece in _csv_pieces(path, model):
+            for piece in _csv_pieces(path, model, trusted):
                 yield number, piece
     elif len(paths) > 1:
         raise BayesreconError(f"{paths[1]}: only CmdStan CSV files are several to one release")
-    elif paths[0].is_dir():
-        with reading(paths[0], "a zarr directory"):
-            groups, _ = open_zarr_root(paths[0], trusted)
-            _check_groups(paths[0], groups)
-            yield from _group_pieces(groups, lambda key: open_zarr(paths[0], key), model, paths[0])
     else:
-        with reading(paths[0], "a netCDF-4 file"), opened_hdf5(paths[0], trusted) as file:
+        kind, file = _opened(paths[0], trusted)
+        with reading(paths[0], kind), file as held:
             from bayesrecon.posteriors.hdf5 import dataset_of
 
-            described = file.describe(["posterior", "sample_stats"])
+            described = held.describe(["posterior", "sample_stats"])
             groups, contents = described["groups"], described["contents"]
             _check_groups(paths[0], groups)
-            yield from _group_pieces(groups, lambda key: dataset_of(file, contents[key]), model, paths[0])
+            yield from _group_pieces(groups, lambda key: dataset_of(held, contents[key]), model, paths[0])
+
+
+def _opened(path: Path, trusted: bool) -> tuple[str, Any]:
+    """What it is, and the open file."""
+    if path.is_dir():
+        return "a zarr directory", opened_zarr(path, trusted)
+    return "a netCDF-4 file", opened(HDF5File, path, trusted)
 
 
 def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str]) -> None:
@@ -188,10 +190,10 @@ def _array_pieces(posterior: Any, stats: Any, model: Model, path: Path) -> Itera
             yield chain + 1, Draws(values, own, path.stem)
 
 
-def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:
+def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
     wanted = {p.name for p in model.parameters}
-    with reading(path, "a CmdStan CSV file"), path.open(encoding="utf-8-sig") as file:
-        settings, header = read_header(path, file)
+    with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
+        settings, header = file.heading()
         base = [re.split(r"[.\[]", column, maxsplit=1)[0] for column in header]
         check_names(base, path)
         check_complete(path, settings)
@@ -202,18 +204,28 @@ def _csv_pieces(path: Path, model: Model) -> Iterator[Draws]:
         kept = [*columns, *([header.index("lp__")] if "lp__" in header else [])]
         exact = settings.get("algorithm") == "fixed_param"
         skip = 0 if exact else saved_warmup(path, settings)
-        lines = itertools.islice((x for x in file if x.strip() and not x.startswith("#")), skip, None)
-        step = max(2, _NUMBERS // len(header))
-        ahead: list[str] = []
-        while block := [*ahead, *itertools.islice(lines, step - len(ahead))]:
-            ahead = list(itertools.islice(lines, 2))
-            if len(ahead) == 1:  # no piece of one draw
-                block, ahead = [*block, *ahead], []
-            if any(line.count(",") != len(header) - 1 for line in block):
-                raise BayesreconError(
-                    f"{path}: rows that are not {len(header)} fields long (a truncated or edited file?)"
-                )
-            rows = np.loadtxt(block, delimiter=",", comments="#", ndmin=2, usecols=kept)
+        plan = {"columns": len(header), "narrow": kept, "wide": [], "keep": 1, "step": 1, "skip": skip}
+        for rows in _no_piece_of_one(_blocks(file, plan)):
             values = {header[k]: rows[None, :, place] for place, k in enumerate(columns)}
             density = rows[None, :, -1] if "lp__" in header and not exact else None
             yield Draws(assemble(values), density, path.stem)
+
+
+def _blocks(file: CmdStanFile, plan: dict[str, Any]) -> Iterator[np.ndarray]:
+    at: dict[str, Any] = {}
+    while not at.get("end"):
+        found = file.block(plan, at)
+        at = found["at"]
+        yield from np.array_split(found["narrow"], max(1, len(found["narrow"]) * plan["columns"] // _NUMBERS))
+
+
+def _no_piece_of_one(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """Rows one after another, at least two at a time where there are as many."""
+    held: list[np.ndarray] = []
+    for rows in pieces:
+        if held and len(rows) > 1 and sum(map(len, held)) > 1:
+            yield np.concatenate(held)
+            held = []
+        held.append(rows)
+    if sum(map(len, held)):
+        yield np.concatenate(held)

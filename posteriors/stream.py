@@ -5,12 +5,9 @@ sampler's and the model's columns of every draw, or of evenly spaced ones beyond
 for every record at evenly spaced draws.
 """
 
-import codecs
-import hashlib
 import re
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,15 +16,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
-from bayesrecon.posteriors.cmdstan import (
-    check_complete,
-    check_count,
-    is_cmdstan_fit,
-    read_cmdstan,
-    read_header,
-    saved_warmup,
-    shared_name,
-)
+from bayesrecon.posteriors.cmdstan import is_cmdstan_fit, read_cmdstan, shared_name
 from bayesrecon.posteriors.contents import (
     WIDE,
     WIDE_VALUES,
@@ -38,15 +27,22 @@ from bayesrecon.posteriors.contents import (
     Variable,
     from_named_draws,
     group_of,
+    stamp,
     stride,
 )
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.format import Format
+from bayesrecon.untrusted.cmdstan_file import (
+    COMMENT_LETTERS,
+    CmdStanFile,
+    check_complete,
+    check_count,
+    saved_warmup,
+)
+from bayesrecon.untrusted.guarded import opened
 
-_BLOCK = 2**23  # bytes read at once
 _MOST_DRAWS = 50_000  # whose parameters are kept
 _MOST_NARROW = 4096  # columns that are parsed for every draw
-_COMMENT_LETTERS = 2**24  # that are kept of all comments of a file; what is beyond is said not to have been read
 
 
 @dataclass
@@ -58,7 +54,6 @@ class _Plan:
     wide: list[int]
     keep: int  # every which draw's narrow columns
     step: int  # every which draw's wide columns, a multiple of `keep`
-    prefix: int  # columns to split off a line to reach the last narrow one
 
 
 @dataclass
@@ -74,7 +69,7 @@ class _Chain:
 
 
 def read_cmdstan_contents(
-    paths: Sequence[Path], *, name: str | None = None, progress: Progress | None = None
+    paths: Sequence[Path], *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     """All columns and comments of the chains of one fit.
 
@@ -86,16 +81,15 @@ def read_cmdstan_contents(
     for path in paths:
         if not path.is_file():
             raise BayesreconError(f"{path}: no such file")
-        with reading(path, "a CmdStan CSV file"):
-            with path.open(encoding="utf-8-sig") as file:
-                settings, header = read_header(path, file)
+        with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
+            settings, header = file.heading()
             if plan is None:
-                plan = _plan(path, header, settings, total)
+                plan = _plan(path, header, total / max(file.first_row(), 1))
             elif header != plan.header:
                 raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
             skip = 0 if settings.get("algorithm") == "fixed_param" else saved_warmup(path, settings)
             check_complete(path, settings)
-            chain = _read(path, plan, skip, lambda bytes_, done=done: _tell(progress, done + bytes_, total))
+            chain = _read(path, file, plan, skip, lambda bytes_, done=done: _tell(progress, done + bytes_, total))
         done += path.stat().st_size
         if chain.rows <= 0:
             raise BayesreconError(f"{path}: there are no draws after the header")
@@ -116,7 +110,7 @@ def _tell(progress: Progress | None, done: int, total: int) -> None:
         progress("reading", done / max(total, 1))
 
 
-def _plan(path: Path, header: list[str], settings: dict[str, str], total: int) -> _Plan:
+def _plan(path: Path, header: list[str], draws: float) -> _Plan:
     ((most, times),) = Counter(header).most_common(1)
     if times > 1:
         raise BayesreconError(f"{path}: the column {most[:80]!r} appears {times} times")
@@ -130,93 +124,38 @@ def _plan(path: Path, header: list[str], settings: dict[str, str], total: int) -
     if len(narrow) > _MOST_NARROW:
         wide = narrow[_MOST_NARROW:] + wide
         narrow = narrow[:_MOST_NARROW]
-    with path.open("rb") as file:
-        line = next((one for one in _after_header(file) if not one.startswith(b"#")), b"")
-    draws = total / max(len(line), 1)
     keep = max(1, int(np.ceil(draws * len(narrow) / max(WIDE_VALUES, 1))), int(np.ceil(draws / _MOST_DRAWS)))
     step = keep * max(1, -(-stride(int(draws), len(wide)) // keep))
-    return _Plan(header, narrow, sorted(wide), keep, step, max(narrow) + 1)
-
-
-def _after_header(file: Any) -> Iterator[bytes]:
-    for line in file:
-        if line.strip() and not line.startswith(b"#"):
-            break
-    yield from file
+    return _Plan(header, narrow, sorted(wide), keep, step)
 
 
 def _base(column: str) -> str:
     return re.split(r"[.\[]", column, maxsplit=1)[0]
 
 
-def _read(path: Path, plan: _Plan, skip: int, tell: Any) -> _Chain:
-    chain, digest, size = _Chain(), hashlib.sha256(), 0
-    commas, number, seen_header = len(plan.header) - 1, 0, False
-    row = -skip
-    for lines in _line_blocks(path, digest):
-        for line in lines:
-            number += 1
-            size += len(line) + 1
-            line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-            if not line or line[0] == 35:  # '#'
-                if chain.letters < _COMMENT_LETTERS and line:
-                    chain.comments.append(line.decode("utf-8", "replace").lstrip("# ").rstrip())
-                chain.letters += len(line)
-                continue
-            if not seen_header:
-                seen_header = bool(line.strip())
-                continue
-            if line.count(b",") != commas:
-                raise BayesreconError(
-                    f"{path}: line {number} has {line.count(b',') + 1} fields under a header of {commas + 1} "
-                    "(a truncated or edited file?)"
-                )
-            if row >= 0 and row % plan.keep == 0:
-                wide = row % plan.step == 0
-                _parse(chain, plan, line, wide, f"{path}: line {number}")
-            row += 1
-        tell(size)
-    chain.rows = row
-    chain.stamp = Stamp(str(path), path.stat().st_size, digest.hexdigest())
+def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, tell: Any) -> _Chain:
+    chain = _Chain(stamp=stamp(path))
+    wanted = {
+        "columns": len(plan.header),
+        "narrow": plan.narrow,
+        "wide": plan.wide,
+        "keep": plan.keep,
+        "step": plan.step,
+    }
+    at: dict[str, Any] = {}
+    while not at.get("end"):
+        found = file.block({**wanted, "skip": skip}, at)
+        at = found["at"]
+        chain.narrow.append(found["narrow"])
+        chain.wide.append(found["wide"])
+        chain.comments += found["comments"]
+        tell(at["byte"])
+    chain.rows, chain.letters = at["row"], at["letters"]
     return chain
 
 
-def _line_blocks(path: Path, digest: Any) -> Iterator[list[bytes]]:
-    """Lines without their ends, block by block."""
-    rest = b""
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            cut = block.rfind(b"\n")
-            if cut < 0:
-                rest += block
-                if len(rest) > 2**30:
-                    raise BayesreconError(f"{path}: a line of more than 1 GiB is not from CmdStan")
-                continue
-            lines = (rest + block[:cut]).split(b"\n")
-            rest = block[cut + 1 :]
-            yield [line[:-1] if line.endswith(b"\r") else line for line in lines]
-    if rest:
-        yield [rest]
-
-
-def _parse(chain: _Chain, plan: _Plan, line: bytes, wide: bool, where: str) -> None:
-    try:
-        if wide and plan.wide:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                values = np.fromstring(line.decode("ascii"), sep=",")
-            if len(values) != len(plan.header):
-                raise ValueError
-            chain.wide.append(values[plan.wide].astype(float))
-        parts = line.split(b",", plan.prefix)
-        chain.narrow.append([float(parts[k]) for k in plan.narrow])
-    except (ValueError, DeprecationWarning):
-        raise BayesreconError(f"{where} holds something that is not a number (a truncated or edited file?)") from None
-
-
 def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
-    narrow = np.array([chain.narrow for chain in chains])  # (chains, draws kept, columns)
+    narrow = np.array([np.concatenate(chain.narrow) for chain in chains])  # (chains, draws kept, columns)
     length = narrow.shape[1]
     columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}
     own = {name: values for name, values in columns.items() if not name.endswith("__")}
@@ -231,7 +170,7 @@ def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
     each = plan.step // plan.keep
     rows = np.concatenate([c * length + np.arange(0, length, each) for c in range(len(chains))])
     if plan.wide:
-        wide = np.concatenate([np.array(chain.wide) for chain in chains])[None]  # (1, rows, columns)
+        wide = np.concatenate([block for chain in chains for block in chain.wide])[None]  # (1, rows, columns)
         groups = assemble({plan.header[k]: wide[:, :, i] for i, k in enumerate(plan.wide)})
         for name, values in groups.items():
             at = values[0]
@@ -240,7 +179,7 @@ def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
     stamps = tuple(chain.stamp for chain in chains if chain.stamp)
     notes = (f"every {plan.keep}th draw was used",) if plan.keep > 1 else ()
     entries = [] if sampler or comments else [Entry(title, "text", "a table without columns or comments of CmdStan")]
-    over = [c for c in chains if c.letters > _COMMENT_LETTERS]
+    over = [c for c in chains if c.letters > COMMENT_LETTERS]
     return Contents(
         title,
         "CmdStan CSV",
@@ -251,18 +190,22 @@ def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
         rows=rows,
         notes=notes,
         entries=tuple(entries),
-        unread=tuple(Unread("comments", f"only the first {_COMMENT_LETTERS} letters were read") for _ in over[:1]),
+        unread=tuple(Unread("comments", f"only the first {COMMENT_LETTERS} letters were read") for _ in over[:1]),
     )
 
 
-def _contents_of(source: Any, *, name: str | None = None, progress: Progress | None = None) -> Contents:
+def _contents_of(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
     """Files of chains, or a fit with or without its files."""
     if isinstance(source, list):
-        return read_cmdstan_contents(source, name=name, progress=progress)
+        return read_cmdstan_contents(source, name=name, progress=progress, trusted=trusted)
     written = [Path(p) for p in getattr(getattr(source, "runset", None), "csv_files", [])]
     if written and all(p.is_file() for p in written):
         return read_cmdstan_contents(written, name=name, progress=progress)
     return from_named_draws(read_cmdstan(source, name=name), type(source).__name__)
 
 
-FORMAT = Format("CmdStan CSV", (".csv",), read_cmdstan, _contents_of, is_cmdstan_fit, rank=30, several=True)
+FORMAT = Format(
+    "CmdStan CSV", (".csv",), read_cmdstan, _contents_of, is_cmdstan_fit, rank=30, several=True, guarded=True
+)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, near
+from bayesrecon.errors import BayesreconError, near, reading
 from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
@@ -17,6 +17,8 @@ from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.posteriors.untold import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
+from bayesrecon.untrusted.csv_table import CsvTable
+from bayesrecon.untrusted.guarded import opened
 
 _ESTIMATE = ("estimate", "mean", "coef", "coefficient", "value", "mode", "map")
 _ERROR = ("std. error", "std error", "std err", "std_error", "se", "sd", "stderr", "bse", "standard error")
@@ -173,10 +175,9 @@ def read_frame(table: Any, what: str) -> Any:
             raise BayesreconError(f"there is no file {path}")
         if path.stat().st_size > _MOST_BYTES:
             raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB are no table of estimates")
-        try:
-            table = pd.read_csv(path, dtype=str, index_col=0, keep_default_na=False, skipinitialspace=True)
-        except (ValueError, OSError, IndexError) as error:
-            raise BayesreconError(f"{path} cannot be read as CSV: {str(error).splitlines()[0]}") from None
+        with reading(path, "CSV"), opened(CsvTable, path) as file:
+            found = file.texts()
+        table = pd.DataFrame(found["cells"], found["rows"], found["columns"], dtype=object)
     if not isinstance(table, pd.DataFrame):
         raise BayesreconError(f"{what}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}")
     if not len(table) or len(table) > MAX_NAMES:

@@ -1,12 +1,15 @@
 """Tables of records from files: private data, known designs, public records."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.posteriors.draws import MAX_NAMES
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.npz import load_npz
+from bayesrecon.untrusted.csv_table import CsvTable
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.json_file import JsonFile
 
 
 def read_table(path: str) -> dict[str, Any]:
@@ -14,25 +17,23 @@ def read_table(path: str) -> dict[str, Any]:
     file = Path(path)
     if not file.is_file():
         raise BayesreconError(f"there is no file {path}")
-    try:
-        if file.suffix.lower() == ".csv":
-            import pandas as pd
-
-            with file.open(encoding="utf-8", errors="replace") as lines:
-                columns = lines.readline(2**26).count(",") + 1
-            if columns > MAX_NAMES:
-                raise BayesreconError(f"{path}: {columns} columns, more than {MAX_NAMES}")
-            frame = pd.read_csv(file)
-            return {str(c): frame[c].to_numpy() for c in frame.columns}
-        if file.suffix.lower() == ".json":
-            content = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(content, dict):
-                raise BayesreconError(f"{path}: expected a JSON object of arrays")
-            return content
-        if file.suffix.lower() == ".npz":
+    kind = file.suffix.lower()
+    with reading(path, kind[1:].upper()):
+        if kind == ".csv":
+            with opened(CsvTable, file) as table:
+                return {name: _array(column) for name, column in table.columns().items()}
+        if kind == ".json":
+            with opened(JsonFile, file) as document:
+                return document.table()
+        if kind == ".npz":
             return load_npz(file)
-    except BayesreconError:
-        raise
-    except Exception as error:
-        raise BayesreconError(f"{path} cannot be read as {file.suffix[1:].upper()}: {first_line(error)}") from None
     raise BayesreconError(f"{path}: data are read from .csv, .json and .npz files")
+
+
+def _array(column: Any) -> np.ndarray:
+    """A list of texts as an array of objects."""
+    if not isinstance(column, list):
+        return np.asarray(column)
+    array = np.empty(len(column), object)
+    array[:] = column
+    return array

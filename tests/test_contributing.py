@@ -9,8 +9,10 @@ import xarray as xr
 from command import exact_draws
 
 import bayesrecon
+from bayesrecon import untrusted
 from bayesrecon.models import registry
 from bayesrecon.posteriors import formats
+from bayesrecon.untrusted.process import PROCESS
 
 ROOT = Path(__file__).resolve().parent.parent
 SKELETONS = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
@@ -23,12 +25,13 @@ def added(monkeypatch, tmp_path):
 
     def add(package, name, word):
         (skeleton,) = [text for text in SKELETONS if word in text]
-        folder = tmp_path / "added"
+        folder = tmp_path / f"added-{name}-{package.__name__}"
         folder.mkdir()
         (folder / f"{name}.py").write_text(skeleton, encoding="utf-8")
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
         for one in cached:
             one.cache_clear()
+        return folder
 
     yield add
     monkeypatch.undo()
@@ -37,7 +40,8 @@ def added(monkeypatch, tmp_path):
 
 
 def test_there_is_one_of_each():
-    assert [sum(word in text for text in SKELETONS) for word in ("MODELS = ", "FORMAT = ", "CHANNEL = ")] == [1, 1, 1]
+    words = "MODELS = ", "FORMAT = ", "CHANNEL = ", "class TabbedFile"
+    assert [sum(word in text for text in SKELETONS) for word in words] == [1, 1, 1, 1]
 
 
 def test_a_model(added):
@@ -52,7 +56,24 @@ def test_a_model(added):
         assert abs(found[name].estimate - true) < 4.5 * found[name].se  # false alarm: 7e-6
 
 
-def test_a_source(added, tmp_path):
+@pytest.fixture
+def in_the_guarded_process(monkeypatch, tmp_path):
+    """Has the process that opens files find what was added, too."""
+    site = tmp_path / "site" / "sitecustomize.py"
+    site.parent.mkdir()
+    site.write_text("import bayesrecon.untrusted as u, sys\nu.__path__ = [*u.__path__, *sys.path]\n")
+    monkeypatch.syspath_prepend(site.parent)
+
+    def find(folder):
+        monkeypatch.syspath_prepend(folder)
+        PROCESS.stop()
+
+    yield find
+    PROCESS.stop()
+
+
+def test_a_source(added, in_the_guarded_process, tmp_path):
+    in_the_guarded_process(added(untrusted, "tabbed", "class TabbedFile"))
     added(bayesrecon.posteriors, "tabbed", "FORMAT = ")
     values = np.random.default_rng(1).normal(size=(40, 2))
     path = tmp_path / "draws.tsv"

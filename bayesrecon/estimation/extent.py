@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.solve import Fit
-from bayesrecon.kernels.embedding import OneRelease
-from bayesrecon.types import Records
+from bayesrecon.kernels.embedding import Basis, OneRelease
+from bayesrecon.model import Records
 
 _RECORDS = 1024  # of a law, whose mean and covariance of a few hundred functions are known to a tenth or better
 _FEW = 64  # of them, of which none has a predicted field by chance
@@ -34,13 +33,18 @@ class Likelihood:
     """Of a law of the records, given what was solved on records near it.
 
     Attributes:
-        solved: on generic records.
+        embedding: of the release.
+        atoms: positions of those in use.
+        basis, target: functions of a record that generic records span, and their totals `(r,)` over the private ones.
         judge: the embedding in the metric in which the information of all private records adds up to about one.
         error: of that rule, as a factor: its logarithm is taken for normal.
         seed: of the records of every law, so that laws differ by what they are and not by chance.
     """
 
-    solved: Fit
+    embedding: OneRelease
+    atoms: np.ndarray
+    basis: Basis
+    target: np.ndarray
     judge: OneRelease
     error: float
     seed: int
@@ -51,7 +55,7 @@ class Likelihood:
         Args:
             near: whether the law's own are near these, so that no others need to be tried first.
         """
-        root = _whitening(self.solved)
+        root = self._whitening()
         if near:
             found = self._climbed(self._at(law, root), root)
             return law.recentred(found.law.centre, found.law.scale)
@@ -79,11 +83,20 @@ class Likelihood:
     def _at(self, law: Reference, root: np.ndarray) -> "_Law":
         drawn = replace(law, broad=0.0, predicted=1.0, tails=None)
         records = drawn.draw(np.random.default_rng(self.seed), _RECORDS)
-        features = self.solved.embedding.cross(self.solved.basis, records) @ root
+        features = self.embedding.cross(self.basis, records, self.atoms) @ root
         information = self.judge.information(records)
         told = np.isfinite(features).all(axis=1) & np.isfinite(information)
         records = {k: v[told] for k, v in records.items()}
-        return _Law.of(law, records, features[told], information[told], root.T @ self.solved.target, self.error)
+        return _Law.of(law, records, features[told], information[told], root.T @ self.target, self.error)
+
+    def _whitening(self) -> np.ndarray:
+        """`(r, r)` W with `W' R W = 1` for the noise R of the target."""
+        size = self.embedding.effective_size * len(self.atoms) / self.embedding.size
+        ridge = self.embedding.normal_noise(self.basis) / size
+        scale = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
+        values, vectors = np.linalg.eigh(ridge / scale / scale[:, None])
+        # What lies below the rounding of the eigenvalues is no direction without noise.
+        return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None])
 
 
 @dataclass(frozen=True)
@@ -181,12 +194,3 @@ def looked_for(law: Reference) -> tuple[str, ...]:
     records = replace(law, predicted=0.0).draw(rng, _FEW)
     predicted = law.predict(rng, records)
     return tuple(f for f in around if np.array_equal(predicted[f], records[f]))
-
-
-def _whitening(solved: Fit) -> np.ndarray:
-    """`(r, r)` W with `W' R W = 1` for the noise R of the target."""
-    ridge = solved.embedding.normal_noise(solved.basis) / solved.embedding.effective_size
-    size = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
-    values, vectors = np.linalg.eigh(ridge / size / size[:, None])
-    # What lies below the rounding of the eigenvalues is no direction without noise.
-    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / size[:, None])

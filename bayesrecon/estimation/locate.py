@@ -121,7 +121,8 @@ def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, 
     judge, seed = _judge(embedding), int(rng.integers(2**31))
     for number in range(_LIKELIER):
         solved = fit(embedding, law, rng, finite=False, atoms=atoms, label="locating", shrink=False)
-        before, law = law, Likelihood(solved, judge, _TOTAL_ERROR, seed).located(law, near=number > 0)
+        likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, _TOTAL_ERROR, seed)
+        before, law = law, likelihood.located(law, near=number > 0)
         if _near(before, law):
             break
     return law

@@ -6,13 +6,8 @@ The text names classes of results alone; nothing else is ever built from a file.
 import dataclasses
 import importlib
 import json
-import lzma
 import math
 import pkgutil
-import tokenize
-import zipfile
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +15,8 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
 
-_ABOUT = "__bayesrecon__"
-_UNPACKED, _SMALL = 2, 2**20  # times a file's size that its members may have, and bytes that are no harm
+ABOUT = "__bayesrecon__"
+"""The name of the JSON text in an archive."""
 
 
 def packed(result: Any) -> dict[str, np.ndarray]:
@@ -30,45 +25,13 @@ def packed(result: Any) -> dict[str, np.ndarray]:
     Raises `BayesreconError` when it holds something that is no data.
     """
     arrays: dict[str, np.ndarray] = {}
-    about = json.dumps({"version": __version__, "result": _packed(result, arrays, _classes())}, allow_nan=False)
-    return {_ABOUT: np.array(about), **arrays}
-
-
-def load_archive(path: Path) -> Any:
-    """Read a result that was written as `packed`.
-
-    Raises `BayesreconError` for other files.
-    """
-    # Whatever NumPy's reader and those of compressed members raise where bytes are missing or another program's.
-    damage = (
-        *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RuntimeError, MemoryError),
-        *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError, SyntaxError),
+    about = json.dumps(
+        {"version": __version__, "result": _packed(result, arrays, classes_of_results())}, allow_nan=False
     )
-    try:
-        _check_size(path)
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as archive:
-            content = {k: archive[k] for k in archive.files}
-        return _unpacked(json.loads(str(content[_ABOUT]))["result"], content, _classes())
-    except FileNotFoundError:
-        raise BayesreconError(f"no such file: {path}") from None
-    except BayesreconError:
-        raise
-    except damage as error:
-        raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
+    return {ABOUT: np.array(about), **arrays}
 
 
-def _check_size(path: Path) -> None:
-    """Refuse members that unpack to far more than the file: results are written without compression.
-
-    Raises `BayesreconError`.
-    """
-    with zipfile.ZipFile(path) as archive:
-        declared = sum(member.file_size for member in archive.infolist())
-    if declared > _UNPACKED * path.stat().st_size + _SMALL:
-        raise BayesreconError(f"{path} declares {declared:,} bytes in a file of {path.stat().st_size:,}: not read")
-
-
-def _classes() -> dict[str, type]:
+def classes_of_results() -> dict[str, type]:
     """Dataclasses that results are made of: those of this package, and results that are defined elsewhere."""
     package = importlib.import_module("bayesrecon.results")
     modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
@@ -103,21 +66,3 @@ def _packed(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type])
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise BayesreconError(f"a {type(value).__name__} is no data and cannot be saved; use to_dict()")
-
-
-def _unpacked(value: Any, content: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    (kind, *_) = value
-    inner = value[kind]
-    if kind == "class":
-        fields = {k: _unpacked(v, content, classes) for k, v in value["fields"].items()}
-        return classes[inner](**fields)
-    if kind == "array":
-        return content[inner]
-    if kind == "items":
-        return {_unpacked(k, content, classes): _unpacked(v, content, classes) for k, v in inner}
-    if kind == "float":
-        return float(inner)
-    found = [_unpacked(v, content, classes) for v in inner]
-    return {"list": list, "tuple": tuple}[kind](found)

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,15 +11,14 @@ import numpy as np
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import PseudoData
-from bayesrecon.results.archive import load_archive
 from bayesrecon.results.base import Result
 from bayesrecon.results.row import Row as Row
 
 _COLUMNS = [f.name for f in fields(Row)]
-_NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
+NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
 _OF_A_UNIT = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
 _TABLES = ("ols", "logit", "poisson")  # models of regression tables, which do not say how records were weighed
-_META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
+META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,7 +79,7 @@ class Recovery(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only; undetermined numbers are None."""
-        meta = {name: getattr(self, name) for name in _META}
+        meta = {name: getattr(self, name) for name in META}
         return self._document(**meta, statistics=[asdict(row) for row in self.rows])
 
     def to_dataframe(self) -> Any:
@@ -89,7 +87,7 @@ class Recovery(Result):
         import pandas as pd
 
         frame = pd.DataFrame([asdict(row) for row in self.rows], columns=_COLUMNS).set_index("name")
-        numbers = [c for c in _NUMBERS if c in frame]
+        numbers = [c for c in NUMBERS if c in frame]
         return frame.astype(dict.fromkeys(numbers, float))
 
     def units(self) -> Any:
@@ -146,7 +144,7 @@ class Recovery(Result):
         import xarray as xr
 
         data: dict[str, Any] = {
-            name: ("statistic", np.array([_nan(getattr(r, name)) for r in self.rows])) for name in _NUMBERS
+            name: ("statistic", np.array([_nan(getattr(r, name)) for r in self.rows])) for name in NUMBERS
         }
         data["verdict"] = ("statistic", np.array([r.verdict for r in self.rows], dtype=object))
         data["spectrum"] = ("eigenvalue", np.asarray(self.spectrum))
@@ -156,7 +154,7 @@ class Recovery(Result):
             dims = ("pseudo_record", *(f"{name}_dim_{i}" for i in range(values.ndim - 1)))
             data[f"record_{name}"] = (dims, values)
         # Prefixed: xarray takes plain names such as "coordinates" for its own.
-        attributes = {f"bayesrecon_{name}": getattr(self, name) for name in _META}
+        attributes = {f"bayesrecon_{name}": getattr(self, name) for name in META}
         attributes |= {"bayesrecon_gap": int(self.gap), "bayesrecon_warnings": json.dumps(self.warnings)}
         attributes |= {"bayesrecon_failures": json.dumps(self.failures)}
         names = np.array([r.name for r in self.rows], dtype=object)
@@ -175,58 +173,5 @@ class Recovery(Result):
         return f"{self.release}: rank {self.rank}, {self.draws} draws"
 
 
-def load_result(path: str | Path) -> Any:
-    """Read a result that `save` wrote: any one from `.npz`, a `Recovery` from `.nc`.
-
-    Raises:
-        BayesreconError: the file is not such a result.
-
-    >>> import pathlib, tempfile
-    >>> from bayesrecon.results.bounds import Bounds, Interval
-    >>> found = Bounds("draws", 0.99, {"y": (0.0, 1.0)}, (Interval("n", 40.0, None),))
-    >>> load_result(found.save(pathlib.Path(tempfile.mkdtemp()) / "bounds.npz"))["n"].lower
-    40.0
-    """
-    if Path(path).suffix.lower() == ".npz":
-        return load_archive(Path(path))
-    import h5py
-    import xarray as xr
-
-    try:
-        h5py.File(path, "r").close()  # a damaged file is noticed here without a trace on stderr
-        with xr.open_dataset(path, engine="h5netcdf") as handle:
-            data = handle.load()
-        rows = tuple(
-            Row(
-                str(name),
-                **{c: _none(data[c].values[i]) for c in _NUMBERS},
-                verdict=str(data["verdict"].values[i]),
-            )
-            for i, name in enumerate(data["statistic"].values)
-        )
-        prefix = "record_"
-        records = {str(k)[len(prefix) :]: v.values for k, v in data.items() if str(k).startswith(prefix)}
-        meta: dict[str, Any] = {name: data.attrs[f"bayesrecon_{name}"] for name in _META}
-        meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
-        warnings = tuple(str(w) for w in json.loads(data.attrs["bayesrecon_warnings"]))
-        failures = tuple(str(f) for f in json.loads(data.attrs.get("bayesrecon_failures", "[]")))
-        return Recovery(
-            rows=rows,
-            spectrum=data["spectrum"].values,
-            pseudo=PseudoData(data["weight"].values, records),
-            warnings=warnings,
-            failures=failures,
-            **{**meta, "gap": bool(meta["gap"])},
-        )
-    except FileNotFoundError:
-        raise BayesreconError(f"no such file: {path}") from None
-    except (KeyError, IndexError, ValueError, OSError, RuntimeError, TypeError, AttributeError) as error:
-        raise BayesreconError(f"{path} is not a saved bayesrecon result ({type(error).__name__})") from None
-
-
 def _nan(value: float | None) -> float:
     return float("nan") if value is None else float(value)
-
-
-def _none(value: Any) -> Any:
-    return None if not np.isfinite(value) else float(value)

@@ -1,64 +1,102 @@
-"""`python -m bayesrecon.untrusted`: opens HDF5 files for a process that must not hang, crash or run out of memory.
+"""`python -m bayesrecon.untrusted`: opens files for a process that must not hang, crash or run out of memory.
 
-A request and an answer are each eight bytes with the length, then so many bytes of `message`. A request names a file,
-how many seconds and bytes of memory it may take, and what to do: `open`, `close`, or a method of `HDF5File`. One file
-is open at a time. The answer is `{"value": ...}`, or `{"error": text, "kind": name}`. Nothing here imports JAX.
+A request and an answer are each eight bytes with the length, then so many bytes of `message`. A request names a reader
+(`bayesrecon.untrusted.guarded`), a file, how many seconds of CPU time and bytes of memory it may take, and what to do:
+`open`, `close`, or a method of the reader. One file is open at a time. An answer is
+`{"value": ..., "spent": seconds}` or `{"error": text, "kind": name}`. Nothing here imports JAX.
 """
 
 import contextlib
+import importlib
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.message import pack, unpack
+from bayesrecon.untrusted.process import HEAD, OVER
 
-HEAD = 8  # bytes of a length
+_PACKAGE = "bayesrecon.untrusted."
+_LOOK = 0.2  # seconds between two looks at the CPU time, where the system has no limit of it
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer until there are no more requests."""
-    held: dict[str, HDF5File] = {}
+    held: dict[str, Any] = {}
+    watch = Watch()
     while len(head := requests.read(HEAD)) == HEAD:
         request = unpack(requests.read(int.from_bytes(head)))
         _forget_peak()
+        began = time.process_time()
         try:
-            limit(request["seconds"], request["memory"])
-            answer = pack({"value": _done(request, held)})
+            limit(request["seconds"], request["memory"], watch)
+            value = _done(request, held)
+            answer = pack({"value": value, "spent": time.process_time() - began})
         except MemoryError:
             answer = pack({"error": "", "kind": "MemoryError"})
         except Exception as error:
             kind = "BayesreconError" if isinstance(error, BayesreconError) else "Exception"
             kind = "MemoryError" if kind == "Exception" and exhausted(request["memory"]) else kind
-            answer = pack({"error": str(error) or type(error).__name__, "kind": kind})
+            text = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+            answer = pack({"error": text or type(error).__name__, "kind": kind})
         answers.write(len(answer).to_bytes(HEAD))
         answers.write(answer)
         answers.flush()
 
 
-def _done(request: dict[str, Any], held: dict[str, HDF5File]) -> Any:
-    path = request["path"]
-    if request["what"] in ("open", "close"):
+def _done(request: dict[str, Any], held: dict[str, Any]) -> Any:
+    key, what = f"{request['reader']} {request['path']}", request["what"]
+    if what in ("open", "close"):
         for other in list(held):
             held.pop(other).close()
-        if request["what"] == "open":
-            held[path] = HDF5File(Path(path))
+        if what == "open":
+            held[key] = reader_of(request["reader"])(Path(request["path"]))
         return None
-    return getattr(held[path], request["what"])(*request["arguments"])
+    return getattr(held[key], what)(*request["arguments"])
 
 
-def limit(seconds: float, memory: int) -> None:
-    """Bounds of this process, where the system has them: memory, and time, should nobody be left to end it."""
+def reader_of(name: str) -> Any:
+    """The class that `module:class` names, in this package alone."""
+    module, _, kind = name.partition(":")
+    if not module.startswith(_PACKAGE):
+        raise BayesreconError(f"{name} is no reader: readers lie in {_PACKAGE[:-1]}")
+    return getattr(importlib.import_module(module), kind)
+
+
+def limit(seconds: float, memory: int, watch: "Watch") -> None:
+    """Bounds of this process from here on, where the system has them: CPU time and memory; and it leaves no core."""
     try:
         import resource
     except ImportError:  # Windows
+        watch.after(seconds)
         return
     used = resource.getrusage(resource.RUSAGE_SELF)
-    spent = int(used.ru_utime + used.ru_stime + seconds) + 2
-    _lower(resource, resource.RLIMIT_CPU, spent)
+    _lower(resource, resource.RLIMIT_CORE, 0)
+    _lower(resource, resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + seconds) + 1)
     _lower(resource, getattr(resource, "RLIMIT_DATA", resource.RLIMIT_AS), memory)
+
+
+class Watch:
+    """Ends this process where the system does not. Only between steps of the interpreter: better than not at all."""
+
+    def __init__(self) -> None:
+        self._ends = float("inf")
+        self._thread: threading.Thread | None = None
+
+    def after(self, seconds: float) -> None:
+        """End the process after so much CPU time."""
+        self._ends = time.process_time() + seconds
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._look, daemon=True)
+            self._thread.start()
+
+    def _look(self) -> None:
+        while time.process_time() < self._ends:
+            time.sleep(_LOOK)
+        os._exit(OVER)
 
 
 def exhausted(memory: int) -> bool:

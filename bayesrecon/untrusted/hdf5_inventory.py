@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.untrusted.hdf5_leftovers import leftovers
+from bayesrecon.untrusted.values import plain_values, text_of
 
 MOST_VALUES = 2**21
 """Values that are read of one thing."""
@@ -153,33 +154,6 @@ def _values(item: Any, where: str, unread: list[tuple[str, str]]) -> np.ndarray:
     return plain_values(content)
 
 
-def plain_values(content: Any) -> np.ndarray:
-    """Numbers or texts, whatever they were stored as: columns of a table side by side, lists one after another."""
-    values = np.asarray(content)
-    if values.dtype.names:
-        parts = [plain_values(values[name]).ravel() for name in values.dtype.names]
-        if all(part.dtype.kind in "biuf" for part in parts):
-            return np.concatenate([part.astype(float) for part in parts]) if parts else np.zeros(0)
-        return np.concatenate([part.astype(str) for part in parts])
-    if values.dtype.kind == "O":
-        parts = [plain_values(one).ravel() for one in values.ravel() if not isinstance(one, bytes | str)]
-        if parts and len(parts) == values.size:
-            return np.concatenate([p.astype(float) if p.dtype.kind in "biuf" else p.astype(str) for p in parts])
-        return np.array([_text(one) for one in values.ravel()], dtype=str)
-    if values.dtype.kind == "V":
-        raw = values.tobytes()
-        return np.frombuffer(raw, float) if len(raw) % 8 == 0 else np.frombuffer(raw, np.uint8)
-    if values.dtype.kind == "S":
-        return np.array([_text(one) for one in values.ravel()], dtype=str)
-    if values.dtype.kind == "c":
-        return np.stack([np.real(values), np.imag(values)], axis=-1)
-    return values
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 def _all_attributes(item: Any, where: str) -> Iterator[Found]:
     """Attributes that the reader of groups does not reach."""
     for key in item.attrs:
@@ -202,7 +176,7 @@ def _own_attributes(item: Any, where: str) -> Iterator[Found]:
         elif key == "CLASS":
             ordinary = item.attrs[key] in (b"DIMENSION_SCALE", "DIMENSION_SCALE")
         elif key == "NAME":
-            text, own = _text(item.attrs[key]), (item.name or "").rpartition("/")[2]
+            text, own = text_of(item.attrs[key]), (item.name or "").rpartition("/")[2]
             ordinary = text in (own, own.removeprefix("_nc4_non_coord_"), "") or _is_bare_dimension(item)
         elif key == "_NCProperties":
             yield f"@{where}@{key}", "attribute", _attribute(item, key)
@@ -225,7 +199,7 @@ def _attribute(item: Any, key: str) -> Any:
     value = item.attrs[key]
     if isinstance(value, h5py.Empty):
         return ""
-    return _text(value) if isinstance(value, bytes | str) else plain_values(value)
+    return text_of(value) if isinstance(value, bytes | str) else plain_values(value)
 
 
 def _around(path: Path) -> Iterator[Found]:

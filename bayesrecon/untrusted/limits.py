@@ -1,7 +1,6 @@
-"""What a file may hold: what it declares is held against the bytes that are there, and a key stands once."""
+"""What a file may hold: what it declares is held against the bytes that are there."""
 
 from pathlib import Path
-from typing import Any
 
 from bayesrecon.errors import BayesreconError
 
@@ -15,13 +14,16 @@ MAX_BYTES = 16 * 2**30
 """And never more than this."""
 
 
-def check_declared(path: Path, declared: int, stored: int, most: int = MAX_BYTES) -> None:
+def check_declared(
+    path: Path, declared: int, stored: int, *, most: int = MAX_BYTES, free: int | None = None, ratio: int | None = None
+) -> None:
     """Refuse a bomb before anything is allocated.
 
     Args:
         path: for the message.
         declared: bytes in memory of what the file says it holds.
         stored: bytes on disk.
+        most, free, ratio: instead of `MAX_BYTES`, `FREE` and `RATIO`.
 
     Raises:
         BayesreconError: more is declared than may be.
@@ -32,25 +34,8 @@ def check_declared(path: Path, declared: int, stored: int, most: int = MAX_BYTES
     """
     if declared > most:
         raise BayesreconError(f"{path}: declares {_size(declared)} of arrays, refused")
-    if declared > max(FREE, RATIO * stored):
+    if declared > max(FREE if free is None else free, (RATIO if ratio is None else ratio) * stored):
         raise BayesreconError(f"{path}: declares {_size(declared)} of arrays in {_size(stored)} of file, refused")
-
-
-def no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which no key stands twice: libraries differ in which of them they take.
-
-    Raises:
-        ValueError: one does; readers add the file's name.
-
-    >>> import json
-    >>> json.loads('{"a": 1, "a": 2}', object_pairs_hook=no_repeats)
-    Traceback (most recent call last):
-    ValueError: a key appears twice in one object
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key appears twice in one object")
-    return found
 
 
 def _size(count: int) -> str:

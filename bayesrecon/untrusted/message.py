@@ -1,65 +1,103 @@
-"""Plain data as bytes: a NumPy archive without pickles, with a JSON text that says how its arrays hang together."""
+"""Plain data as bytes: a JSON text that says how they hang together, and after it the arrays as they lie in memory."""
 
-import io
 import json
 from typing import Any
 
 import numpy as np
 
-_TREE = "tree"
+_HEAD = 8  # bytes of the length of the JSON text
 
 
 def pack(value: Any) -> bytes:
-    """Dictionaries, lists, texts, numbers and arrays as bytes; other objects become their text.
+    """Dictionaries, lists, texts, bytes, numbers and arrays as bytes; other objects become their text.
 
-    >>> unpack(pack({"mu": np.arange(2), "of": ["a", None, 2.5]}))
-    {'mu': array([0, 1]), 'of': ['a', None, 2.5]}
+    >>> unpack(pack({"mu": np.arange(2), "of": ["a", None, 2.5, b"x"]}))
+    {'mu': array([0, 1]), 'of': ['a', None, 2.5, b'x']}
     """
-    arrays: dict[str, np.ndarray] = {}
-    tree = json.dumps(_packed(value, arrays)).encode()
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **{_TREE: np.frombuffer(tree, np.uint8)}, **arrays)
-    return content.getvalue()
+    parts = _Parts()
+    tree = json.dumps(_packed(value, parts)).encode()
+    return b"".join((len(tree).to_bytes(_HEAD), tree, *parts.pieces))
 
 
 def unpack(content: bytes) -> Any:
     """What was packed."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return _unpacked(json.loads(archive[_TREE].tobytes()), archive)
+    start = _HEAD + int.from_bytes(content[:_HEAD])
+    return _unpacked(json.loads(content[_HEAD:start]), memoryview(content)[start:])
 
 
-def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+class _Parts:
+    """Pieces of bytes one after another."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Any] = []
+        self._size = 0
+
+    def add(self, content: Any) -> list[int]:
+        """Where it begins and ends."""
+        self.pieces.append(content)
+        begin, self._size = self._size, self._size + len(content)
+        return [begin, self._size]
+
+
+def _packed(value: Any, parts: _Parts) -> Any:
     if isinstance(value, dict):
-        return {"dict": [[str(key), _packed(each, arrays)] for key, each in value.items()]}
+        return {"dict": [[str(key), _packed(each, parts)] for key, each in value.items()]}
     if isinstance(value, list | tuple):
-        return {"list": [_packed(each, arrays) for each in value]}
+        return {"list": [_packed(each, parts) for each in value]}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
+    if isinstance(value, bytes):
+        return {"bytes": parts.add(value)}
     if isinstance(value, np.ndarray) and value.dtype.hasobject:  # texts of any length
         return {"texts": [str(each) for each in value.ravel()], "shape": list(value.shape)}
     if isinstance(value, np.ndarray | np.generic):
-        name = f"a{len(arrays)}"
-        arrays[name] = np.asarray(value)
-        return {"array" if isinstance(value, np.ndarray) else "scalar": name}
+        array = np.ascontiguousarray(value)
+        kind = np.lib.format.dtype_to_descr(array.dtype)
+        name = "array" if isinstance(value, np.ndarray) else "scalar"
+        return {name: parts.add(array.reshape(-1).view(np.uint8).data if array.nbytes else b""), "type": kind,
+                "shape": list(value.shape)}  # fmt: skip
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)
 
 
-def _unpacked(value: Any, archive: Any) -> Any:
+def _unpacked(value: Any, rest: memoryview) -> Any:
     if not isinstance(value, dict):
         return value
     (kind, *_) = value
     inner = value[kind]
     if kind == "dict":
-        return {key: _unpacked(each, archive) for key, each in inner}
+        return {key: _unpacked(each, rest) for key, each in inner}
     if kind == "list":
-        return [_unpacked(each, archive) for each in inner]
+        return [_unpacked(each, rest) for each in inner]
     if kind == "slice":
         return slice(*inner)
     if kind == "texts":
         texts = np.empty(len(inner), object)
         texts[:] = inner
         return texts.reshape(value["shape"])
-    array = archive[inner]
+    begin, end = inner
+    if kind == "bytes":
+        return bytes(rest[begin:end])
+    array = np.empty(value["shape"], _type(value["type"]))
+    if array.nbytes:
+        array.reshape(-1).view(np.uint8)[:] = np.frombuffer(rest[begin:end], np.uint8)
     return array if kind == "array" else array[()]
+
+
+def _type(described: Any) -> np.dtype:
+    """A type of NumPy from what JSON makes of its description, in which tuples are lists."""
+    if isinstance(described, str):
+        found = np.dtype(described)
+    else:
+        found = np.lib.format.descr_to_dtype([_field(one) for one in described])
+    if found.hasobject:
+        raise ValueError("objects are no plain data")
+    return found
+
+
+def _field(one: list[Any]) -> tuple[Any, ...]:
+    name, kind, *shape = one
+    name = tuple(name) if isinstance(name, list) else name
+    kind = [_field(each) for each in kind] if isinstance(kind, list) else kind
+    return (name, kind, *(tuple(each) for each in shape))

@@ -1,7 +1,7 @@
-"""HDF5 files opened in another process, with a limit on time and memory: some damaged ones never return.
+"""The guarded process: files from strangers are opened there, with a limit on its computing and its memory.
 
-One process serves all files. It is started when the first one is opened, killed from outside when it takes too long,
-and started again for the next one. It is this package run by `python -m`: forking is unsafe once JAX runs, and
+One process serves all files. It is started when the first one is opened, ends where it computes for too long, and is
+started again for the next one. It is this package run by `python -m`: forking is unsafe once JAX runs, and
 `multiprocessing` would run a user's script a second time.
 """
 
@@ -11,71 +11,42 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.message import pack, unpack
 
-SECONDS, BYTES_A_SECOND = 10.0, 2**24
-"""A file may take so long in all, and a second more for so many of its bytes."""
+SECONDS, BYTES_A_SECOND = 10.0, 2**20
+"""A file may take so many seconds of CPU time in all, and one more for so many of its bytes. Time that passes while a
+busy machine does something else, or while a slow drive is waited for, does not count."""
 
-MEMORY, MEMORY_A_BYTE = 2**30, 16
+MEMORY, MEMORY_A_BYTE = 6 * 2**26, 16
 """The process may take so much memory, and so many bytes more for every byte of the file."""
 
-_HEAD = 8
+HEAD = 8
+"""Bytes of the length of a message."""
+
+OVER = 152
+"""The exit code of a process that computed for too long, as a shell reports the signal that Unix has for it."""
+
 _TRUST = "if you trust it, read it with trusted=True (--trusted)"
 
 
-class Untrusted:
-    """An HDF5 file of a stranger: what `HDF5File` says of it, from the process that opened it.
+@dataclass(frozen=True)
+class Limits:
+    """What opening and reading one file may take: seconds of CPU time, and bytes of memory."""
 
-    Raises:
-        BayesreconError: what `HDF5File` raises, and a file that takes too long or too much memory, or that ends the
-            process.
-    """
+    seconds: float
+    memory: int
 
-    def __init__(self, path: Path) -> None:
-        self._path = Path(path).absolute()
-        size = self._path.stat().st_size
-        self._memory, self._most = MEMORY + MEMORY_A_BYTE * size, SECONDS + size / BYTES_A_SECOND
-        self._left = self._most
-        self._ask("open")
-
-    def close(self) -> None:
-        """Let the process let go of the file."""
-        PROCESS.close(str(self._path))
-
-    def describe(self, groups: Sequence[str] | None = None) -> dict[str, Any]:
-        """As `HDF5File.describe`."""
-        return self._ask("describe", None if groups is None else list(groups))
-
-    def describe_group(self, name: str) -> dict[str, Any]:
-        """As `HDF5File.describe_group`."""
-        return self._ask("describe_group", name)
-
-    def inventory(self) -> dict[str, Any]:
-        """As `HDF5File.inventory`."""
-        return self._ask("inventory")
-
-    def read(self, name: str, key: tuple[Any, ...]) -> np.ndarray:
-        """As `HDF5File.read`."""
-        return self._ask("read", name, list(key))
-
-    def _ask(self, what: str, *arguments: Any) -> Any:
-        limits = {"seconds": max(self._left, 0.0), "most": self._most, "memory": self._memory}
-        began = time.monotonic()
-        try:
-            return PROCESS.ask({"path": str(self._path), "what": what, "arguments": arguments, **limits})
-        finally:
-            self._left -= time.monotonic() - began
-
-
-_CLOSING = {"seconds": SECONDS, "most": SECONDS, "memory": MEMORY}
+    @classmethod
+    def of(cls, path: Path) -> "Limits":
+        """By the size of a file, or of all files of a folder."""
+        files = (p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in files)
+        return cls(SECONDS + size / BYTES_A_SECOND, MEMORY + MEMORY_A_BYTE * size)
 
 
 class Process:
@@ -85,36 +56,45 @@ class Process:
         self._lock = threading.RLock()
         self._running: subprocess.Popen[bytes] | None = None
         self._owner = -1
-        self._open = ""
+        self._open = ("", "")
 
-    def ask(self, request: dict[str, Any]) -> Any:
-        """What the process answers.
+    def ask(self, reader: str, path: str, what: str, arguments: tuple[Any, ...], left: float, limits: Limits) -> Any:
+        """What a reader's method returns for a file, and the seconds of CPU time that it took.
+
+        Args:
+            reader: `module:class`, see `bayesrecon.untrusted.guarded`.
+            what: "open", or the name of a method. The file is opened first where it is not open.
+            left: seconds that this file may still take.
 
         Raises:
-            BayesreconError: what it refuses, or that it was killed.
+            BayesreconError: what the reader refuses, or that a limit was reached.
+            OSError: whatever else the reader raised, in its words.
         """
         with self._lock:
-            path = request["path"]
-            if request["what"] != "open" and (self._open != path or not self._alive()):
-                self.ask({**request, "what": "open", "arguments": ()})
-            answer = self._exchange(request)
+            spent = 0.0
+            if what != "open" and not (self._open == (reader, path) and self._alive()):
+                _, spent = self.ask(reader, path, "open", (), left, limits)
+            request = {"reader": reader, "path": path, "what": what, "arguments": arguments}
+            answer = self._exchange({**request, "seconds": max(left - spent, 0.0), "memory": limits.memory}, limits)
             if "error" not in answer:
-                self._open = path
-                return answer["value"]
+                self._open = (reader, path)
+                return answer["value"], spent + answer["spent"]
         if answer["kind"] == "MemoryError":
             self.stop()  # it keeps what it took
-            gigabytes = request["memory"] / 2**30
-            raise BayesreconError(f"{path}: takes more than {gigabytes:.1f} GiB of memory to read, refused; {_TRUST}")
+            most = limits.memory / 2**20
+            raise BayesreconError(f"{path}: takes more than {most:.0f} MiB of memory to read, refused; {_TRUST}")
         if answer["kind"] == "BayesreconError":
             raise BayesreconError(answer["error"])
         raise OSError(answer["error"])
 
-    def close(self, path: str) -> None:
+    def close(self, reader: str, path: str) -> None:
         """Close what is open, unless the process has ended."""
         with self._lock:
-            if self._open == path and self._alive():
-                self._exchange({"path": path, "what": "close", "arguments": (), **_CLOSING})
-                self._open = ""
+            if self._open == (reader, path) and self._alive():
+                request = {"reader": reader, "path": path, "what": "close", "arguments": ()}
+                limits = Limits(SECONDS, MEMORY)
+                self._exchange({**request, "seconds": limits.seconds, "memory": limits.memory}, limits)
+                self._open = ("", "")
 
     def stop(self) -> None:
         """End the process; the next request starts another one."""
@@ -126,13 +106,13 @@ class Process:
                     with contextlib.suppress(OSError):  # what was not yet sent has no reader
                         pipe.close()  # type: ignore[union-attr]
                 atexit.unregister(self.stop)
-            self._running, self._open = None, ""
+            self._running, self._open = None, ("", "")
 
     def _alive(self) -> bool:
         # A process that was forked from ours must not talk through our pipes.
         return self._running is not None and self._owner == os.getpid() and self._running.poll() is None
 
-    def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _exchange(self, request: dict[str, Any], limits: Limits) -> dict[str, Any]:
         if not self._alive():
             self.stop()
             self._start()
@@ -140,33 +120,26 @@ class Process:
         assert running is not None
         assert running.stdin is not None
         assert running.stdout is not None
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            running.kill()
-
-        timer = threading.Timer(request["seconds"], end)
-        timer.daemon = True
-        timer.start()
         content = pack(request)
         try:
-            running.stdin.write(len(content).to_bytes(_HEAD) + content)
+            running.stdin.write(len(content).to_bytes(HEAD) + content)
             running.stdin.flush()
-            head = running.stdout.read(_HEAD)
-            found = running.stdout.read(int.from_bytes(head)) if len(head) == _HEAD else b""
-            if len(head) == _HEAD and len(found) == int.from_bytes(head):
+            head = running.stdout.read(HEAD)
+            found = running.stdout.read(int.from_bytes(head)) if len(head) == HEAD else b""
+            if len(head) == HEAD and len(found) == int.from_bytes(head):
                 return unpack(found)
         except (BrokenPipeError, ConnectionError):
             pass
         except BaseException:  # interrupted in the middle of an answer
             self.stop()
             raise
-        finally:
-            timer.cancel()
+        code = running.wait()  # its pipes are closed: it has ended, or is about to
         self.stop()
-        if late.is_set():
-            raise BayesreconError(f"{path}: not read within {request['most']:.0f} s, damaged; {_TRUST}")
+        if code in (OVER, 128 - OVER):  # negative for a signal
+            raise BayesreconError(
+                f"{path}: takes more than {limits.seconds:.0f} s of computing to read, refused; if it is a good file, "
+                "save it anew with fewer and larger pieces (variables, chunks), or in parts"
+            )
         raise BayesreconError(f"{path}: ended the process that read it, damaged; {_TRUST}")
 
     def _start(self) -> None:

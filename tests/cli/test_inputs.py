@@ -154,12 +154,15 @@ BAD_INPUT = {
     "no known file": (with_options("--known", "none.csv"), "there is no file none.csv"),
     "known without a field": (known("a.csv", "iq\n1\n"), r"none of its columns \(iq\) is a field of kidscore_momiq"),
     "known of another kind": (known("a.txt", "mom_iq\n1\n"), "read from .csv, .json and .npz files"),
-    "known that is empty": (known("a.csv", ""), "a.csv cannot be read as CSV"),
-    "known that is not JSON": (known("a.json", "{"), "a.json cannot be read as JSON"),
+    "known that is empty": (known("a.csv", ""), "a.csv: cannot be read as CSV"),
+    "known that is not JSON": (known("a.json", "{"), "a.json: cannot be read as JSON"),
     "known that is a list": (known("a.json", "[1]"), "a.json: expected a JSON object of arrays"),
     "known words": (known("a.csv", "mom_iq\nhigh\n"), "'mom_iq' holds values that are not numbers"),
     "known with a gap": (known("a.csv", "mom_iq,b\n1,1\n,2\n"), "'mom_iq' holds missing or infinite values"),
-    "known that is ragged": (known("a.json", '{"mom_iq": [1, [2, 3]]}'), "'mom_iq' holds values that are not numbers"),
+    "known that is ragged": (
+        known("a.json", '{"mom_iq": [1, [2, 3]]}'),
+        "'mom_iq': its lists are not all equally long",
+    ),
     "unit that repeats": (known("a.csv", "mom_iq\n100\n100\n", "--unit", "mom_iq"), "its known values repeat"),
     "total against known": (known("a.csv", "mom_iq\n100\n101\n", "--total", "3"), "total=3.* contradicts the 2 rows"),
     # fit

@@ -1,10 +1,12 @@
 """Small files that unpack to gigabytes, or take minutes, are refused before they do."""
 
+import sys
 import time
 import zipfile
 
 import numpy as np
 import pytest
+from costs import measured
 from written import refused
 
 from bayesrecon.auditing.around import look_around
@@ -89,3 +91,32 @@ def test_one_long_text_among_short_ones(tmp_path):
     (found,) = read_contents(tmp_path / "a.nc").variables
     assert found.values.nbytes < 2**27
     assert found.values[1] == "y"
+
+
+QUOTED = {
+    "an end of a line in a name": b'"a\nb",' + b"c," * 2**23 + b"d\n1\n",
+    "quotes in a name": b'x,"a""\n",' + b"c," * 2**23 + b"d\n1\n",
+    "quotes inside of names": b'a"b,' + b"c," * 2**23 + b'c"d\n1\n',
+    "after empty lines": b"\n\r\n\n" + b"c," * 2**23 + b"d\n1\n",
+    "with a mark of byte order": b"\xef\xbb\xbf" + b"c," * 2**23 + b"d\n1\n",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="memory is not measured there")
+@pytest.mark.parametrize("name", QUOTED)
+def test_many_columns_in_more_than_a_line(tmp_path, name):
+    path = tmp_path / "a.csv"
+    path.write_bytes(QUOTED[name])
+    with measured() as cost:
+        refused("83886.. columns, more than 50000", read_table, path)
+    assert cost.seconds < 5
+    assert cost.memory < 500 * 2**20
+
+
+def test_good_names_in_quotes(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('\n"weight, in kg","of\nfather ""and"" mother",n\n1.5,x,2\n2.5,"y\nz",3\n')
+    found = read_table(path)
+    assert list(found) == ["weight, in kg", 'of\nfather "and" mother', "n"]
+    assert found['of\nfather "and" mother'].tolist() == ["x", "y\nz"]
+    assert found["n"].dtype == np.int64

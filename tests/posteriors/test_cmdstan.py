@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import BETA, CHAINS, DRAWS, LP, SIGMA, draws_or_complaint, refused, same
 
-from bayesrecon.posteriors import cmdstan
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.untrusted import cmdstan_file
 
 pytestmark = pytest.mark.small
 
@@ -196,9 +196,9 @@ def test_cmdstan_refuses(tmp_path, content, match):
 
 
 def test_cmdstan_refuses_a_giant_header(tmp_path, monkeypatch):
-    monkeypatch.setattr(cmdstan, "MAX_LINE", 100)
+    monkeypatch.setattr(cmdstan_file, "MAX_LINE", 100)
     (tmp_path / "bad.csv").write_text("x" * 101)
-    refused("a line of 100 characters", read_cmdstan, tmp_path / "bad.csv")
+    refused("a line of 100 characters", read_cmdstan, tmp_path / "bad.csv", trusted=True)
 
 
 def test_cmdstan_refuses_chains_that_differ(chains, tmp_path):

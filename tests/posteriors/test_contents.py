@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from bayesrecon.errors import BayesreconError, version
 from bayesrecon.posteriors import stream
-from bayesrecon.posteriors.arviz import opened_hdf5
 from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.contents import group_of, stride, wide_rows
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.hdf5 import dataset_of
+from bayesrecon.untrusted import cmdstan_file
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
 
 pytestmark = pytest.mark.small
 
@@ -89,7 +91,7 @@ def test_netcdf_groups_are_what_xarray_reads(engine, tmp_path):
     whole.to_netcdf(path, group="posterior", engine=engine, encoding=packing, unlimited_dims=["draw"])
     whole[["mu"]].to_netcdf(path, group="posterior/inner", engine=engine, mode="a")
     times = {"decode_times": False, "decode_timedelta": False}
-    with opened_hdf5(path) as file:
+    with opened(HDF5File, path) as file:
         for group in ("posterior", "posterior/inner"):
             with xr.open_dataset(path, group=group, engine="h5netcdf", **times) as expected:
                 found = dataset_of(file, file.describe_group(group))
@@ -251,8 +253,8 @@ def test_long_chains_are_thinned(tmp_path, monkeypatch):
 def test_lines_may_cross_blocks(tmp_path, monkeypatch):
     paths = cmdstan(tmp_path)
     whole = read_contents(paths)
-    monkeypatch.setattr(stream, "_BLOCK", 1000)
-    pieces = read_contents(paths)
+    monkeypatch.setattr(cmdstan_file, "_BLOCK", 1000)
+    pieces = read_contents(paths, trusted=True)
     assert pieces.files == whole.files
     np.testing.assert_array_equal(pieces.draws.values["beta"], whole.draws.values["beta"])
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from costs import children, peak
 
 from bayesrecon.auditing.around import look_around
 from bayesrecon.auditing.look import Look
@@ -149,25 +150,6 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
     return bytes(found[:LONG])
 
 
-def _peak(pid: str = "self", anew: bool = False) -> int:
-    """The most memory, in bytes, that a process has taken, or `anew`, since now; 0 where the system does not tell."""
-    if anew:
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/clear_refs", "w", encoding="utf-8") as file:
-            file.write("5")
-    with contextlib.suppress(OSError, StopIteration), open(f"/proc/{pid}/status", encoding="utf-8") as lines:
-        return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
-    return 0
-
-
-def _children() -> list[str]:
-    # Not RUSAGE_CHILDREN: a process that was started counts what the one that started it had taken by then.
-    found = []
-    for file in Path("/proc/self/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # a thread that has ended
-            found += file.read_text().split()
-    return found
-
-
 @dataclass
 class Tally:
     """What reading came to.
@@ -184,7 +166,7 @@ class Tally:
     slowest: float = 0.0
     peak: int = 0
 
-    _before: int = field(default_factory=lambda: _peak(anew=True))
+    _before: int = field(default_factory=lambda: peak(anew=True))
 
     def add(self, path: Path, content: bytes) -> None:
         """Read one file in every way there is."""
@@ -207,7 +189,7 @@ class Tally:
             if seconds > SLOW:
                 outcome = self._failed("hang", path, f"{seconds:.0f} s", content)
         self.counts[outcome] += 1
-        self.peak = max(self.peak, _peak() - self._before, *map(_peak, _children()))
+        self.peak = max(self.peak, peak() - self._before, *map(peak, children()))
 
     def _failed(self, kind: str, path: Path, what: str, content: bytes) -> str:
         self.failures.append((path.name, what, content))

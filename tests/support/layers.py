@@ -9,7 +9,8 @@ import networkx
 
 RANKS = (
     ("bayesrecon",),
-    ("results", "kernels", "models", "untrusted"),
+    ("untrusted",),
+    ("results", "kernels", "models"),
     ("plots", "posteriors", "estimation", "datasets"),
     ("disclosure", "attacks", "evaluate"),
     ("auditing", "games"),
@@ -55,6 +56,7 @@ DYNAMIC = {
     "bayesrecon.discovery": "finds what belongs to a kind",
     "bayesrecon.results.base": "the one way up: a result looks its drawing up when somebody asks for it",
     "bayesrecon.results.archive": "finds the classes of results, in its own package",
+    "bayesrecon.untrusted.__main__": "loads the reader that is asked for, of its own package",
     "bayesrecon.cli.main": "loads the command that is called, of its own package",
     "bayesrecon.cli.inputs": "loads the user's own model file",
     "bayesrecon.errors": "takes libraries of extras from what is installed",

@@ -17,8 +17,10 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents, read_draws
 from bayesrecon.untrusted import __main__ as worker
 from bayesrecon.untrusted import process
+from bayesrecon.untrusted.guarded import Guarded, opened
+from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.message import pack, unpack
-from bayesrecon.untrusted.process import PROCESS, Untrusted
+from bayesrecon.untrusted.process import PROCESS, Limits
 
 pytestmark = pytest.mark.small
 
@@ -46,40 +48,72 @@ def test_the_process_loads_little():
     assert ended.stdout == "[]\n"
 
 
-def test_a_hang_is_ended(tmp_path, monkeypatch):
-    path = fit(tmp_path / "fit.nc")
-    Untrusted(path)
-    before = PROCESS._running
+@posix
+def test_long_computing_is_ended(tmp_path, monkeypatch):
+    """Inside of a C library, where no thread of the interpreter would end it; the message blames nobody."""
+    path = tmp_path / "fit.nc"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("observed_data/names", (2**25,), h5py.string_dtype(), chunks=(2**20,))
     monkeypatch.setattr(process, "SECONDS", 0.2)
-    monkeypatch.setattr(process, "pack", lambda request: stopped(request, before))
-    began = time.perf_counter()
-    with pytest.raises(BayesreconError, match=r"fit.nc: not read within 0 s, damaged; .*trusted=True"):
-        Untrusted(path).describe()
-    assert time.perf_counter() - began < 2
-    assert before.poll() is not None
-    monkeypatch.undo()
-    assert Untrusted(path).describe()["groups"] == ["posterior"]
+    monkeypatch.setattr(process, "MEMORY", 2**32)
+    with opened(HDF5File, path) as file:
+        before = PROCESS._running
+        with pytest.raises(BayesreconError, match=r"fit.nc: takes more than 0 s of computing to read, .*anew") as found:
+            file.read("observed_data/names", [slice(None)])
+        assert "trust" not in str(found.value)
+        assert "damaged" not in str(found.value)
+        assert before.poll() is not None
+        assert not list(tmp_path.glob("core*"))
+    with opened(HDF5File, path) as file:
+        assert file.describe()["groups"] == ["observed_data"]
     assert PROCESS._running is not before
 
 
-def stopped(request, running):
-    """The request, to a process that does nothing any more."""
+@posix
+def test_waiting_is_not_computing(tmp_path, monkeypatch):
+    """A process that a busy machine does not let run for longer than its limit answers all the same."""
     import signal
 
-    os.kill(running.pid, signal.SIGSTOP)
-    return pack(request)
+    path = fit(tmp_path / "fit.nc")
+    monkeypatch.setattr(process, "SECONDS", 1.0)
+    monkeypatch.setattr(process, "BYTES_A_SECOND", 2**40)
+    with opened(HDF5File, path) as file:
+        os.kill(PROCESS._running.pid, signal.SIGSTOP)
+        threading.Timer(2.5, os.kill, (PROCESS._running.pid, signal.SIGCONT)).start()
+        began = time.perf_counter()
+        assert file.describe()["groups"] == ["posterior"]
+    assert time.perf_counter() - began > 2
 
 
 def test_a_crash_is_an_error(tmp_path):
     path = fit(tmp_path / "fit.nc")
-    file = Untrusted(path)
+    file = Guarded(HDF5File, path)
     threading.Timer(0.05, PROCESS._running.kill).start()
-    refused("ended the process that read it", PROCESS.ask, request(path, "wait"))
+    refused("ended the process that read it", asked, path, "wait")
     assert file.describe()["groups"] == ["posterior"]  # opened again
 
 
+def test_a_reader_lies_in_the_package(tmp_path):
+    refused("is no reader", PROCESS.ask, "os:system", str(fit(tmp_path / "a.nc")), "open", (), 5.0, Limits(5.0, 2**30))
+
+
+def test_no_pipe_is_opened(tmp_path):
+    """Which would wait for a writer for ever."""
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "a.nc")
+        with pytest.raises(BayesreconError, match="not a plain file"), opened(HDF5File, tmp_path / "a.nc"):
+            pass
+
+
+HDF5 = "bayesrecon.untrusted.hdf5:HDF5File"
+
+
+def asked(path, what, *arguments):
+    return PROCESS.ask(HDF5, str(path), what, arguments, 5.0, Limits(5.0, 2**30))
+
+
 def request(path, what, *arguments):
-    return {"path": str(path), "what": what, "arguments": arguments, "seconds": 5.0, "most": 5.0, "memory": 2**30}
+    return {"reader": HDF5, "path": str(path), "what": what, "arguments": arguments, "seconds": 5.0, "memory": 2**30}
 
 
 @pytest.fixture(autouse=True)
@@ -89,10 +123,10 @@ def waiting(monkeypatch, tmp_path_factory):
 
     ask = PROCESS._exchange
 
-    def exchange(asked):
-        if asked["what"] == "wait":
+    def exchange(request, limits):
+        if request["what"] == "wait":
             os.kill(PROCESS._running.pid, signal.SIGSTOP)
-        return ask(asked)
+        return ask(request, limits)
 
     monkeypatch.setattr(PROCESS, "_exchange", exchange)
 
@@ -110,7 +144,7 @@ def test_repeated_texts(tmp_path, monkeypatch):
         texts[:1] = "x" * 2**16
         repeat_first_text(texts)
     assert path.stat().st_size < 10**6
-    refused(r"takes more than 0.1 GiB of memory to read, refused; .*trusted=True", read_contents, path)
+    refused(r"takes more than 129 MiB of memory to read, refused; .*trusted=True", read_contents, path)
     assert set(read_draws(path).values) == {"mu"}
 
 
@@ -153,7 +187,8 @@ def test_the_loop_answers_everything(tmp_path):
     found = []
     while head := answers.read(8):
         found.append(unpack(answers.read(int.from_bytes(head))))
-    assert found[0] == {"value": None}
+    assert found[0]["value"] is None
+    assert 0 <= found[0]["spent"] < 60
     assert found[1]["value"]["groups"] == ["posterior"]
     np.testing.assert_array_equal(found[2]["value"], MU[:, 0])
     assert found[3]["kind"] == "Exception"
@@ -172,9 +207,10 @@ def test_scripts_are_not_run_again(tmp_path):
             import os
             print("started", flush=True)
             from pathlib import Path
-            from bayesrecon.untrusted.process import Untrusted
+            from bayesrecon.untrusted.guarded import Guarded
+            from bayesrecon.untrusted.hdf5 import HDF5File
             child = os.fork()
-            print(Untrusted(Path({str(path)!r})).describe()["groups"], flush=True)
+            print(Guarded(HDF5File, Path({str(path)!r})).describe()["groups"], flush=True)
             if not child:
                 os._exit(0)
             os.waitpid(child, 0)

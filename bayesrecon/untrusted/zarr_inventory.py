@@ -1,18 +1,18 @@
 """What a zarr folder holds besides the arrays and attributes of its groups: its other files, and what they say."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.posteriors.contents import MOST_BYTES, Entry, Unread, entry_of_bytes
-from bayesrecon.untrusted.limits import no_repeats
+from bayesrecon.untrusted.plain_json import no_repeats
+from bayesrecon.untrusted.values import plain_values
 
 _V2, _V3, _ALL = ".zarray", "zarr.json", ".zmetadata"
 _KNOWN = {_V2, _V3, _ALL, ".zgroup", ".zattrs"}
-_MOST_FILES = 200_000
+_MOST_FILES, _MOST_BYTES = 200_000, 2**16
 _KEYS = {
     "zarr_format", "node_type", "shape", "data_type", "dtype", "chunk_grid", "chunk_key_encoding", "fill_value",
     "codecs", "attributes", "dimension_names", "storage_transformers", "consolidated_metadata", "chunks", "compressor",
@@ -20,14 +20,27 @@ _KEYS = {
 }  # fmt: skip
 
 
-def zarr_inventory(path: Path) -> tuple[list[Entry], tuple[Unread, ...]]:
-    """Arrays at the root and in nested groups, chunks that belong to no array, other files, and odd metadata."""
+Found = tuple[str, str, Any]
+"""Place, kind and values, as of `bayesrecon.posteriors.contents.Entry`."""
+
+
+def zarr_inventory(path: Path, odd: Collection[str] = ()) -> dict[str, list[Any]]:
+    """Arrays at the root and in nested groups, chunks that belong to no array, other files, and odd metadata.
+
+    Args:
+        odd: arrays of groups at the root that are told here all the same.
+
+    Returns:
+        `found`, a list of place, kind and values; and `unread`, a list of place and reason.
+    """
     files = [p for p in sorted(path.rglob("*")) if p.is_file()]
-    unread = []
+    unread: list[tuple[str, str]] = []
     if len(files) > _MOST_FILES:
-        unread.append(Unread(str(path.name), f"only the first {_MOST_FILES} of its {len(files)} files were looked at"))
+        unread.append((str(path.name), f"only the first {_MOST_FILES} of its {len(files)} files were looked at"))
         files = files[:_MOST_FILES]
-    arrays, groups, found = {}, set(), []
+    arrays: dict[str, Any] = {}
+    groups: set[str] = set()
+    found: list[Found] = []
     for file in files:
         if file.name not in _KNOWN:
             continue
@@ -41,14 +54,14 @@ def zarr_inventory(path: Path) -> tuple[list[Entry], tuple[Unread, ...]]:
     found += list(_stray(path, files, arrays))
     for node in sorted(groups):
         if node.count("/") >= 1:
-            found.append(Entry(node, "name", node.rpartition("/")[2]))
+            found.append((node, "name", node.rpartition("/")[2]))
     for node, document in arrays.items():
-        if node.count("/") != 1:
+        if node.count("/") != 1 or node in odd:
             found += _array(path, node, document, unread)
-    return found, tuple(unread)
+    return {"found": found, "unread": unread}
 
 
-def _metadata(file: Path, node: str, document: dict[str, Any]) -> Iterator[Entry]:
+def _metadata(file: Path, node: str, document: dict[str, Any]) -> Iterator[Found]:
     """Keys that zarr does not know, what is filled in, attributes out of the reach of groups, and stale copies."""
     place = node or "the folder"
     if file.name == ".zattrs":
@@ -57,21 +70,21 @@ def _metadata(file: Path, node: str, document: dict[str, Any]) -> Iterator[Entry
     else:
         own = document.get("attributes") or {}
     for key in sorted(set(document) - _KEYS):
-        yield Entry(f"@{place}@{key} ({file.name})", "attribute", document[key])
+        yield f"@{place}@{key} ({file.name})", "attribute", document[key]
     fill = document.get("fill_value")
     if fill not in (None, 0, 0.0, False, "", "NaN", "Infinity", "-Infinity"):
-        yield Entry(f"@{place}@fill_value", "attribute", fill)
+        yield f"@{place}@fill_value", "attribute", fill
     if node.count("/") > 1 or ("shape" in document and "/" not in node):
         for key, value in own.items():
             if key != "_ARRAY_DIMENSIONS":
-                yield Entry(f"@{place}@{key}", "attribute", value)
+                yield f"@{place}@{key}", "attribute", value
     inner = document.get("consolidated_metadata")
     copies = document.get("metadata") if file.name == _ALL else inner.get("metadata") if inner else None
     for key, copied in (copies or {}).items():
         yield from _stale(file.parent, str(key), copied)
 
 
-def _stale(folder: Path, key: str, copied: Any) -> Iterator[Entry]:
+def _stale(folder: Path, key: str, copied: Any) -> Iterator[Found]:
     """Copies of metadata that are not those of the nodes."""
     direct = folder / key
     source = direct if direct.is_file() else direct / _V3
@@ -79,10 +92,10 @@ def _stale(folder: Path, key: str, copied: Any) -> Iterator[Entry]:
     if isinstance(copied, dict) and isinstance(actual, dict):
         copied, actual = ({k: v for k, v in d.items() if k != "consolidated_metadata"} for d in (copied, actual))
     if copied != actual:
-        yield Entry(f"@{key} (copied metadata)", "attribute", json.dumps(copied))
+        yield f"@{key} (copied metadata)", "attribute", json.dumps(copied)
 
 
-def _stray(path: Path, files: list[Path], arrays: dict[str, dict[str, Any]]) -> Iterator[Entry]:
+def _stray(path: Path, files: list[Path], arrays: dict[str, dict[str, Any]]) -> Iterator[Found]:
     for file in files:
         if file.name in _KNOWN:
             continue
@@ -90,8 +103,8 @@ def _stray(path: Path, files: list[Path], arrays: dict[str, dict[str, Any]]) -> 
         node = next((n for n in _parents(inside) if n in arrays), None)
         if node is None or not _is_chunk(inside[len(node) :].lstrip("/"), arrays[node]):
             with file.open("rb") as stream:
-                yield Entry(inside, "name", file.name)
-                yield entry_of_bytes(inside, stream.read(MOST_BYTES))
+                yield inside, "name", file.name
+                yield inside, "bytes", np.frombuffer(stream.read(_MOST_BYTES), np.uint8)
 
 
 def _parents(inside: str) -> Iterator[str]:
@@ -114,7 +127,7 @@ def _is_chunk(key: str, document: dict[str, Any]) -> bool:
     )
 
 
-def _array(path: Path, node: str, document: dict[str, Any], unread: list[Unread]) -> list[Entry]:
+def _array(path: Path, node: str, document: dict[str, Any], unread: list[tuple[str, str]]) -> list[Found]:
     """An array that no group at the root has, with its name."""
     import zarr
 
@@ -122,13 +135,11 @@ def _array(path: Path, node: str, document: dict[str, Any], unread: list[Unread]
     try:
         values = np.asarray(zarr.open_array(str(path / node), mode="r")[...])
     except Exception as error:
-        unread.append(Unread(node, f"its values do not read ({type(error).__name__})"))
-        return [Entry(node, "name", name)]
-    from bayesrecon.untrusted.hdf5_inventory import plain_values
-
+        unread.append((node, f"its values do not read ({type(error).__name__})"))
+        return [(node, "name", name)]
     named = [d for d in document.get("dimension_names") or () if d]
     return [
-        Entry(node, "name", name),
-        *(Entry(node, "name", d) for d in named),
-        Entry(node, "array", plain_values(values)),
+        (node, "name", name),
+        *((node, "name", d) for d in named),
+        (node, "array", plain_values(values)),
     ]

@@ -1,0 +1,109 @@
+"""Saved results, read back: files may come from strangers, and are opened in the guarded process."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import PseudoData
+from bayesrecon.results.archive import ABOUT, classes_of_results
+from bayesrecon.results.recovery import META, NUMBERS, Recovery
+from bayesrecon.results.row import Row
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
+from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.numpy_file import NumpyFile
+
+# Results are written without compression: what a byte may unpack to, and what any file may.
+_UNPACKED, _SMALL = 2, 2**20
+
+
+def load_result(path: str | Path) -> Any:
+    """Read a result that `save` wrote: any one from `.npz`, a `Recovery` from `.nc`.
+
+    Raises:
+        BayesreconError: the file is not such a result.
+
+    >>> import pathlib, tempfile
+    >>> from bayesrecon.results.bounds import Bounds, Interval
+    >>> found = Bounds("draws", 0.99, {"y": (0.0, 1.0)}, (Interval("n", 40.0, None),))
+    >>> load_result(found.save(pathlib.Path(tempfile.mkdtemp()) / "bounds.npz"))["n"].lower
+    40.0
+    """
+    if Path(path).suffix.lower() == ".npz":
+        return _archive(Path(path))
+    return _recovery(Path(path))
+
+
+def _recovery(path: Path) -> Recovery:
+    with _complaining(path), opened(HDF5File, path) as file:
+        described = file.describe_group("/")
+        check_declared(path, described["size"], path.stat().st_size)
+        variables, attributes = described["variables"], described["attributes"]
+        data = {key: file.read(v["name"], (slice(None),) * len(v["shape"])) for key, v in variables.items()}
+        rows = tuple(
+            Row(str(name), **{c: _none(data[c][i]) for c in NUMBERS}, verdict=str(data["verdict"][i]))
+            for i, name in enumerate(data["statistic"])
+        )
+        prefix = "record_"
+        records = {key[len(prefix) :]: values for key, values in data.items() if key.startswith(prefix)}
+        meta: dict[str, Any] = {name: attributes[f"bayesrecon_{name}"] for name in META}
+        meta = {k: v.item() if isinstance(v, np.generic) else v for k, v in meta.items()}
+        warnings = tuple(str(w) for w in json.loads(attributes["bayesrecon_warnings"]))
+        failures = tuple(str(f) for f in json.loads(attributes.get("bayesrecon_failures", "[]")))
+        return Recovery(
+            rows=rows,
+            spectrum=data["spectrum"],
+            pseudo=PseudoData(data["weight"], records),
+            warnings=warnings,
+            failures=failures,
+            **{**meta, "gap": bool(meta["gap"])},
+        )
+
+
+def _archive(path: Path) -> Any:
+    with _complaining(path), opened(NumpyFile, path) as file:
+        check_declared(path, file.declared(), path.stat().st_size, free=_SMALL, ratio=_UNPACKED)
+        content = file.arrays()
+        return _unpacked(json.loads(str(content[ABOUT]))["result"], content, classes_of_results())
+
+
+@contextmanager
+def _complaining(path: Path) -> Iterator[None]:
+    """What goes wrong in one line that names the file: what a file says may be anything."""
+    if not path.exists():
+        raise BayesreconError(f"no such file: {path}")
+    if not path.is_file():
+        raise BayesreconError(f"{path} is not a saved bayesrecon result (no plain file)")
+    try:
+        yield
+    except Exception as error:
+        told = " ".join(str(error).split()).removeprefix(f"{path.absolute()}: ").removeprefix(f"{path}: ")
+        told = f"{type(error).__name__} {told}" if isinstance(error, KeyError) or not told else told
+        raise BayesreconError(f"{path} is not a saved bayesrecon result ({told[:200]})") from None
+
+
+def _none(value: Any) -> Any:
+    return None if not np.isfinite(value) else float(value)
+
+
+def _unpacked(value: Any, content: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    (kind, *_) = value
+    inner = value[kind]
+    if kind == "class":
+        fields = {k: _unpacked(v, content, classes) for k, v in value["fields"].items()}
+        return classes[inner](**fields)
+    if kind == "array":
+        return content[inner]
+    if kind == "items":
+        return {_unpacked(k, content, classes): _unpacked(v, content, classes) for k, v in inner}
+    if kind == "float":
+        return float(inner)
+    found = [_unpacked(v, content, classes) for v in inner]
+    return {"list": list, "tuple": tuple}[kind](found)

@@ -1,0 +1,250 @@
+"""CmdStan's CSV files: comments that say how it was run, a header, and rows of numbers."""
+
+import codecs
+import itertools
+import os
+import re
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.names import MAX_NAMES
+
+MAX_LINE = 2**26
+"""A header line longer than this many characters (millions of columns) is no CmdStan file."""
+
+Settings = dict[str, str]
+
+_INSTEAD = {
+    "variational": "; posteriors.from_guide reads it",
+    "laplace": "; posteriors.from_guide reads it",
+    "optimize": "; posteriors.dirac takes the values of a mode",
+    "pathfinder": "; its draws are those of a mixture, which is no posterior and no optimum",
+}
+
+
+_BLOCK = 2**23  # bytes read at once
+_LONGEST_ROW = 2**28  # bytes
+COMMENT_LETTERS = 2**24
+"""Letters that are kept of all comments of a file."""
+
+
+class CmdStanFile:
+    """One chain.
+
+    >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2\n-7.1,0.5,1.5\n-7.3,0.4,1.6\n")
+    >>> CmdStanFile(Path("fit.csv")).heading()
+    ({}, ['lp__', 'beta.1', 'beta.2'])
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def heading(self, methods: Sequence[str] = ("sample",)) -> tuple[Settings, list[str]]:
+        """What the comments before the header say, and the header.
+
+        Raises:
+            BayesreconError: an empty file, or one of another method than these.
+        """
+        with self._path.open(encoding="utf-8-sig") as file:
+            return read_header(self._path, file, methods)
+
+    def rows(self, methods: Sequence[str]) -> tuple[Settings, list[str], np.ndarray]:
+        """Comments, header, and every row.
+
+        Raises:
+            BayesreconError: as `heading`, and cells that are no numbers.
+        """
+        with self._path.open(encoding="utf-8-sig") as file:
+            settings, header = read_header(self._path, file, methods)
+            first = next((line for line in file if line.split("#")[0].strip()), None)
+            if first is None:
+                raise BayesreconError(f"{self._path}: there are no draws after the header")
+            # np.loadtxt streams line by line, rounds as Python does (not every version of pandas does) and
+            # refuses rows of another length instead of padding them.
+            try:
+                rows = np.loadtxt(itertools.chain([first], file), delimiter=",", comments="#", ndmin=2)
+            except UnicodeDecodeError:
+                raise
+            except ValueError as error:
+                detail = " ".join(str(error).split(";")[0].split())[:200]
+                raise BayesreconError(f"{self._path}: {detail} of the draws (a truncated or edited file?)") from error
+        if rows.shape[1] != len(header):
+            raise BayesreconError(f"{self._path}: rows of {rows.shape[1]} fields under a header of {len(header)}")
+        return settings, header, rows
+
+    def chain(self) -> tuple[list[str], np.ndarray, bool]:
+        """Column names, rows `(draws, columns)` after warm-up, and whether the sampler was fixed_param (it has no
+        density).
+
+        Raises:
+            BayesreconError: as `rows`; a last row that is cut off, warm-up alone, or more draws than were asked for.
+        """
+        settings, header, rows = self.rows(("sample",))
+        exact = settings.get("algorithm") == "fixed_param"
+        warmup = 0 if exact else saved_warmup(self._path, settings)
+        check_complete(self._path, settings)
+        if len(rows) <= warmup:
+            raise BayesreconError(f"{self._path}: holds warm-up draws only ({len(rows)} of {warmup})")
+        check_count(self._path, settings, len(rows) - warmup)
+        return header, rows[warmup:], exact
+
+    def first_row(self) -> int:
+        """Bytes of the first row."""
+        with self._path.open("rb") as file:
+            lines = (line for line in file if line.strip() and not line.startswith(b"#"))
+            next(lines, b"")
+            return len(next(lines, b""))
+
+    def block(self, plan: dict[str, Any], at: dict[str, Any]) -> dict[str, Any]:
+        """The next draws of a file of any size.
+
+        Args:
+            plan: `columns`, how many a row has; which of them to parse, `narrow` of every `keep`-th draw and `wide` of
+                every `step`-th; and `skip`, how many draws of warm-up come first.
+            at: where the block before ended; empty for the first one.
+
+        Returns:
+            `narrow` and `wide`, `(draws, columns)`, the `comments`, and `at`: the `byte` reached, whether that is the
+            `end`, and how many rows after warm-up were read by then, `row`.
+
+        Raises:
+            BayesreconError: a row of another length, or cells that are no numbers.
+        """
+        at = {"byte": 0, "line": 0, "row": -plan["skip"], "header": False, "letters": 0, **at}
+        narrow, wide, comments = [], [], []
+        lines, at["byte"], at["end"] = self._lines(at["byte"])
+        for line in lines:
+            at["line"] += 1
+            line = line.removeprefix(codecs.BOM_UTF8) if at["line"] == 1 else line
+            if not line or line.startswith(b"#"):
+                if at["letters"] < COMMENT_LETTERS and line:
+                    comments.append(line.decode("utf-8", "replace").lstrip("# ").rstrip())
+                at["letters"] += len(line)
+                continue
+            if not at["header"]:
+                at["header"] = bool(line.strip())
+                continue
+            where = f"{self._path}: line {at['line']}"
+            if line.count(b",") != plan["columns"] - 1:
+                raise BayesreconError(
+                    f"{where} has {line.count(b',') + 1} fields under a header of {plan['columns']} "
+                    "(a truncated or edited file?)"
+                )
+            if at["row"] >= 0 and at["row"] % plan["keep"] == 0:
+                if plan["wide"] and at["row"] % plan["step"] == 0:
+                    wide.append(_whole(line, plan["columns"], where)[plan["wide"]])
+                narrow.append(_some(line, plan["narrow"], where))
+            at["row"] += 1
+        parsed = {"narrow": (narrow, plan["narrow"]), "wide": (wide, plan["wide"])}
+        found = {name: np.array(x, float).reshape(len(x), len(columns)) for name, (x, columns) in parsed.items()}
+        return {**found, "comments": comments, "at": at}
+
+    def _lines(self, begin: int) -> tuple[list[bytes], int, bool]:
+        """Whole lines from there on without their ends, where they end, and whether nothing comes after them."""
+        block, size = b"", _BLOCK
+        with self._path.open("rb") as file:
+            file.seek(begin)
+            while True:
+                more = file.read(size)
+                block += more
+                end = len(more) < size
+                cut = len(block) if end else block.rfind(b"\n") + 1
+                if cut or end:
+                    break
+                if len(block) > _LONGEST_ROW:
+                    most = _LONGEST_ROW // 2**20
+                    raise BayesreconError(f"{self._path}: a line of more than {most} MiB is not from CmdStan")
+                size = len(block)
+        lines = block[:cut].split(b"\n")
+        lines = lines if lines[-1] else lines[:-1]
+        return [line[:-1] if line.endswith(b"\r") else line for line in lines], begin + cut, end
+
+
+def _whole(line: bytes, columns: int, where: str) -> np.ndarray:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            values = np.fromstring(line.decode("ascii"), sep=",")
+        if len(values) == columns:
+            return values
+    except (ValueError, DeprecationWarning):
+        pass
+    raise BayesreconError(f"{where} holds something that is not a number (a truncated or edited file?)")
+
+
+def _some(line: bytes, columns: list[int], where: str) -> list[float]:
+    parts = line.split(b",", max(columns, default=0) + 1)
+    try:
+        return [float(parts[k]) for k in columns]
+    except ValueError:
+        raise BayesreconError(f"{where} holds something that is not a number (a truncated or edited file?)") from None
+
+
+def read_header(path: Path, file: TextIO, methods: Sequence[str] = ("sample",)) -> tuple[Settings, list[str]]:
+    settings: Settings = {}
+    while line := file.readline(MAX_LINE):
+        if len(line) == MAX_LINE:
+            raise BayesreconError(f"{path}: a line of {MAX_LINE} characters is not from CmdStan")
+        if line.startswith("#"):
+            key, equals, value = line[1:].partition("=")
+            if equals:
+                settings.setdefault(key.strip(), value.strip().removesuffix("(Default)").rstrip())
+        elif line.strip():
+            break
+    method = settings.get("method", "sample")
+    if method not in methods:
+        remedy = _INSTEAD.get(method, "")
+        raise BayesreconError(f"{path}: written by CmdStan's method {method[:40]!r}, not {methods[0]!r}{remedy}")
+    if not line:
+        raise BayesreconError(f"{path}: the file is empty" + (" but for comments" if settings else ""))
+    header = [column.strip() for column in line.strip().split(",")]
+    if (count := len({re.split(r"[.\[]", column, maxsplit=1)[0] for column in header})) > MAX_NAMES:
+        raise BayesreconError(
+            f"{path}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
+        )
+    return settings, header
+
+
+def saved_warmup(path: Path, settings: Settings) -> int:
+    if settings.get("save_warmup", "0").lower() not in ("1", "true"):
+        return 0
+    return _saved(path, settings, "num_warmup" if "num_warmup" in settings else "warmup")  # as RStan has it
+
+
+def check_complete(path: Path, settings: Settings) -> None:
+    """A chain that stopped early is welcome, but not a last row that may end in half a number."""
+    if "num_samples" not in settings:  # not CmdStan's own file, which ends every row
+        return
+    with path.open("rb") as file:
+        file.seek(-min(path.stat().st_size, 2**16), os.SEEK_END)
+        last = file.read().split(b"\n")[-1]
+    if last.strip() and not last.startswith(b"#"):
+        raise BayesreconError(f"{path}: the last row is cut off")
+
+
+def check_count(path: Path, settings: Settings, count: int) -> None:
+    """Refuse more draws than the sampler was asked for: somebody put them there."""
+    if "num_samples" in settings and count > (most := _saved(path, settings, "num_samples")):
+        said = f"num_samples = {settings['num_samples']}"
+        raise BayesreconError(
+            f"{path}: {count} draws, but its comments say {said}, which leaves {most}; several runs in one file?"
+        )
+
+
+def _saved(path: Path, settings: Settings, key: str) -> int:
+    """The rows that `key` iterations leave after thinning: the first of every `thin`."""
+    counts = []
+    for word, default, pattern in (key, "", "[0-9]{1,18}"), ("thin", "1", "0*[1-9][0-9]{0,17}"):
+        text = settings.get(word, default)
+        if not re.fullmatch(pattern, text):
+            raise BayesreconError(f"{path}: {word} = {text[:40]!r} in its comments is not a count")
+        counts.append(int(text))
+    return -(-counts[0] // counts[1])

@@ -1,0 +1,71 @@
+"""A table as CSV with a header."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.names import MAX_NAMES
+
+_LONGEST = 2**26  # bytes of a header
+_QUOTED = re.compile(rb'(?<=[,\n\r])"[^"]*(?:""[^"]*)*"')  # a quote opens a cell only where the cell begins
+
+
+class CsvTable:
+    """A file of columns.
+
+    >>> _ = Path("table.csv").write_text('y,"name\\nof it"\\n1,Ann\\n2,\\n')
+    >>> CsvTable(Path("table.csv")).columns()
+    {'y': array([1, 2]), 'name\\nof it': ['Ann', nan]}
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def columns(self) -> dict[str, Any]:
+        """Columns by their names: arrays of numbers, and lists of texts in which NaN is nothing.
+
+        Raises:
+            BayesreconError: more columns than `MAX_NAMES`, or a header of more than 64 MiB.
+        """
+        import pandas as pd
+
+        self._check_header()
+        frame = pd.read_csv(self._path)
+        return {str(name): _values(frame.iloc[:, k].to_numpy()) for k, name in enumerate(frame.columns)}
+
+    def texts(self) -> dict[str, Any]:
+        """The cells as they stand: names of the `rows` from the first column, names of the other `columns`, `cells`.
+
+        Raises:
+            BayesreconError: as `columns`.
+        """
+        import pandas as pd
+
+        self._check_header()
+        frame = pd.read_csv(self._path, dtype=str, index_col=0, keep_default_na=False, skipinitialspace=True)
+        cells = [[str(cell) for cell in row] for row in frame.to_numpy(object)]
+        return {"rows": [str(r) for r in frame.index], "columns": [str(c) for c in frame.columns], "cells": cells}
+
+    def _check_header(self) -> None:
+        """A quoted name may hold commas and ends of lines, so that it is no line that counts."""
+        with self._path.open("rb") as file:
+            head = file.read(_LONGEST)
+        bare = _QUOTED.sub(b"", b"\n" + head.lstrip(b"\r\n\xef\xbb\xbf"))[1:]
+        header = re.split(rb"[\r\n]", bare, maxsplit=1)
+        if len(header) < 2 and len(head) == _LONGEST:
+            raise BayesreconError(f"{self._path}: a header of more than {_LONGEST // 2**20} MiB, refused")
+        if (count := header[0].count(b",") + 1) > MAX_NAMES:
+            raise BayesreconError(f"{self._path}: {count} columns, more than {MAX_NAMES}")
+
+
+def _values(column: Any) -> Any:
+    values = np.asarray(column)
+    if not values.dtype.hasobject:
+        return values
+    return [one.item() if isinstance(one, np.generic) else one for one in values.tolist()]

@@ -1,0 +1,136 @@
+"""JSON from strangers, plain or as the one member of a zip archive: draws in posteriordb's layout, or a table."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.plain_json import no_repeats
+from bayesrecon.untrusted.zip_inventory import around_members
+
+MAX_JSON = 2 * 2**30
+"""JSON that unpacks to more than this many bytes is refused."""
+
+_FREE, _RATIO = 2**25, 50  # bytes that any zip of a stranger, and each byte of it, may unpack to
+
+
+class JsonFile:
+    """One JSON document.
+
+    >>> _ = Path("draws.json").write_text('[{"mu": [1.0, 2.0], "tau": [1, 2]}]')
+    >>> found = JsonFile(Path("draws.json")).chains()
+    >>> found["names"], found["values"].shape
+    (['mu', 'tau'], (1, 2, 2))
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def document(self, trusted: bool = False) -> Any:
+        """The whole of it.
+
+        Raises:
+            BayesreconError: it is too large, or unpacks to more than its bytes could hold, unless it is `trusted`.
+        """
+        zipped = self._path.suffix.lower() == ".zip"
+        content = self._unpacked(trusted) if zipped else self._plain()
+        return json.loads(content.decode("utf-8"), object_pairs_hook=no_repeats)
+
+    def chains(self, trusted: bool = False) -> dict[str, Any]:
+        """Draws as posteriordb keeps them: one object a chain, scalar name, such as `beta[1]`, -> list of draws.
+
+        Returns:
+            the `names`, and `values` `(chains, draws, names)`.
+
+        Raises:
+            BayesreconError: another layout, lists that are not equally long, or draws that are no numbers.
+        """
+        name, content = self._path.name, self.document(trusted)
+        if not isinstance(content, list) or not content or not all(isinstance(c, dict) and c for c in content):
+            raise BayesreconError(f"{name}: the draws are not a list of one object a chain")
+        keys = content[0].keys()
+        if any(chain.keys() != keys for chain in content):
+            raise BayesreconError(f"{name}: the chains do not hold the same parameters")
+        lists = [chain[key] for chain in content for key in keys]
+        if not all(isinstance(draws, list) and draws for draws in lists):
+            raise BayesreconError(f"{name}: a parameter is not a list of draws")
+        if len({len(draws) for draws in lists}) > 1:
+            raise BayesreconError(f"{name}: the lists of draws are not all equally long")
+        values = np.empty((len(content), len(lists[0]), len(keys)))
+        for c, chain in enumerate(content):
+            for k, key in enumerate(keys):
+                values[c, :, k] = _numbers(name, key, chain[key])
+        return {"names": list(keys), "values": values}
+
+    def table(self) -> dict[str, Any]:
+        """An object of arrays, each as an array where it is one of numbers.
+
+        Raises:
+            BayesreconError: no object, or lists that make no array.
+        """
+        content = self.document()
+        if not isinstance(content, dict):
+            raise BayesreconError(f"{self._path}: expected a JSON object of arrays")
+        return {str(key): _column(f"{self._path}: {str(key)[:80]!r}", value) for key, value in content.items()}
+
+    def beside(self) -> list[tuple[str, bytes]]:
+        """Place and bytes of what is in an archive beside its member."""
+        return around_members(self._path) if self._path.suffix.lower() == ".zip" else []
+
+    def _plain(self) -> bytes:
+        if self._path.stat().st_size > MAX_JSON:
+            raise BayesreconError(f"{self._path.name}: larger than {MAX_JSON / 2**30:g} GiB, refused")
+        return self._path.read_bytes()
+
+    def _unpacked(self, trusted: bool) -> bytes:
+        name = self._path.name
+        with zipfile.ZipFile(self._path) as archive:
+            members = archive.infolist()
+            if len(members) != 1:
+                raise BayesreconError(f"{name}: holds {len(members)} files where one is expected")
+            # The declared size may be anything: what counts is what comes out.
+            most = MAX_JSON if trusted else min(MAX_JSON, max(_FREE, _RATIO * self._path.stat().st_size))
+            with archive.open(members[0]) as stream:
+                content = stream.read(most + 1) if members[0].file_size <= most else None
+        if content is None or len(content) > most:
+            raise BayesreconError(f"{name}: unpacks to more than {most / 2**20:.0f} MiB, refused")
+        return content
+
+
+def _numbers(name: str, key: str, draws: list[Any]) -> np.ndarray:
+    try:
+        array = np.asarray(draws)
+    except (ValueError, OverflowError):  # lists within, of unequal length
+        array = np.empty(0, object)
+    # Text and null would convert to float without a word.
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise BayesreconError(f"{name}: the draws of {key[:80]!r} are not all numbers")
+    return array.astype(np.float64)
+
+
+def _column(what: str, value: Any) -> Any:
+    """A list as an array of numbers, with NaN for null; one of texts as it is."""
+    if not isinstance(value, list):
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise BayesreconError(f"{what}: its lists are not all equally long") from None
+    if array.dtype.kind != "O":
+        return array
+    flat = array.ravel().tolist()
+    if any(isinstance(one, list | dict) for one in flat):
+        raise BayesreconError(f"{what}: not an array of numbers or texts")
+    if any(isinstance(one, str) for one in flat):
+        return value
+    try:
+        numbers = [np.nan if one is None else float(one) for one in flat]
+    except OverflowError:
+        raise BayesreconError(f"{what}: holds an integer of more than 308 digits") from None
+    return np.array(numbers).reshape(array.shape)

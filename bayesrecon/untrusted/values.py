@@ -1,0 +1,46 @@
+"""Values of any type as numbers or texts."""
+
+from typing import Any
+
+import numpy as np
+
+
+def plain_values(content: Any) -> np.ndarray:
+    """Numbers or texts, whatever they were stored as: columns of a table side by side, lists one after another."""
+    values = np.asarray(content)
+    if values.dtype.names:
+        parts = [plain_values(values[name]).ravel() for name in values.dtype.names]
+        if all(part.dtype.kind in "biuf" for part in parts):
+            return np.concatenate([part.astype(float) for part in parts]) if parts else np.zeros(0)
+        return np.concatenate([part.astype(str) for part in parts])
+    if values.dtype.kind == "O":
+        parts = [plain_values(one).ravel() for one in values.ravel() if not isinstance(one, bytes | str)]
+        if parts and len(parts) == values.size:
+            return np.concatenate([p.astype(float) if p.dtype.kind in "biuf" else p.astype(str) for p in parts])
+        return np.array([text_of(one) for one in values.ravel()], dtype=str)
+    if values.dtype.kind == "V":
+        raw = values.tobytes()
+        return np.frombuffer(raw, float) if len(raw) % 8 == 0 else np.frombuffer(raw, np.uint8)
+    if values.dtype.kind == "S":
+        return np.array([text_of(one) for one in values.ravel()], dtype=str)
+    if values.dtype.kind == "c":
+        return np.stack([np.real(values), np.imag(values)], axis=-1)
+    return values
+
+
+def text_of(value: Any) -> str:
+    """A text, which some libraries give as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def sound(values: np.ndarray) -> np.ndarray:
+    """An array from a file; where it is text, Python can make text of it.
+
+    Raises:
+        ValueError: numbers that are no characters.
+    """
+    if values.dtype.kind == "U" and values.size and values.dtype.itemsize:
+        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
+        if codes.max() > 0x10FFFF:
+            raise ValueError("a text holds what is no character, damaged")
+    return values

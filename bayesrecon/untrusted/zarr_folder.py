@@ -1,0 +1,142 @@
+"""A zarr folder as plain descriptions and arrays, once its metadata were found harmless.
+
+It says the same of a folder as `bayesrecon.untrusted.hdf5.HDF5File` of a file, so that what reads one reads the other.
+"""
+
+import base64
+import struct
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.values import text_of
+from bayesrecon.untrusted.zarr_inventory import zarr_inventory
+from bayesrecon.untrusted.zarr_metadata import check_folder
+
+_DIMENSIONS = "_ARRAY_DIMENSIONS"  # where zarr 2 keeps their names, as xarray writes it
+_NUMBERS, _TEXTS = "biufc", "OTUS"  # kinds of NumPy's types that are read as arrays of groups
+
+_FREE_CHUNKS, _CHUNKS_A_FILE = 10_000, 10  # those that are not there are looked for all the same
+_BYTES_A_CHUNK = 256  # of those within shards, which take zarr about 0.1 ms each
+
+Key = tuple[Any, ...]
+
+
+class ZarrFolder:
+    """An open folder.
+
+    Raises:
+        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses.
+
+    >>> import zarr
+    >>> group = zarr.create_group("fit.zarr", path="posterior", zarr_format=2)
+    >>> group["mu"] = np.array([[1.0, 2.0]])
+    >>> folder = ZarrFolder(Path("fit.zarr"))
+    >>> folder.describe()["contents"]["posterior"]["variables"]["mu"]["shape"]
+    [1, 2]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._declared = path, check_folder(path)
+        import zarr
+
+        with _files_beside():
+            # Metadata that were gathered may be stale or absent; a folder on disk is quick to walk.
+            self._root: Any = zarr.open_group(str(path), mode="r", use_consolidated=False)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def check(self) -> None:
+        """Refuse what is far more than the folder holds: each chunk takes time, also one that is not there.
+
+        Raises:
+            BayesreconError: arrays or chunks beyond any measure.
+        """
+        found = self._declared
+        check_declared(self._path, found.arrays, found.stored)
+        if found.chunks > max(_FREE_CHUNKS, _CHUNKS_A_FILE * found.files):
+            raise BayesreconError(f"{self._path}: declares {found.chunks:.1e} chunks in {found.files} files, refused")
+        if found.inner > max(_FREE_CHUNKS, found.stored // _BYTES_A_CHUNK):
+            raise BayesreconError(
+                f"{self._path}: declares {found.inner:.1e} chunks within shards in {found.stored / 2**20:.1f} MiB, "
+                "refused; save it anew with larger chunks"
+            )
+
+    def describe(self, groups: Sequence[str] | None = None) -> dict[str, Any]:
+        """What the folder holds, without the values: see `HDF5File.describe`."""
+        with _files_beside():
+            names = sorted(map(str, self._root.group_keys()))
+            wanted = names if groups is None else [name for name in names if name in groups]
+            contents = {name: self._described(name) for name in wanted}
+        return {"attributes": dict(self._root.attrs), "groups": names, "contents": contents}
+
+    def _described(self, name: str) -> dict[str, Any]:
+        group = self._root[name]
+        arrays = sorted(group.arrays())
+        variables = {key: _variable(f"{name}/{key}", item) for key, item in arrays if is_readable(item.dtype)}
+        return {"attributes": dict(group.attrs), "variables": variables}
+
+    def inventory(self) -> dict[str, list[Any]]:
+        """All that `describe` does not tell: see `bayesrecon.untrusted.zarr_inventory`."""
+        with _files_beside():
+            groups = [(name, self._root[name]) for name in self._root.group_keys()]
+            odd = {f"{name}/{key}" for name, group in groups for key, a in group.arrays() if not is_readable(a.dtype)}
+            return zarr_inventory(self._path, odd)
+
+    def read(self, name: str, key: Key) -> np.ndarray:
+        """Values of the array of this `name`; text is an array of objects."""
+        with _files_beside():
+            item = self._root[name]
+            values = np.asarray(item[tuple(key)] if item.ndim else item[()])
+        if values.dtype.kind not in "OT":
+            return values
+        texts = np.empty(values.shape, object)
+        texts.ravel()[:] = [text_of(one) for one in values.ravel()]
+        return texts
+
+
+def is_readable(dtype: np.dtype) -> bool:
+    """Whether it is of numbers or texts."""
+    return dtype.kind in _NUMBERS + _TEXTS
+
+
+def _variable(name: str, item: Any) -> dict[str, Any]:
+    attributes, fill = dict(item.attrs), None
+    named = getattr(item.metadata, "dimension_names", None)
+    if item.metadata.zarr_format == 2:  # where what is filled in stands for missing values, as in netCDF
+        named, fill = attributes.pop(_DIMENSIONS, None), item.fill_value
+        attributes = {key: value for key, value in attributes.items() if not key.lower().startswith("_nc")}
+    elif "_FillValue" in attributes:
+        fill = _fill(attributes.pop("_FillValue"), item.dtype)
+    if fill is not None and item.dtype.kind in _NUMBERS:
+        attributes["_FillValue"] = np.asarray(fill, item.dtype)[()]
+    named = named if isinstance(named, list | tuple) and len(named) == item.ndim else [None] * item.ndim
+    return {
+        "name": name,
+        "shape": list(item.shape),
+        "dtype": None if item.dtype.kind in "OT" else item.dtype.str,
+        "dimensions": [str(one) if one else f"dim_{k}" for k, one in enumerate(named)],
+        "attributes": attributes,
+    }
+
+
+def _fill(value: Any, dtype: np.dtype) -> Any:
+    """A fill value as xarray writes it to zarr 3: eight bytes in base 64 for a float."""
+    if dtype.kind == "f" and isinstance(value, str):
+        return struct.unpack("<d", base64.standard_b64decode(value))[0]
+    return value if dtype.kind in "biuf" and isinstance(value, bool | int | float) else None
+
+
+@contextmanager
+def _files_beside() -> Iterator[None]:
+    """Files that are none of zarr's are nothing to warn of: an audit lists them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Object at .* is not recognized")
+        yield
