@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bayesrecon.posteriors.contents import Contents, Entry
+from bayesrecon.posteriors.contents import Contents, Entry, Part
 
 
 def inventory(contents: Contents) -> list[Entry]:
@@ -27,6 +27,8 @@ def names_of(contents: Contents) -> Iterator[Entry]:
     yield from (Entry(v.where, "name", v.name) for v in contents.variables)
     yield from (Entry(where, "name", where.split("/", 1)[1]) for where in contents.coordinates)
     for entry in attributes_of(contents):
+        if isinstance(entry, Part):
+            continue  # its names are listed
         name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
         yield Entry(entry.where, "name", name)
 
@@ -43,5 +45,11 @@ def texts_of(contents: Contents) -> Iterator[Entry]:
 
 
 def arrays_beside(contents: Contents) -> Iterator[Entry]:
-    """Arrays and labels that no group at the root has."""
-    yield from (entry for entry in contents.entries if entry.kind in ("array", "labels"))
+    """Arrays and labels that no group at the root has, and no saved object."""
+    beside = (entry for entry in contents.entries if not isinstance(entry, Part))
+    yield from (entry for entry in beside if entry.kind in ("array", "labels"))
+
+
+def parts_of(contents: Contents) -> list[Part]:
+    """What saved objects hold."""
+    return [entry for entry in contents.entries if isinstance(entry, Part)]
