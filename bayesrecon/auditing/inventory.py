@@ -27,21 +27,22 @@ def names_of(contents: Contents) -> Iterator[Entry]:
     yield from (Entry(v.where, "name", v.name) for v in contents.variables)
     yield from (Entry(where, "name", where.split("/", 1)[1]) for where in contents.coordinates)
     for entry in attributes_of(contents):
-        if isinstance(entry, Part):
-            continue  # its names are listed
         name = entry.where.replace("@", "/").rstrip("/").split("/")[-1]
         yield Entry(entry.where, "name", name)
 
 
 def attributes_of(contents: Contents) -> Iterator[Entry]:
-    """Attributes of everything."""
+    """Attributes of everything but saved objects."""
     yield from (Entry(f"@{where}", "attribute", value) for where, value in contents.attributes.items())
-    yield from (entry for entry in contents.entries if entry.kind == "attribute")
+    yield from (entry for entry in contents.entries if entry.kind == "attribute" and not isinstance(entry, Part))
 
 
 def texts_of(contents: Contents) -> Iterator[Entry]:
-    """Texts and bytes beside the numbers, comments apart."""
-    yield from (entry for entry in contents.entries if entry.kind in ("text", "bytes"))
+    """Texts and bytes beside the numbers, comments apart; of saved objects those whose role is not known."""
+    for entry in contents.entries:
+        short = isinstance(entry, Part) and entry.kind == "attribute" and isinstance(entry.values, str)
+        if not entry.role and (short or entry.kind in ("text", "bytes")):
+            yield entry
 
 
 def arrays_beside(contents: Contents) -> Iterator[Entry]:

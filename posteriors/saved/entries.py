@@ -19,6 +19,8 @@ _KINDS = {"setting": "attribute", "array": "array", "labels": "labels", "text": 
 _COUNTED = re.compile(r"^(\d{1,4}(\.|$))+")
 """Numbers that count the parts of a network: `0.weight`."""
 
+_TABLES = ("pandas.DataFrame", "pandas.Series", "pandas.core.frame.DataFrame", "pandas.core.series.Series")
+_COLUMN = "a table of pandas, whose rows may be records"
 _LENGTH = "it has as many entries as there are records"
 
 
@@ -62,8 +64,10 @@ def records_of(parts: Iterable[Part]) -> int:
 
 
 def _by_length(part: Part, count: int) -> Part:
-    """An array of as many entries as there are records, whatever its name."""
+    """An array of as many entries as there are records, whatever its name; and a column of a table."""
     values = part.values
+    if not part.role and part.kind == "array" and part.of in _TABLES and np.size(values) >= _FEWEST:
+        return Part(part.where, part.kind, values, RECORD, part.of, _COLUMN)
     if part.role or part.kind not in ("array", "labels") or count < _FEWEST or not np.ndim(values):
         return part
     return Part(part.where, part.kind, values, RECORD, part.of, _LENGTH) if len(values) == count else part

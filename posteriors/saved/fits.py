@@ -26,12 +26,13 @@ class SavedReader:
     Attributes:
         library: the first part of their modules' names.
         names: of the classes.
-        read: `(place, name of the class, values)`; its release. It raises a `BayesreconError` for what is not read.
+        read: `(place, name of the class, values)`; its release, None of an object that was never fitted. It raises a
+            `BayesreconError` for what is not read.
     """
 
     library: str
     names: frozenset[str]
-    read: Callable[[str, str, Values], Release]
+    read: Callable[[str, str, Values], Release | None]
 
 
 def fits_of(objects: Iterable[tuple[str, str]], values: Values) -> tuple[SavedFit, ...]:
@@ -59,7 +60,8 @@ def fits_of(objects: Iterable[tuple[str, str]], values: Values) -> tuple[SavedFi
             reason = f"its numbers are not those of a {name} ({' '.join(str(problem).split())[:80]})"
             found.append(_not_read(where, of, reason))
         else:
-            found.append(SavedFit(where, of, release, ""))
+            if release is not None:
+                found.append(SavedFit(where, of, release, ""))
     return tuple(found)
 
 

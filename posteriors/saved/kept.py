@@ -87,8 +87,8 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         Kept(ESTIMATE, "estimates", ""),
         """
         components_ coef_ intercept_ coefs_ intercepts_ coefs_paths_ coef_path_ params params_
-        normalized_cov_params cov_params_default cov_params bse tvalues pvalues Hessian score start_params
-        fit_history history mle_retvals variance_matrix_ standard_errors_ hessian_ _hessian_ fe_params cov_re
+        normalized_cov_params confidence_intervals_ _best_coefs _best_intercepts _optimizer sign_ cov_params_default cov_params bse tvalues pvalues Hessian score start_params
+        fit_history history mle_retvals variance_matrix_ standard_errors_ hessian_ _hessian_ alpha_ fe_params cov_re
         cov_re_unscaled bse_fe vcomp k_vcomp explained_variance_ explained_variance_ratio_ singular_values_
         singular_ scalings_ rotations_ lambda_ lambdas_ alphas_ estimator_weights_ estimator_errors_
         feature_importances_ precision_ precisions_ precisions_cholesky_ precision_cholesky_ _max_coord
@@ -123,7 +123,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         wendog wexog pinv_wexog resid wresid fittedvalues mu hat_matrix_diag resid_response _freq_weights
         _var_weights _iweights freq_weights var_weights endog_re exog_re exog_vc groups row_labels
         missing_row_idx resid_pearson resid_working resid_deviance resid_generalized llf_obs score_obs
-        exog_re_li endog_li exog_li _aex_r _aex_r2 _endex_li group_labels random_effects wexog_x data_exog
+        exog_re_li exog_re2_li row_indices _quad _tmp_like_exog endog_li exog_li _aex_r _aex_r2 _endex_li group_labels random_effects wexog_x data_exog
         predicted offset exposure iweights n_trials
         """,
     ),
@@ -181,7 +181,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     (
         Kept(TOTAL, _MEANS, ""),
         """
-        mean_ var_ scale_ n_samples_seen_ theta_ class_count_ class_prior_ means_ xbar_ priors_ target_mean_
+        mean_ var_ scale_ n_samples_seen_ epsilon_ within_class_std_dev_ deviations_ K_fit_all_ _tol sparsity bandwidth theta_ class_count_ class_prior_ means_ xbar_ priors_ target_mean_
         centroids_ location_ covariance_ cluster_centers_ weights_ counts_ feature_count_ n_samples_
         n_samples_fit_ n_support_ _n_support init_prior_ covariances_ sigma_ x_mean y_mean _x_mean _y_mean
         _X_offset _y_offset X_offset_ y_train_mean _y_train_mean _y_train_std _x_std _y_std _norm_mean _norm_std
@@ -196,7 +196,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         f_pvalue mse_model mse_resid mse_total deviance null_deviance pearson_chi2 null scale fopt eigenvals
         condition_number wexog_singular_values _wexog_singular_values diagn jarque_bera omni_normtest
         durbin_watson log_likelihood_ _log_likelihood AIC_ concordance_index_ score_ oob_score_ train_score_
-        scores_ cv_results_ best_score_ loss_ loss_curve_ best_loss_ inertia_ log_likelihood lower_bound_
+        scores_ cv_results_ best_score_ loss_ loss_curve_ best_loss_ mse_path_ refit_time_ _average_path_length_per_tree _decision_path_lengths inertia_ log_likelihood lower_bound_
         log_marginal_likelihood_value_ _ll_null_ llr llr_pvalue prsquared _summary_statistics_cache
         reconstruction_err_ train_scores_ validation_scores_ validation_score_ evals_result_ _evals_result
         _best_score best_score cost_ lower_bounds_ noise_variance_
@@ -218,7 +218,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     (
         Kept(SEED, "who guesses the data can fit again, and compare", ""),
         """
-        random_state _random_state _rng random_state_ rng _random seed
+        random_state _random_state _seeds _random_seed _feature_subsample_rng _rng random_state_ rng _random seed
         """,
     ),
 )

@@ -15,15 +15,17 @@ _ATTRIBUTES = [
 ]  # fmt: skip
 
 
-def read(where: str, name: str, values: Values) -> Release:
+def read(where: str, name: str, values: Values) -> Release | None:
     """As `from_sklearn` reads the same estimator in Python.
 
     Raises:
         BayesreconError: as there.
     """
     given = {k: v for k, v in values(where, _ATTRIBUTES).items() if not isinstance(v, dict)}
-    if not np.isfinite(np.asarray(given.get("coef_", np.nan), float)).all():
-        raise BayesreconError(f"this {name} has no coefficients, or some that are no numbers")
+    if "coef_" not in given:
+        return None
+    if not np.isfinite(np.asarray(given["coef_"], float)).all():
+        raise BayesreconError(f"coefficients of this {name} are no numbers")
     return of_linear(name, SimpleNamespace(**given), name)
 
 

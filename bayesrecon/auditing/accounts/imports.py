@@ -8,15 +8,16 @@ Import = Literal["model", "code", "unknown"]
 _CODE = frozenset(
     str.split(
         """
-        os posix nt subprocess sys importlib imp runpy pty socket shutil ctypes code codeop webbrowser pickle _pickle
-        cPickle marshal types cloudpickle dill pip asyncio multiprocessing threading _thread tempfile urllib http
-        ftplib smtplib telnetlib requests commands popen2 signal timeit pdb bdb cProfile profile trace doctest
-        unittest distutils setuptools platform inspect ast gc atexit sched concurrent posixpath ntpath glob fileinput
-        io _io zipimport pkgutil pydoc rlcompleter antigravity idlelib lib2to3 venv ensurepip sqlite3 xmlrpc wsgiref
-        cgi nturl2path linecache tkinter turtle sympy IPython torch.hub torch.utils.cpp_extension torch.jit
-        torch._inductor torch.distributed numpy.testing numpy.f2py numpy.distutils pandas.io pandas.core.computation
-        pandas.eval scipy._lib._testutils sklearn.utils._testing sklearn.datasets joblib.memory joblib.parallel
-        statsmodels.tools._testing jax numpyro cupy keras tensorflow transformers huggingface_hub
+        os posix nt subprocess sys importlib imp runpy pty socket shutil ctypes code codeop webbrowser pickle
+        _pickle cPickle marshal types cloudpickle dill pip asyncio multiprocessing threading _thread tempfile urllib
+        http ftplib smtplib telnetlib requests commands popen2 signal timeit pdb bdb cProfile profile trace doctest
+        unittest distutils setuptools platform inspect ast gc atexit sched concurrent posixpath ntpath glob
+        fileinput io _io zipimport pkgutil pydoc rlcompleter antigravity idlelib lib2to3 venv ensurepip sqlite3
+        xmlrpc wsgiref cgi nturl2path linecache tkinter turtle sympy IPython torch.hub torch.utils.cpp_extension
+        torch.jit torch._inductor torch.distributed numpy.testing numpy.f2py numpy.distutils pandas.io
+        pandas.core.computation pandas.eval scipy._lib._testutils sklearn.utils._testing sklearn.datasets
+        joblib.memory joblib.parallel statsmodels.tools._testing jax numpyro cupy keras tensorflow transformers
+        huggingface_hub
         """
     )
 )
@@ -26,10 +27,10 @@ _DOES = frozenset(
     str.split(
         """
         system popen eval exec execfile compile __import__ open getattr setattr delattr globals locals vars input
-        breakpoint exit quit loads load import_module run call check_call check_output spawnl spawnv fork execv execl
-        kill remove unlink rmtree rename memmap fromfile load_module attrgetter methodcaller itemgetter apply map
-        filter reduce partial genfromtxt loadtxt save savetxt savez read_pickle read_csv to_pickle runstring HDFStore
-        ExcelFile ExcelWriter DataSource load_library urlopen download load_url load_state_dict_from_url
+        breakpoint exit quit loads load import_module run call check_call check_output spawnl spawnv fork execv
+        execl kill remove unlink rmtree rename memmap fromfile load_module attrgetter methodcaller itemgetter apply
+        map filter reduce partial genfromtxt loadtxt save savetxt savez read_pickle read_csv to_pickle runstring
+        HDFStore ExcelFile ExcelWriter DataSource load_library urlopen download load_url load_state_dict_from_url
         __getattribute__ __globals__ __builtins__ __subclasses__ __class__ __dict__ __code__ modules _run_code
         run_module run_path
         """
@@ -50,10 +51,10 @@ _LIBRARIES = frozenset(
     str.split(
         """
         numpy scipy pandas sklearn statsmodels joblib torch torchvision xgboost lightgbm catboost lifelines patsy
-        formulaic category_encoders imblearn skops xarray arviz arviz_base pymc pytensor collections copyreg copy_reg
-        _codecs datetime decimal fractions pathlib uuid zoneinfo dateutil pytz enum string re array narwhals pyarrow
-        interface_meta mlxtend hdbscan umap pygam linearmodels autograd sortedcontainers dateutil.tz itertools random
-        weakref abc numbers feature_engine
+        formulaic category_encoders imblearn skops xarray arviz arviz_base pymc pytensor collections copyreg
+        copy_reg _codecs datetime decimal fractions pathlib uuid zoneinfo dateutil pytz enum string re array
+        narwhals pyarrow interface_meta mlxtend hdbscan umap pygam linearmodels autograd sortedcontainers
+        dateutil.tz itertools random weakref abc numbers feature_engine
         """
     )
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.auditing.accounts.numbers import digits_of, structure_of
-from bayesrecon.auditing.accounts.texts import EMAIL, is_known, kind_of_labels, odd_names
+from bayesrecon.auditing.accounts.texts import EMAIL, is_date, is_known, kind_of_labels, odd_names
 from bayesrecon.posteriors.contents import Part
 
 _DIGITS = 3
@@ -25,37 +25,45 @@ _PROSE, _NUMBERS = 20_000, 0.05
 _WORDS = frozenset(
     str.split(
         """
-        absolute_error aic all_at_once arpack auto average balanced balanced_subsample ball_tree bayes best best-first
-        bic binary brute bsr C c_nominal cholesky class classic cosine cg chebyshev cityblock clr cpu cuda cyclic
-        deprecated deviance diag drop dpmm dense depthwise deflation depthfirst discretize distance elkan empirical
-        entropy epanechnikov epsilon_insensitive error euclidean exact exp exponential F f1 f1_macro false falseneg
-        fast fit float32 float64 forward friedman_mse full gamma gaussian gbdt gblinear gbtree gini goss gpu hinge
-        hist huber ignore identity if_binary identity_link indicator infrequent_if_exist infrequent int32 int64
-        invscaling IRLS isotonic jaccard jaccard_weighted k-means++ kd_tree kernel kmeans kmeans_plusplus ksvd l1
-        l1_ratio l2 lapack lar lars lasso_cd lasso_lars last lbfgs least_squares learning_rate liblinear linear
-        loguniform lloyd log log2 log_loss logistic logit logloss lossguide lstsq lsqr manhattan max mean median micro
-        minkowski min mle MLE mse MSE mae MAE multi:softmax multi:softprob multilabel multiclass multinomial ml newton
-        newton-cg newton-cholesky newton-raphson nan neg_log_loss neg_mean_absolute_error neg_mean_squared_error
-        neg_root_mean_squared_error nipals nm none nonrobust normal numeric numpy oas objective ols onehot
-        onehot-dense optimal ordinal ovo ovr OvR pandas parallel passthrough pca PCA perceptron pinv poisson poly
-        polynomial poly_only powell precision precomputed predict predict_proba decision_function prefit python
-        quantile r2 raise random random_from_data randomized rbf recall reg:logistic reg:squarederror binary:logistic
-        regression relu return roc_auc ridge row sag saga samme SAMME SAMME.R scale sequential sgd sigmoid softmax
-        softplus sparse spearman sparse-cg sparse_cg spherical split sqeuclidean sqrt squared_epsilon_insensitive
-        squared_error squared_hinge squared_loss standardize standard std stratified string strict svd tanh tied
-        toeplitz tree tree_based true truncate uniform unit-variance univariate valid value values vamp var w walk
-        ward warn weight weighted yeo-johnson box-cox most_frequent constant x y k z id l1_cvxopt adam adamw Adam SGD
-        average_precision accuracy gain total_gain cover approx both complete single arbitrary-variance deflation
-        logcosh cube hamming nan_euclidean euclidean_distances epsilon scott silverman tophat cosine_similarity
-        estimate breslow efron breslow_efron right left interval conditional additive fhat strata baseline unpenalized
-        dart rf plain cpu:0 none_ unknown mixed raw column_or_1d english word char char_wb utf-8 content raw_values
-        k_fold cross_val float int str bool object csr csc dataframe array series index utf8 strict_ na NA NaN missing
-        training cv all joblib loky threading multiprocessing sequential_ log-log kaplan-meier Fleming-Harrington
-        newton_raphson bfgs ncg basinhopping minimize lm approx_inference dogleg
+        absolute_error aic all_at_once arpack auto average balanced balanced_subsample ball_tree bayes best
+        best-first bic binary brute bsr C c_nominal cholesky class classic cosine cg chebyshev cityblock clr cpu
+        cuda cyclic deprecated deviance diag drop dpmm dense depthwise deflation depthfirst discretize distance
+        elkan empirical entropy epanechnikov epsilon_insensitive error euclidean exact exp exponential F f1 f1_macro
+        false falseneg fast fit float32 float64 forward friedman_mse full gamma gaussian gbdt gblinear gbtree gini
+        goss gpu hinge hist huber ignore identity if_binary identity_link indicator infrequent_if_exist infrequent
+        int32 int64 invscaling IRLS isotonic jaccard jaccard_weighted k-means++ kd_tree kernel kmeans
+        kmeans_plusplus ksvd l1 l1_ratio l2 lapack lar lars lasso_cd lasso_lars last lbfgs least_squares
+        learning_rate liblinear linear loguniform lloyd log log2 log_loss logistic logit logloss lossguide lstsq
+        lsqr manhattan max mean median micro minkowski min mle MLE mse MSE mae MAE multi:softmax multi:softprob
+        multilabel multiclass multinomial ml newton newton-cg newton-cholesky newton-raphson nan neg_log_loss
+        neg_mean_absolute_error neg_mean_squared_error neg_root_mean_squared_error nipals nm none nonrobust normal
+        numeric numpy oas objective ols onehot onehot-dense optimal ordinal ovo ovr OvR pandas parallel passthrough
+        pca PCA perceptron pinv poisson poly polynomial poly_only powell precision precomputed predict predict_proba
+        decision_function prefit python quantile r2 raise random random_from_data randomized rbf recall reg:logistic
+        reg:squarederror binary:logistic regression relu return roc_auc ridge row sag saga samme SAMME SAMME.R scale
+        sequential sgd sigmoid softmax softplus sparse spearman sparse-cg sparse_cg spherical split sqeuclidean sqrt
+        squared_epsilon_insensitive squared_error squared_hinge squared_loss standardize standard std stratified
+        string strict svd tanh tied toeplitz tree tree_based true truncate uniform unit-variance univariate valid
+        value values vamp var w walk ward warn weight weighted yeo-johnson box-cox most_frequent constant x y k z id
+        l1_cvxopt adam adamw Adam SGD average_precision accuracy gain total_gain cover approx both complete single
+        arbitrary-variance logcosh cube hamming nan_euclidean euclidean_distances epsilon scott silverman tophat
+        cosine_similarity estimate breslow efron breslow_efron right left interval conditional additive fhat strata
+        baseline unpenalized dart rf plain cpu:0 none_ unknown mixed raw column_or_1d english word char char_wb
+        utf-8 content raw_values k_fold cross_val float int str bool object csr csc dataframe array series index
+        utf8 strict_ na NA NaN missing training cv all joblib loky threading multiprocessing sequential_ concat
+        averaged_inverted_cdf remainder prior fmin_l_bfgs_b one_vs_rest from_dtype covariance_eigh continuous np
+        MT19937 PCG64 PCG64DXSM Philox SFC64 2*n_jobs pt tf mlx unsupervised supervised log-log kaplan-meier
+        Fleming-Harrington passthrough_ lbfgs_ REML reml ML pandas_ polars newton_raphson bfgs ncg basinhopping
+        minimize lm approx_inference dogleg
         """
     )
 )
 """Options of scikit-learn, statsmodels, XGBoost, LightGBM, lifelines and torch."""
+
+_TYPE = re.compile(r"[<>|=]?[biufcSUOVmM?]?\d{0,3}")
+_COUNT = re.compile(r"_?n_\w+|\w*iter\w*|\w*random_state|\w*count\w*|t_|no_improvement_count|_no_improvement_count")
+_LARGEST_COUNT, _FEW = 10**7, 4
+"""Counts of iterations and the like; settings in a row."""
 
 _VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){1,3}([-.+]?(a|b|rc|dev|post|cpu|cu)?\.?\d{0,4})")
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.:|()\[\], *+~^-]{0,59}")
@@ -86,7 +94,9 @@ def is_setting(part: Part) -> bool:
     if part.kind == "labels" or (part.kind == "array" and np.asarray(part.values).dtype.kind in "OU"):
         return _labels(name, part.values)
     if part.kind == "array":
-        return bool(structure_of(part.values))
+        flat = np.ravel(part.values)
+        few = flat.size <= _FEW and all(_attribute(name, v) for v in flat.tolist())
+        return few or bool(structure_of(part.values))
     if part.kind == "text":
         return name == "__doc__" and _is_prose(part.values)
     return False
@@ -97,10 +107,19 @@ def _attribute(name: str, value: Any) -> bool:
         return True
     if isinstance(value, int | float | np.number):
         number = float(value)
+        if _COUNT.fullmatch(name) and number == round(number) and 0 <= number <= _LARGEST_COUNT:
+            return True
         return not np.isfinite(number) or digits_of(number) <= _DIGITS or number in (2**31 - 1, -(2**31), 2**32 - 1)
     if not isinstance(value, str):
         return False
-    if value in _WORDS or value in _SENTENCES or _VERSION.fullmatch(value) or is_known(name, value):
+    if (
+        value in _WORDS
+        or _TYPE.fullmatch(value)
+        or is_date(value)
+        or value in _SENTENCES
+        or _VERSION.fullmatch(value)
+        or is_known(name, value)
+    ):
         return True
     if name == "__doc__":
         return _is_prose(value)

@@ -10,7 +10,7 @@ from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.inventory import parts_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
-from bayesrecon.auditing.words import places, preview
+from bayesrecon.auditing.words import places, preview, short
 from bayesrecon.posteriors.contents import Part
 from bayesrecon.posteriors.roles import CUT, DESIGN, LEAF, RECORD, SEED, TIMES, TOTAL
 from bayesrecon.results.audit import LEVELS, Finding, NotRun, Remedy, Severity
@@ -26,6 +26,8 @@ _KEPT = {
 }
 """Kinds of findings, and what they say."""
 
+_OWN_FORMAT = "they are in the format of their own library, which is not read"
+
 _DATA_CLASSES = (
     "statsmodels.base.data",
     "pandas.",
@@ -38,15 +40,18 @@ _DATA_CLASSES = (
 )
 """Classes that hold data for others."""
 
+_COUNTED = ("positions", "a grid", "nothing", "one number")
+"""Structure that can be like a column by chance: a column of identifiers is sorted, as a grid is."""
+
 _MOST_MATCHED = 400
 """Items that are compared with private columns, those of records first: a forest has thousands."""
 
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
-    """One finding for each reason, and one for each private column that is somewhere else."""
+    """One finding for each reason, and one for each private column that is somewhere else; trees that are not read."""
     if look.contents.saved is None:
         return [], []
-    parts = [p for p in parts_of(look.contents) if p.kind in ("array", "labels", "attribute")]
+    parts = [p for p in parts_of(look.contents) if p.kind in ("array", "labels", "attribute") or p.role in _KEPT]
     columns = _columns(look, parts)
     told = [p for p in parts if p.role in _KEPT and (p.where in columns or not _is_structure(p))]
     order = list(_KEPT)
@@ -57,12 +62,14 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     rest = [p for p in parts if p.role not in _KEPT]
     findings += [_copy(part, columns[part.where]) for part in rest if part.where in columns]
     findings += _labels(part for part in rest if part.kind == "labels" and part.where not in columns)
-    return findings, []
+    closed = tuple(p.where for p in told if p.role == LEAF and p.kind in ("text", "bytes"))
+    return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
 
 
 def _columns(look: Look, parts: Sequence[Part]) -> dict[str, str]:
     """Which private column the values at a place are."""
-    ordered = sorted((p for p in parts if np.ndim(p.values)), key=lambda p: p.role != RECORD)
+    arrays = (p for p in parts if np.ndim(p.values) and structure_of(p.values) not in _COUNTED)
+    ordered = sorted(arrays, key=lambda p: p.role != RECORD)
     found = {p.where: look.named(p.values) for p in ordered[:_MOST_MATCHED]}
     return {where: column for where, column in found.items() if column}
 
@@ -71,8 +78,8 @@ def _is_structure(part: Part) -> bool:
     """Positions, a column of ones, a switch: what tells nothing whoever keeps it."""
     if part.kind == "labels":
         return kind_of_labels(part.values) == "positions"
-    if part.kind == "attribute":
-        return isinstance(part.values, str | bool)
+    if part.kind in ("attribute", "text", "bytes"):
+        return isinstance(part.values, bool) or (part.kind == "attribute" and isinstance(part.values, str))
     return structure_of(part.values) in ("nothing", "one number", "positions")
 
 
@@ -81,9 +88,10 @@ def _kept(
 ) -> Finding:
     role, why = group[0].role, group[0].why
     kind, what = _KEPT[role]
+    group = sorted(group, key=lambda p: (p.where not in columns, -int(np.size(p.values))))
     where = tuple(dict.fromkeys(p.where for p in group))
     private = [f"{w} is the private column {columns[w]}" for w in where if w in columns]
-    largest = max(group, key=lambda p: np.size(p.values))
+    largest = group[0] if group[0].where in columns else max(group, key=lambda p: np.size(p.values))
     count, alone = int(np.size(largest.values)), ""
     severity: Severity = {CUT: "medium", SEED: "low"}.get(role) or "medium"  # type: ignore[assignment]
     if role == TOTAL:
@@ -104,11 +112,15 @@ def _kept(
         severity,
         f"{owner} {what}: {places(where, 2)}",
         where,
-        f"{places(where)}: {why}{alone}; {largest.where} begins {preview(largest.values)}"
+        f"{places(where)}: {why}{alone}; {largest.where} begins {_beginning(largest)}"
         + (f"; {places(private, 8)}" if private else ""),
         remedies=(Remedy(f"publish without {places(where, 3)}"),),
         drop=where,
     )
+
+
+def _beginning(part: Part) -> str:
+    return short(part.values, 20) if part.kind in ("text", "bytes") else preview(part.values)
 
 
 def _owner(part: Part, classes: dict[str, str]) -> str:
