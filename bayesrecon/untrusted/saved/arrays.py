@@ -171,7 +171,7 @@ def _record(state: tuple[Any, ...]) -> np.dtype:
 def _unit(state: tuple[Any, ...]) -> str:
     try:
         unit, count = state[8][1][:2]
-        unit = unit.decode("ascii") if isinstance(unit, bytes) else unit
+        unit = bytes_of(unit).decode("ascii")
     except (IndexError, TypeError, ValueError):
         return "generic"
     if unit not in _UNITS or type(count) is not int or not 0 < count < 2**31:

@@ -22,6 +22,12 @@ _DEEPEST, _VISITS = 200, 2_000_000
 _KEY, _MANY = 60, 20
 """Letters of a key in a path; entries of a dictionary from which its keys are labels and no names of settings."""
 
+_CONTAINERS = frozenset(
+    (module, name)
+    for module in ("builtins", "__builtin__")
+    for name in ("set", "frozenset", "list", "tuple", "dict", "float", "int", "str", "bool")
+)
+
 _WHOLE = 63
 """Bits of a whole number that is a number; a longer one is a way to write bytes."""
 
@@ -107,6 +113,9 @@ class Walk:
                 self.unread.append((where or "the object", str(problem)))
                 return
             yield where, found, of
+            return
+        if node.is_of(_CONTAINERS) and isinstance(node.arguments, tuple) and len(node.arguments) == 1:
+            yield where, node.arguments[0], of
             return
         kind = class_of(node)
         try:
