@@ -9,11 +9,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesrecon.posteriors.draws import Draws
+
+if TYPE_CHECKING:
+    from bayesrecon.types import Release
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
 """Groups with a value per draw and record."""
@@ -74,11 +77,60 @@ class Entry:
         where: its place.
         kind: "array", "labels", "attribute", "name", "text" or "bytes".
         values: the array, or the text; of bytes that are no text, the first of them.
+        role: what it is in a fit, where the reader knows that: one of `bayesrecon.posteriors.roles`.
     """
 
     where: str
     kind: str
     values: Any
+    role: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Entry):
+    """An item of a saved object.
+
+    Attributes:
+        of: the class of the object that holds it, with its module.
+        why: the reason for which such an object keeps it, where its role is known.
+    """
+
+    of: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class SavedFit:
+    """A fitted model in a file of saved objects.
+
+    Attributes:
+        where: its place.
+        of: its class, with its module.
+        release: what its numbers say, as the same fit would in Python; None where they are not read.
+        reason: why they are not.
+    """
+
+    where: str
+    of: str
+    release: "Release | None"
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a file of saved objects says beside its values.
+
+    Attributes:
+        objects: places and classes, with their modules.
+        names: what loading the file would ask modules for, `(module, name, whether it would be called)`.
+        code: members of the file that are programs.
+        fits: the models in it that were fitted to data.
+    """
+
+    objects: tuple[tuple[str, str], ...]
+    names: tuple[tuple[str, str, bool], ...] = ()
+    code: tuple[str, ...] = ()
+    fits: tuple[SavedFit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +165,7 @@ class Contents:
         unread: what the reader could not walk.
         draws: the group `posterior`, None where there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
+        saved: of a file of saved objects, what it says beside their values.
     """
 
     name: str
@@ -127,6 +180,7 @@ class Contents:
     notes: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
     unread: tuple[Unread, ...] = ()
+    saved: Saved | None = None
 
     def group(self, *names: str) -> list[Variable]:
         """The variables of some groups."""

@@ -1,6 +1,7 @@
 """Trained scikit-learn estimators as releases, with their penalty and intercept conventions."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +43,28 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
     >>> release.temperature, release.model.settings["penalty"]
     (0.0, 2.0)
     """
-    kind = type(estimator).__name__
-    if kind not in _READERS:
+    return of_linear(type(estimator).__name__, estimator, name)
+
+
+def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
+    """A linear estimator of a class of this name, from whatever has its attributes.
+
+    >>> from types import SimpleNamespace
+    >>> of_linear("Ridge", SimpleNamespace(coef_=[0.5], intercept_=0.1, fit_intercept=True, alpha=2.0)).name
+    'Ridge'
+
+    Raises:
+        BayesreconError: as `from_sklearn`.
+    """
+    if kind not in LINEAR:
         raise BayesreconError(
-            f"{kind} is not read; expected {', '.join(_READERS)} (of a pipeline, pass the last step), "
+            f"{kind} is not read; expected {', '.join(LINEAR)} (of a pipeline, pass the last step), "
             "or a model of your own with models.from_loss and posteriors.dirac"
         )
     if not hasattr(estimator, "coef_"):
         raise BayesreconError(f"this {kind} is not fitted")
     coef = np.atleast_2d(np.asarray(estimator.coef_, float))
-    model = _READERS[kind](estimator, coef.shape)
+    model = LINEAR[kind](estimator, coef.shape)
     params = {"coef": coef}
     if estimator.fit_intercept:
         params["intercept"] = np.broadcast_to(np.asarray(estimator.intercept_, float), coef.shape[:1]).copy()
@@ -117,7 +130,7 @@ def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
     if estimator.solver == "liblinear":
         below = strength / float(estimator.intercept_scaling) ** 2
     classes = len(estimator.classes_)
-    apart = ("liblinear", "newton-cholesky") if version("scikit-learn") < (1, 6) else ("liblinear",)
+    apart = ("liblinear", "newton-cholesky") if _version_of(estimator) < (1, 6) else ("liblinear",)
     if classes > 2 and (estimator.solver in apart or getattr(estimator, "multi_class", "auto") == "ovr"):
         raise BayesreconError("one-against-the-rest logistic regression is not read; fit it multinomially")
     loss = "softmax" if shape[0] > 1 else "logistic"
@@ -135,17 +148,24 @@ def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
     return linear_predictor("squared_hinge", shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
 
 
+def _version_of(estimator: Any) -> tuple[int, int]:
+    """Of the scikit-learn that fitted it: the one of this process, but for an estimator out of a file."""
+    found = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
+    return (int(found[1]), int(found[2])) if found else version("scikit-learn")
+
+
 def _refuse_weights(estimator: Any) -> None:
     if estimator.class_weight is not None:
         raise BayesreconError("class weights are not read; state the weighted loss with models.from_loss")
 
 
-_READERS = {
+LINEAR = {
     "LinearRegression": _least_squares,
     "Ridge": _least_squares,
     "LogisticRegression": _logistic_regression,
     "LinearSVC": _linear_svc,
 }
+"""Classes that are read, and the models of their objectives."""
 
 
 FIT = ("sklearn", from_sklearn)

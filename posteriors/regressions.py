@@ -30,7 +30,8 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
 
     Raises:
         BayesreconError: another model or link, a covariance that is no inverse Hessian (`cov_type` robust, clustered,
-            HAC), weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups.
+            HAC), weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups;
+            data that were removed before the scale was computed.
 
     >>> import statsmodels.api as sm
     >>> from_statsmodels(sm.OLS([1.0, 2.0, 2.5, 4.0], sm.add_constant([0.0, 1.0, 2.0, 3.0])).fit()).temperature
@@ -53,24 +54,60 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
             raise BayesreconError(f"{attribute} is not read; fit without it")
     if kind == "MixedLM":
         return from_mixed(result, response, name)
-    names = [str(n) for n in fitted.exog_names]
-    design = np.asarray(fitted.exog, float)
-    labels = ["const" if np.all(design[:, i] == 1) else field_name(n) for i, n in enumerate(names)]
-    values, covariance = np.asarray(result.params, float), np.asarray(result.cov_params(), float)
-    response = response or field_name(str(fitted.endog_names))
-    return _of_estimator(estimator, labels, response, values, covariance, getattr(result, "scale", 1.0), name or kind)
+    design = getattr(fitted, "exog", None)
+    try:
+        names = [str(n) for n in fitted.exog_names]
+        response = response or field_name(str(fitted.endog_names))
+        values, covariance = np.asarray(result.params, float), np.asarray(result.cov_params(), float)
+        scale = float(getattr(result, "scale", 1.0))
+    except (AttributeError, TypeError, ValueError, IndexError) as error:
+        if design is not None:
+            raise
+        raise BayesreconError(
+            f"the data of this {kind} were removed before its residual variance was computed "
+            f"({type(error).__name__}); ask for result.scale before result.remove_data()"
+        ) from None
+    constant = _ones(design, names, getattr(getattr(fitted, "data", None), "const_idx", None))
+    return of_regression(estimator, names, constant, response, values, covariance, scale, name or kind)
 
 
-def _of_estimator(
+def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:
+    """Which columns of a design are ones: as they are, or, where it was removed, by what the fit remembers of it.
+
+    Raises:
+        BayesreconError: it remembers that a column is constant, and nothing says that it is one.
+    """
+    if design is not None:
+        columns = np.asarray(design, float)
+        return [i for i in range(len(names)) if np.all(columns[:, i] == 1)]
+    if stated is None:
+        return []
+    if not 0 <= int(stated) < len(names) or names[int(stated)].lower() not in ("intercept", "const"):
+        raise BayesreconError("the design was removed, and nothing says that its constant column is one of ones")
+    return [int(stated)]
+
+
+def of_regression(
     kind: str,
-    labels: Sequence[str],
+    names: Sequence[str],
+    constant: Sequence[int],
     response: str,
     values: np.ndarray,
     covariance: np.ndarray,
     scale: float,
     name: str,
 ) -> Release:
-    """An exact table."""
+    """A regression ("ols", "logit", "poisson") from estimates `(p,)` with their covariance `(p, p)`, to all digits.
+
+    Args:
+        names: of the columns of the design.
+        constant: which of them are ones.
+        scale: residual variance of "ols".
+
+    >>> of_regression("logit", ["const", "age"], [0], "y", np.array([0.1, 0.2]), np.eye(2), 1.0, "fit").name
+    'fit'
+    """
+    labels = ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
     rows = [*labels, *(["sigma"] if kind == "ols" else [])]
     model, order = regression(kind, rows, response)
     at = order[: len(labels)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bayesrecon.posteriors.contents import Contents, Entry
+from bayesrecon.posteriors.contents import Contents, Entry, Part
 
 
 def inventory(contents: Contents) -> list[Entry]:
@@ -32,16 +32,25 @@ def names_of(contents: Contents) -> Iterator[Entry]:
 
 
 def attributes_of(contents: Contents) -> Iterator[Entry]:
-    """Attributes of everything."""
+    """Attributes of everything but saved objects."""
     yield from (Entry(f"@{where}", "attribute", value) for where, value in contents.attributes.items())
-    yield from (entry for entry in contents.entries if entry.kind == "attribute")
+    yield from (entry for entry in contents.entries if entry.kind == "attribute" and not isinstance(entry, Part))
 
 
 def texts_of(contents: Contents) -> Iterator[Entry]:
-    """Texts and bytes beside the numbers, comments apart."""
-    yield from (entry for entry in contents.entries if entry.kind in ("text", "bytes"))
+    """Texts and bytes beside the numbers, comments apart; of saved objects those whose role is not known."""
+    for entry in contents.entries:
+        short = isinstance(entry, Part) and entry.kind == "attribute" and isinstance(entry.values, str)
+        if not entry.role and (short or entry.kind in ("text", "bytes")):
+            yield entry
 
 
 def arrays_beside(contents: Contents) -> Iterator[Entry]:
-    """Arrays and labels that no group at the root has."""
-    yield from (entry for entry in contents.entries if entry.kind in ("array", "labels"))
+    """Arrays and labels that no group at the root has, and no saved object."""
+    beside = (entry for entry in contents.entries if not isinstance(entry, Part))
+    yield from (entry for entry in beside if entry.kind in ("array", "labels"))
+
+
+def parts_of(contents: Contents) -> list[Part]:
+    """What saved objects hold."""
+    return [entry for entry in contents.entries if isinstance(entry, Part)]

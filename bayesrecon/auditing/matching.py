@@ -39,6 +39,7 @@ class Matching:
         self._columns = [c for name, values in columns.items() for c in _columns_of(str(name), np.asarray(values))]
         self._numeric = [c for c in self._columns if len(c.values) >= _FEWEST and np.ptp(c.values) > 0]
 
+    @np.errstate(all="ignore")  # numbers of a stranger
     def __call__(self, values: Any) -> str | None:
         """Which private column these values hold, and how; None where none is seen."""
         for depth, part in enumerate(layers(values)):

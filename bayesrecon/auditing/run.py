@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from bayesrecon.auditing.numbers import Numbers
 from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import read_private
+from bayesrecon.auditing.saved_fits import attack_fits
 from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
@@ -68,8 +70,9 @@ def audit(
 
     Args:
         source: a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a list of them, one a chain; a CmdStanPy
-            fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON or zip; a NumPy archive; a dictionary
-            of arrays `(chains, draws, *shape)`; or what `read_contents(..., trusted=True)` read without limits. Or a
+            fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON or zip; a NumPy archive; a saved
+            object of Python (pickle, joblib, torch, skops, safetensors), which is not loaded; a dictionary of arrays
+            `(chains, draws, *shape)`; or what `read_contents(..., trusted=True)` read without limits. Or a
             fit: a trained parameter of `bayesrecon.posteriors` (a variational fit, a mode with its covariance), a
             result of statsmodels, an estimator of scikit-learn, or a CSV table or DataFrame of estimates.
         model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model; files by `bayesrecon fit`
@@ -117,10 +120,7 @@ def audit(
             )
         given: dict[str, Any] = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
-        private = read_private(data, fitted.used)
-        if private is not None:
-            seen = tuple(scored(f, private, fitted.used, tuple(known or ()), None) for f in fitted.findings)
-            fitted = replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})
+        fitted = _with_data(fitted, data, tuple(known or ()))
         return fitted if name is None else replace(fitted, name=name)
     contents = read_contents(source, name=name, progress=progress)
     stored, missing = stored_model_of(contents) if model is None else (None, "")
@@ -160,6 +160,20 @@ def audit(
             not_run=tuple(dict.fromkeys(stage.untried)),
         )
 
+    if contents.saved is not None:
+        if model is not None:
+            raise BayesreconError(f"{contents.name} is a saved object, which has its model already; leave model= out")
+        how: dict[str, Any] = {"remedies": bool(remedies), "effort": effort, "thresholds": limits}
+
+        def attack(release: Release) -> Audit:
+            found = audit_fit(release, **how, key=key, progress=progress)
+            with suppress(BayesreconError):  # the data lack a column of this fit: they were compared as they are
+                found = _with_data(found, data, ())
+            return found
+
+        attacked = attack_fits(contents, attack)
+        _tell(progress, (*copies, *attacked.findings))
+        return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
         if contents.draws is None and not copies and not more:
@@ -199,6 +213,15 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
         return None
     release = release_of(source, model)
     return release, {}
+
+
+def _with_data(fitted: Audit, data: Any, known: tuple[str, ...]) -> Audit:
+    """The audit of a fit with the truth beside its findings, where there are private data."""
+    private = read_private(data, fitted.used)
+    if private is None:
+        return fitted
+    seen = tuple(scored(f, private, fitted.used, known, None) for f in fitted.findings)
+    return replace(fitted, findings=seen, settings={**fitted.settings, "data": private.stamp})
 
 
 def _tell(progress: Progress | None, found: Iterable[Finding]) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
 from bayesrecon.auditing.accounts.sampler import KNOWN, is_statistic
+from bayesrecon.auditing.accounts.settings import is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
 from bayesrecon.auditing.words import places, short
-from bayesrecon.posteriors.contents import DATA, Entry, Variable
+from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
 from bayesrecon.results.audit import UNRECOGNISED, Finding, NotRun, Remedy
 
 Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
@@ -155,6 +156,8 @@ def _is_correlation(variable: Variable) -> bool:
 
 
 def _other(look: Look, entry: Entry) -> Kind:
+    if isinstance(entry, Part):
+        return "structure" if is_setting(entry) else "unrecognised"
     if entry.kind == "labels":
         axis = entry.where.rpartition("/")[2]
         kind = kind_of_labels(entry.values)
@@ -180,7 +183,7 @@ def _is_constant(look: Look, entry: Entry, variable: Variable | None) -> bool:
         )
         if values is None or variable.name.rstrip("_").lower() in KNOWN:
             return False
-    elif entry.kind == "attribute":
+    elif entry.kind == "attribute" and not isinstance(entry, Part):
         values = entry.values
     else:
         return False

@@ -9,6 +9,7 @@ _FEW, _PLAIN_DIGITS = 4, 2  # so many numbers of so few digits are constants tha
 _LEVELS, _LEVEL_DIGITS = 20, 4  # of sorted numbers that name the entries of an axis
 
 
+@np.errstate(all="ignore")  # numbers of a stranger
 def structure_of(values: Any) -> str:
     """What kind of structure numbers are, "" where they may be data.
 
@@ -42,6 +43,7 @@ def is_positions(flat: np.ndarray) -> bool:
     return any(np.array_equal(flat, np.arange(start, start + len(flat))) for start in (0, 1))
 
 
+@np.errstate(all="ignore")  # numbers of a stranger
 def is_grid(flat: np.ndarray) -> bool:
     """Equally spaced, or so in their logarithms."""
     if not np.isfinite(flat).all():
@@ -54,6 +56,7 @@ def is_grid(flat: np.ndarray) -> bool:
     return False
 
 
+@np.errstate(all="ignore")  # numbers of a stranger
 def is_levels(values: Any) -> bool:
     """Few plain numbers in ascending order, as doses, years, knots or the levels of quantiles are.
 

@@ -1,0 +1,94 @@
+"""What loading a file of saved objects would import and call: known parts of models, code that runs, or unknown."""
+
+import re
+from typing import Literal
+
+Import = Literal["model", "code", "unknown"]
+
+_CODE = frozenset(
+    str.split(
+        """
+        os posix nt subprocess sys importlib imp runpy pty socket shutil ctypes code codeop webbrowser pickle
+        _pickle cPickle marshal types cloudpickle dill pip asyncio multiprocessing threading _thread tempfile urllib
+        http ftplib smtplib telnetlib requests commands popen2 signal timeit pdb bdb cProfile profile trace doctest
+        unittest distutils setuptools platform inspect ast gc atexit sched concurrent posixpath ntpath glob
+        fileinput io _io zipimport pkgutil pydoc rlcompleter antigravity idlelib lib2to3 venv ensurepip sqlite3
+        xmlrpc wsgiref cgi nturl2path linecache tkinter turtle sympy IPython torch.hub torch.utils.cpp_extension
+        torch.jit torch._inductor torch.distributed numpy.testing numpy.f2py numpy.distutils pandas.io
+        pandas.core.computation pandas.eval scipy._lib._testutils sklearn.utils._testing sklearn.datasets
+        joblib.memory joblib.parallel statsmodels.tools._testing jax numpyro cupy keras tensorflow transformers
+        huggingface_hub
+        """
+    )
+)
+"""Modules that start programs, open files or connections, make functions, or load further code."""
+
+_DOES = frozenset(
+    str.split(
+        """
+        system popen eval exec execfile compile __import__ open getattr setattr delattr globals locals vars input
+        breakpoint exit quit loads load import_module run call check_call check_output spawnl spawnv fork execv
+        execl kill remove unlink rmtree rename memmap fromfile load_module attrgetter methodcaller itemgetter apply
+        map filter reduce partial genfromtxt loadtxt save savetxt savez read_pickle read_csv to_pickle runstring
+        HDFStore ExcelFile ExcelWriter DataSource load_library urlopen download load_url load_state_dict_from_url
+        __getattribute__ __globals__ __builtins__ __subclasses__ __class__ __dict__ __code__ modules _run_code
+        run_module run_path
+        """
+    )
+)
+"""Last names of what does something when it is called, wherever it lies."""
+
+_BUILTINS = frozenset(
+    str.split(
+        """
+        object set frozenset list dict tuple slice bytes bytearray int float complex bool str range type NoneType
+        Ellipsis NotImplemented reversed enumerate zip unicode long
+        """
+    )
+)
+
+_LIBRARIES = frozenset(
+    str.split(
+        """
+        numpy scipy pandas sklearn statsmodels joblib torch torchvision xgboost lightgbm catboost lifelines patsy
+        formulaic category_encoders imblearn skops xarray arviz arviz_base pymc pytensor collections copyreg
+        copy_reg _codecs datetime decimal fractions pathlib uuid zoneinfo dateutil pytz enum string re array
+        narwhals pyarrow interface_meta mlxtend hdbscan umap pygam linearmodels autograd sortedcontainers
+        dateutil.tz itertools random weakref abc numbers feature_engine
+        """
+    )
+)
+
+_FUNCTIONS = re.compile(
+    r"_reconstruct|scalar|_frombuffer|dtype|ndarray|_unpickle_block|new_block|_new_Index|_new_DatetimeIndex|_new_PeriodIndex"
+    r"|__pyx_unpickle_\w+|_reconstructor|__newobj__|__newobj_ex__|newObj|_rebuild_\w+|encode|__randomstate_ctor|_mareconstruct"
+    r"|__bit_generator_ctor|__generator_ctor|_unpickle_timestamp|_timedelta_unpickle|ufunc|_ufunc_reconstruct|defaultdict"
+    r"|deque|_restore_array|py_buffer|type_for_alias|array|_array_reconstructor|count|recarray|matrix|masked_array"
+    r"|csr_\w+|csc_\w+|coo_\w+|lil_\w+|dok_\w+|dia_\w+|bsr_\w+|\w+_gen|\w+_frozen|interp1d|nan_euclidean_distances"
+    r"|_unserialize|_create_parametrization|device|Size|__set_state__|float(16|32|64)|u?int(8|16|32|64)|bool_?|str_|object_"
+    r"|get_interval_accessors|cKDTree|_\w+_scorer|set|frozenset|date|time|timedelta|timezone|_timezone|tzutc|utc|_UTC|partial"
+    r"|_pickle_\w+|unpickle_\w+|_unpickle_\w+|_from_arrays|(complex|float)\d*|extension"
+)
+
+
+def kind_of_import(module: str, name: str, called: bool) -> Import:
+    """What loading would do with this.
+
+    >>> kind_of_import("os", "system", True), kind_of_import("sklearn.svm._classes", "SVC", True)
+    ('code', 'model')
+    >>> kind_of_import("mylib", "Model", True), kind_of_import("numpy", "random.os.system", True)
+    ('unknown', 'code')
+    """
+    if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        return "unknown"
+    parts = name.split(".")
+    if module in ("builtins", "__builtin__"):
+        return "model" if name in _BUILTINS else "code"
+    roots = {".".join(module.split(".")[:k]) for k in range(1, module.count(".") + 2)} | {f"{module}.{parts[0]}"}
+    if roots & _CODE or set(parts) & (_DOES | _CODE - _LIBRARIES):
+        return "code"
+    if len(parts) > 1 or not roots & _LIBRARIES:
+        return "unknown"
+    if not called or name.lstrip("_")[:1].isupper() or _FUNCTIONS.fullmatch(name):
+        return "model"
+    return "unknown"

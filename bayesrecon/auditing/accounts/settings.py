@@ -1,0 +1,151 @@
+"""Settings of saved objects: values that say how a model was made, and nothing of its data.
+
+A setting passes by its value: a switch, a number of few digits, a word that libraries have for their options, names of
+columns as names may be.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.numbers import digits_of, structure_of
+from bayesrecon.auditing.accounts.texts import EMAIL, is_date, is_known, kind_of_labels, odd_names
+from bayesrecon.posteriors.contents import Part
+
+_DIGITS = 3
+"""Significant digits of a setting that somebody wrote down, such as a penalty or a tolerance."""
+
+_MOST_LABELS = 20
+"""Different labels beyond which they are no levels."""
+
+_PROSE, _NUMBERS = 20_000, 0.05
+"""Letters of a docstring that goes with its object, and the share of them that may be digits."""
+
+_WORDS = frozenset(
+    str.split(
+        """
+        absolute_error aic all_at_once arpack auto average balanced balanced_subsample ball_tree bayes best
+        best-first bic binary brute bsr C c_nominal cholesky class classic cosine cg chebyshev cityblock clr cpu
+        cuda cyclic deprecated deviance diag drop dpmm dense depthwise deflation depthfirst discretize distance
+        elkan empirical entropy epanechnikov epsilon_insensitive error euclidean exact exp exponential F f1 f1_macro
+        false falseneg fast fit float32 float64 forward friedman_mse full gamma gaussian gbdt gblinear gbtree gini
+        goss gpu hinge hist huber ignore identity if_binary identity_link indicator infrequent_if_exist infrequent
+        int32 int64 invscaling IRLS isotonic jaccard jaccard_weighted k-means++ kd_tree kernel kmeans
+        kmeans_plusplus ksvd l1 l1_ratio l2 lapack lar lars lasso_cd lasso_lars last lbfgs least_squares
+        learning_rate liblinear linear loguniform lloyd log log2 log_loss logistic logit logloss lossguide lstsq
+        lsqr manhattan max mean median micro minkowski min mle MLE mse MSE mae MAE multi:softmax multi:softprob
+        multilabel multiclass multinomial ml newton newton-cg newton-cholesky newton-raphson nan neg_log_loss
+        neg_mean_absolute_error neg_mean_squared_error neg_root_mean_squared_error nipals nm none nonrobust normal
+        numeric numpy oas objective ols onehot onehot-dense optimal ordinal ovo ovr OvR pandas parallel passthrough
+        pca PCA perceptron pinv poisson poly polynomial poly_only powell precision precomputed predict predict_proba
+        decision_function prefit python quantile r2 raise random random_from_data randomized rbf recall reg:logistic
+        reg:squarederror binary:logistic regression relu return roc_auc ridge row sag saga samme SAMME SAMME.R scale
+        sequential sgd sigmoid softmax softplus sparse spearman sparse-cg sparse_cg spherical split sqeuclidean sqrt
+        squared_epsilon_insensitive squared_error squared_hinge squared_loss standardize standard std stratified
+        string strict svd tanh tied toeplitz tree tree_based true truncate uniform unit-variance univariate valid
+        value values vamp var w walk ward warn weight weighted yeo-johnson box-cox most_frequent constant x y k z id
+        l1_cvxopt adam adamw Adam SGD average_precision accuracy gain total_gain cover approx both complete single
+        arbitrary-variance logcosh cube hamming nan_euclidean euclidean_distances epsilon scott silverman tophat
+        cosine_similarity estimate breslow efron breslow_efron right left interval conditional additive fhat strata
+        baseline unpenalized dart rf plain cpu:0 none_ unknown mixed raw column_or_1d english word char char_wb
+        utf-8 content raw_values k_fold cross_val float int str bool object csr csc dataframe array series index
+        utf8 strict_ na NA NaN missing training cv all joblib loky threading multiprocessing sequential_ concat
+        averaged_inverted_cdf remainder prior fmin_l_bfgs_b one_vs_rest from_dtype covariance_eigh continuous np
+        MT19937 PCG64 PCG64DXSM Philox SFC64 2*n_jobs pt tf mlx unsupervised supervised log-log kaplan-meier
+        Fleming-Harrington passthrough_ lbfgs_ REML reml ML pandas_ polars newton_raphson bfgs ncg basinhopping
+        minimize lm approx_inference dogleg
+        """
+    )
+)
+"""Options of scikit-learn, statsmodels, XGBoost, LightGBM, lifelines and torch."""
+
+_TYPE = re.compile(r"[<>|=]?[biufcSUOVmM?]?\d{0,3}")
+_COUNT = re.compile(r"_?n_\w+|\w*iter\w*|\w*random_state|\w*count\w*|t_|no_improvement_count|_no_improvement_count")
+_LARGEST_COUNT, _FEW = 10**7, 4
+"""Counts of iterations and the like; settings in a row."""
+
+_VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){1,3}([-.+]?(a|b|rc|dev|post|cpu|cu)?\.?\d{0,4})")
+_PLAIN_NAME = re.compile(r"[^\W\d][\w.:|()\[\], *+~^-]{0,59}")
+_OF_NAMES = re.compile(
+    r"(formula|ynames|xnames|names|feature_names_in_|feature_names_out|feature_names|_data_attr\w*|_data_in_cache|columns"
+    r"|_init_keys|\(columns\)|\(keys\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical|name|axes"
+    r"|names_out|remainder_columns|dtype|order|missing|_typ|_metadata|state_names|regressors|duration_col|event_col|label"
+    r"|_label|_estimate_name|_estimation_method|_method|_class_name|weights_col|strata|cluster_col)"
+)
+_SENTENCES = (
+    "Standard Errors assume that the covariance matrix of the errors is correctly specified.",
+    "cov_type",
+)
+_LAST = re.compile(r"[./]")
+
+
+def is_setting(part: Part) -> bool:
+    """Whether an item is a setting, a name or a label as any object of its kind has.
+
+    >>> is_setting(Part("solver", "attribute", "lbfgs")), is_setting(Part("C", "attribute", 0.5))
+    (True, True)
+    >>> is_setting(Part("note", "attribute", "Ann, 41")), is_setting(Part("z", "attribute", 41.7308))
+    (False, False)
+    """
+    name = _LAST.split(part.where)[-1]
+    if part.kind == "attribute":
+        return _attribute(name, part.values)
+    if part.kind == "labels" or (part.kind == "array" and np.asarray(part.values).dtype.kind in "OU"):
+        return _labels(name, part.values)
+    if part.kind == "array":
+        flat = np.ravel(part.values)
+        few = flat.size <= _FEW and all(_attribute(name, v) for v in flat.tolist())
+        return few or bool(structure_of(part.values))
+    if part.kind == "text":
+        return name == "__doc__" and _is_prose(part.values)
+    return False
+
+
+def _attribute(name: str, value: Any) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return True
+    if isinstance(value, int | float | np.number):
+        number = float(value)
+        if _COUNT.fullmatch(name) and number == round(number) and 0 <= number <= _LARGEST_COUNT:
+            return True
+        return not np.isfinite(number) or digits_of(number) <= _DIGITS or number in (2**31 - 1, -(2**31), 2**32 - 1)
+    if not isinstance(value, str):
+        return False
+    if (
+        value in _WORDS
+        or _TYPE.fullmatch(value)
+        or is_date(value)
+        or value in _SENTENCES
+        or _VERSION.fullmatch(value)
+        or is_known(name, value)
+    ):
+        return True
+    if name == "__doc__":
+        return _is_prose(value)
+    return bool(_OF_NAMES.fullmatch(name)) and _is_name(value)
+
+
+def _labels(name: str, values: Any) -> bool:
+    texts = [str(v) for v in np.ravel(np.asarray(values))]
+    if all(t in _WORDS or not t for t in texts):
+        return True
+    kind = kind_of_labels(values)
+    if _OF_NAMES.fullmatch(name):
+        return kind in ("positions", "words") and all(map(_is_name, texts)) and not odd_names(texts)
+    if kind == "positions":
+        return True
+    return kind in ("words", "levels") and len(set(texts)) <= _MOST_LABELS and all(map(_is_name, texts))
+
+
+def _is_name(text: str) -> bool:
+    if text in _WORDS or not text:
+        return True
+    return bool(_PLAIN_NAME.fullmatch(text)) and not odd_names(re.split(r"[~+*: ]+", text))
+
+
+def _is_prose(text: Any) -> bool:
+    """A docstring: a text that is hardly numbers, and is nobody's address."""
+    if not isinstance(text, str) or len(text) > _PROSE or EMAIL.search(text):
+        return False
+    return sum(map(str.isdigit, text)) <= _NUMBERS * len(text) + 20

@@ -1,0 +1,189 @@
+"""Saved objects: what estimators keep of their data, by design or not, with the reason."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.texts import kind_of_labels
+from bayesrecon.auditing.inventory import parts_of
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_constants, of_labels, of_rows, of_totals
+from bayesrecon.auditing.words import places, preview, short
+from bayesrecon.posteriors.contents import Part
+from bayesrecon.posteriors.roles import CUT, DESIGN, LEAF, RECORD, SEED, TIMES, TOTAL
+from bayesrecon.results.audit import LEVELS, Finding, NotRun, Remedy, Severity
+
+_KEPT = {
+    RECORD: ("records", "keeps records"),
+    DESIGN: ("records", "keeps what the rows of its design follow from"),
+    TIMES: ("records", "keeps times of single records"),
+    LEAF: ("leaves", "keeps what single records came to"),
+    CUT: ("cuts", "keeps values next to those of single records"),
+    TOTAL: ("totals", "keeps exact numbers of all records together"),
+    SEED: ("seed", "keeps the state of a generator of random numbers"),
+}
+"""Kinds of findings, and what they say."""
+
+_OWN_FORMAT = "they are in the format of their own library, which is not read"
+
+_DATA_CLASSES = (
+    "statsmodels.base.data",
+    "pandas.",
+    "numpy.",
+    "collections.",
+    "builtins.",
+    "scipy.sparse",
+    "sklearn.tree._tree",
+    "joblib.",
+)
+"""Classes that hold data for others."""
+
+_COUNTED = ("positions", "a grid", "nothing", "one number")
+"""Structure that can be like a column by chance: a column of identifiers is sorted, as a grid is."""
+
+_MOST_MATCHED = 400
+"""Items that are compared with private columns, those of records first: a forest has thousands."""
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """One finding for each reason, and one for each private column that is somewhere else; trees that are not read."""
+    if look.contents.saved is None:
+        return [], []
+    parts = [p for p in parts_of(look.contents) if p.kind in ("array", "labels", "attribute") or p.role in _KEPT]
+    columns = _columns(look, parts)
+    told = [p for p in parts if p.role in _KEPT and (p.where in columns or not _is_structure(p))]
+    order = list(_KEPT)
+    told.sort(key=lambda p: (order.index(p.role), p.why))
+    grouped = [list(group) for _, group in groupby(told, key=lambda p: (p.role, p.why))]
+    classes = dict(look.contents.saved.objects)
+    findings = [_kept(look, group, parts, columns, classes) for group in grouped]
+    rest = [p for p in parts if p.role not in _KEPT]
+    findings += [_copy(part, columns[part.where]) for part in rest if part.where in columns]
+    findings += _labels(part for part in rest if part.kind == "labels" and part.where not in columns)
+    closed = tuple(p.where for p in told if p.role == LEAF and p.kind in ("text", "bytes"))
+    return findings, [NotRun("trees", _OWN_FORMAT, f"drop {places(closed, 3)}", closed)] if closed else []
+
+
+def _columns(look: Look, parts: Sequence[Part]) -> dict[str, str]:
+    """Which private column the values at a place are."""
+    arrays = (p for p in parts if np.ndim(p.values) and structure_of(p.values) not in _COUNTED)
+    ordered = sorted(arrays, key=lambda p: p.role != RECORD)
+    found = {p.where: look.named(p.values) for p in ordered[:_MOST_MATCHED]}
+    return {where: column for where, column in found.items() if column}
+
+
+def _is_structure(part: Part) -> bool:
+    """Positions, a column of ones, a switch: what tells nothing whoever keeps it."""
+    if part.kind == "labels":
+        return kind_of_labels(part.values) == "positions"
+    if part.kind in ("attribute", "text", "bytes"):
+        return isinstance(part.values, bool) or (part.kind == "attribute" and isinstance(part.values, str))
+    return structure_of(part.values) in ("nothing", "one number", "positions")
+
+
+def _kept(
+    look: Look, group: Sequence[Part], parts: Sequence[Part], columns: dict[str, str], classes: dict[str, str]
+) -> Finding:
+    role, why = group[0].role, group[0].why
+    kind, what = _KEPT[role]
+    group = sorted(group, key=lambda p: (p.where not in columns, -int(np.size(p.values))))
+    where = tuple(dict.fromkeys(p.where for p in group))
+    private = [f"{w} is the private column {columns[w]}" for w in where if w in columns]
+    largest = group[0] if group[0].where in columns else max(group, key=lambda p: np.size(p.values))
+    count, alone = int(np.size(largest.values)), ""
+    severity: Severity = {CUT: "medium", SEED: "low"}.get(role) or "medium"  # type: ignore[assignment]
+    if role == TOTAL:
+        severity = of_totals(exact=True)
+    elif role == LEAF:
+        single, outcomes = _single_leaves(parts)
+        severity = of_rows(single) or "medium"
+        alone = f"; {single} leaves hold one record each" if single else ""
+        column = look.named(outcomes) if len(outcomes) else None
+        private += [f"outcomes in leaves of one record are those of {column}"] if column else []
+    elif role in (RECORD, DESIGN, TIMES):
+        severity = of_rows(count) or "medium"
+    if private:
+        severity = "high"
+    owner = _owner(group[0], classes)
+    return Finding(
+        kind,
+        severity,
+        f"{owner} {what}: {places(where, 2)}",
+        where,
+        f"{places(where)}: {why}{alone}; {largest.where} begins {_beginning(largest)}"
+        + (f"; {places(private, 8)}" if private else ""),
+        remedies=(Remedy(f"publish without {places(where, 3)}"),),
+        drop=where,
+    )
+
+
+def _beginning(part: Part) -> str:
+    return short(part.values, 20) if part.kind in ("text", "bytes") else preview(part.values)
+
+
+def _owner(part: Part, classes: dict[str, str]) -> str:
+    """The class of the model that a part belongs to: the nearest that does not hold data for others."""
+    ends = [i for i, letter in enumerate(part.where) if letter in "./"]
+    around = [classes[part.where[:i]] for i in (0, *ends) if part.where[:i] in classes]
+    for of in (part.of, *reversed(around)):
+        if of and not of.startswith(_DATA_CLASSES):
+            return of.rpartition(".")[2]
+    return "the file"
+
+
+def _single_leaves(parts: Iterable[Part]) -> tuple[int, np.ndarray]:
+    """How many leaves of trees hold one record, and their values where they are single numbers."""
+    by_place = {p.where: np.asarray(p.values) for p in parts if p.kind == "array"}
+    count, found = 0, []
+    for single, values in _trees(by_place):
+        count += int(single.sum())
+        if values is not None and values.size == single.size:
+            found.append(values.ravel()[single])
+    return count, np.concatenate(found) if found else np.zeros(0)
+
+
+def _trees(by_place: dict[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    for where, samples in by_place.items():
+        nodes = where.rpartition("/")[0]
+        if where.endswith("/n_node_samples"):
+            left, values = by_place.get(f"{nodes}/left_child"), by_place.get(f"{nodes.rpartition('.')[0]}.values")
+            if left is not None and left.shape == samples.shape:
+                yield (left < 0) & (samples == 1), values
+        elif where.endswith("/count") and f"{nodes}/is_leaf" in by_place:
+            leaf = by_place[f"{nodes}/is_leaf"]
+            if leaf.shape == samples.shape:
+                yield (leaf > 0) & (samples == 1), None
+
+
+def _copy(part: Part, column: str) -> Finding:
+    severity = of_constants(part.values, private=True) or "high"
+    return Finding(
+        "copy",
+        severity,
+        f"{part.where} holds the private column {column}",
+        (part.where,),
+        f"{np.size(part.values)} values, beginning {preview(part.values)}",
+        remedies=(Remedy(f"drop {part.where}"),),
+        drop=(part.where,),
+    )
+
+
+def _labels(parts: Iterable[Part]) -> Iterator[Finding]:
+    for part in parts:
+        severity = of_labels(part.values, of_parameters=False, of_records=False)
+        if severity is None or LEVELS.index(severity) < LEVELS.index("medium"):
+            continue
+        yield Finding(
+            "labels",
+            severity,
+            f"{part.where} holds {kind_of_labels(part.values)}",
+            (part.where,),
+            f"{np.size(part.values)} labels, beginning {preview(part.values)}",
+            remedies=(Remedy(f"drop {part.where}"),),
+            drop=(part.where,),
+        )
+
+
+PLAIN = Plain("saved objects", find, 22)

@@ -1,0 +1,65 @@
+"""The models in a file of saved objects: those whose numbers are read are attacked, the others are named."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from bayesrecon.auditing.inventory import parts_of
+from bayesrecon.auditing.words import places
+from bayesrecon.posteriors.contents import Contents, SavedFit
+from bayesrecon.posteriors.roles import ESTIMATE
+from bayesrecon.results.audit import Audit, Finding, NotRun
+from bayesrecon.types import Release
+
+_ATTACK = "fit"
+_REMEDY = "attack it in Python (posteriors.dirac with a model of its own), or publish it without these numbers"
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What became of the fits in a file."""
+
+    findings: tuple[Finding, ...]
+    untried: tuple[NotRun, ...]
+    warnings: tuple[str, ...]
+
+
+def attack_fits(contents: Contents, attack: Callable[[Release], Audit]) -> Attacked:
+    """Every fit whose numbers are read, as the same fit in Python is audited; the rest is not run.
+
+    Args:
+        attack: how a fit in Python is audited.
+    """
+    fits = contents.saved.fits if contents.saved is not None else ()
+    estimates = [part.where for part in parts_of(contents) if part.role == ESTIMATE]
+    findings: list[Finding] = []
+    untried: list[NotRun] = []
+    warnings: list[str] = []
+    for fit in fits:
+        where = tuple(e for e in estimates if e.startswith(f"{fit.where}." if fit.where else ""))
+        where = where or (fit.where or contents.name,)
+        if fit.release is None:
+            untried.append(NotRun(_ATTACK, f"{_named(fit)}: {fit.reason}", _REMEDY, where))
+            continue
+        found = attack(fit.release)
+        findings += [replace(f, where=where, title=f"{f.title} ({_named(fit)})") for f in found]
+        untried += [replace(n, where=where) for n in found.not_run]
+        warnings += [f"{_named(fit)}: {warning}" for warning in found.warnings]
+    rest = _not_attacked(contents, {where for f in (*findings, *untried) for where in f.where})
+    return Attacked(tuple(findings), (*untried, *rest), tuple(warnings))
+
+
+def _named(fit: SavedFit) -> str:
+    name = fit.of.rpartition(".")[2]
+    return f"{name} at {fit.where}" if fit.where else name
+
+
+def _not_attacked(contents: Contents, seen: set[str]) -> list[NotRun]:
+    """Estimates of objects that no attack here reads."""
+    left: dict[str, list[str]] = {}
+    for part in parts_of(contents):
+        if part.role == ESTIMATE and part.where not in seen and part.kind in ("array", "attribute"):
+            left.setdefault(part.of.rpartition(".")[2] or "saved numbers", []).append(part.where)
+    kinds = ", ".join(list(left)[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
+    where = tuple(place for group in left.values() for place in group)
+    reason = f"there is no attack here on the numbers of {kinds} ({places(where, 3)}); they were looked through"
+    return [NotRun(_ATTACK, reason, _REMEDY, where)] if where else []

@@ -1,0 +1,224 @@
+"""Arrays of NumPy out of their descriptions: by NumPy's own ways to write them, with plain types, and nothing else."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.untrusted.saved.nodes import Elsewhere, Made, Pairs, Unreadable
+from bayesrecon.untrusted.saved.tensors import is_tensor, tensor_of
+
+_CORES = ("numpy.core", "numpy._core")
+_RECONSTRUCT = frozenset((f"{core}.multiarray", "_reconstruct") for core in _CORES)
+_FROM_BUFFER = frozenset((f"{core}.numeric", "_frombuffer") for core in _CORES)
+_SCALAR = frozenset((f"{core}.multiarray", "scalar") for core in _CORES)
+_MASKED = frozenset([("numpy.ma.core", "_mareconstruct"), ("numpy.ma", "_mareconstruct")])
+_ENCODE = frozenset([("_codecs", "encode")])
+_BYTES = frozenset((b, n) for b in ("builtins", "__builtin__") for n in ("bytes", "bytearray"))
+_DTYPE = frozenset([("numpy", "dtype")])
+
+_CODE = re.compile(r"[?]|[<>|=]?(?:[biufc]\d{1,2}|[mM]8|[USV]\d{0,8}|O8?)")
+_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
+_FIELDS, _ITEM = 500, 2**24
+"""Fields of a record, and bytes of one entry, that an array may have."""
+
+
+@dataclass(eq=False, slots=True)
+class Objects:
+    """An array of Python's objects: their descriptions in order."""
+
+    items: Sequence[Any]
+    shape: tuple[int, ...]
+
+
+def is_array(node: Any) -> bool:
+    """Whether a description is one of an array or a tensor, or of one of NumPy's numbers."""
+    return isinstance(node, Made) and (
+        node.is_of(_RECONSTRUCT)
+        or node.is_of(_FROM_BUFFER)
+        or node.is_of(_SCALAR)
+        or node.is_of(_MASKED)
+        or is_tensor(node)
+        or isinstance(node.stored, np.ndarray | Objects)
+    )
+
+
+def array_of(node: Made) -> np.ndarray | Objects:
+    """The array that a description is one of.
+
+    Raises:
+        Unreadable: a type that is not plain, or a shape that its bytes do not have.
+    """
+    if isinstance(node.stored, np.ndarray | Objects):
+        return node.stored
+    if is_tensor(node):
+        return tensor_of(node)
+    if node.is_of(_FROM_BUFFER):
+        raw, dtype, shape, order = _exactly(node.arguments, 4)
+        return from_bytes(bytes_of(raw), dtype_of(dtype), shape, order)
+    if node.is_of(_SCALAR):
+        dtype = dtype_of(node.arguments[0]) if node.arguments else None
+        if dtype is None or dtype.hasobject or len(node.arguments) != 2:
+            raise Unreadable("a number of NumPy that is none")
+        return from_bytes(bytes_of(node.arguments[1]), dtype, (), "C")
+    if not node.states:
+        raise Unreadable("an array without its values")
+    state = node.states[-1]
+    if node.is_of(_MASKED):
+        _, shape, dtype, fortran, raw = _exactly(state[:5] if isinstance(state, tuple) else state, 5)
+    else:
+        _, shape, dtype, fortran, raw = _exactly(state[-5:] if isinstance(state, tuple) else state, 5)
+    kind = dtype_of(dtype)
+    if kind.hasobject:
+        if not isinstance(raw, list) or kind != np.dtype(object):
+            raise Unreadable("an array of objects without a list of them")
+        return objects(raw, shape)
+    return from_bytes(bytes_of(raw), kind, shape, "F" if fortran is True else "C")
+
+
+def objects(items: Sequence[Any], shape: Any) -> Objects:
+    """An array of objects.
+
+    Raises:
+        Unreadable: another number of them than the shape has.
+    """
+    sizes = sizes_of(shape)
+    if math.prod(sizes) != len(items):
+        raise Unreadable(f"{len(items)} objects in an array of shape {sizes}")
+    return Objects(items, sizes)
+
+
+def from_bytes(raw: bytes, dtype: np.dtype, shape: Any, order: Any) -> np.ndarray:
+    """Numbers or texts that lie as bytes.
+
+    Raises:
+        Unreadable: not as many bytes as type and shape have.
+    """
+    sizes = sizes_of(shape)
+    if dtype.hasobject:
+        raise Unreadable("objects that lie as bytes")
+    if math.prod(sizes) * dtype.itemsize != len(raw):
+        raise Unreadable(f"{len(raw)} bytes for an array of {dtype} of shape {sizes}")
+    if not dtype.itemsize:
+        return np.zeros(sizes if math.prod(sizes) < _ITEM else 0, "U1")
+    values = np.frombuffer(raw, dtype)
+    return values.reshape(sizes[::-1]).T if order == "F" else values.reshape(sizes)
+
+
+def sizes_of(shape: Any) -> tuple[int, ...]:
+    """A shape of whole numbers."""
+    sizes = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(sizes, tuple | list) or len(sizes) > 32:
+        raise Unreadable("a shape that is none")
+    numbers = tuple(int(array_of(s)) if is_array(s) else s for s in sizes)  # type: ignore[arg-type]
+    if not all(type(s) is int and 0 <= s < 2**48 for s in numbers):
+        raise Unreadable("a shape that cannot be")
+    return numbers
+
+
+def dtype_of(node: Any) -> np.dtype:
+    """A plain type: numbers, texts, dates, records of them, or Python's objects.
+
+    Raises:
+        Unreadable: any other.
+    """
+    if not isinstance(node, Made) or not node.is_of(_DTYPE) or not node.arguments:
+        raise Unreadable("a type that is none of NumPy's")
+    code = node.arguments[0]
+    if not isinstance(code, str) or not _CODE.fullmatch(code):
+        raise Unreadable("a type of NumPy that is not plain")
+    state = node.states[-1] if node.states else ()
+    state = state if isinstance(state, tuple) else ()
+    order = state[1] if len(state) > 1 and state[1] in ("<", ">", "|", "=") else "="
+    if len(state) > 2 and state[2] is not None:
+        raise Unreadable("a type of arrays in an array")
+    if len(state) > 4 and state[3] is not None:
+        return _record(state)
+    try:
+        dtype = np.dtype(f"{code}[{_unit(state)}]") if code[-2:] in ("M8", "m8") else np.dtype(code)
+    except (TypeError, ValueError):
+        raise Unreadable(f"no type {code[:20]!r}") from None
+    if dtype.itemsize > _ITEM:
+        raise Unreadable(f"entries of {dtype.itemsize} bytes")
+    if dtype.kind == "V":
+        raise Unreadable("bytes of no type")
+    return dtype.newbyteorder(order) if dtype.kind in "iufcUmM" else dtype
+
+
+def _record(state: tuple[Any, ...]) -> np.dtype:
+    names, fields, size = state[3], state[4], state[5] if len(state) > 5 else 0
+    if not isinstance(names, tuple) or not isinstance(fields, Pairs) or len(names) > _FIELDS:
+        raise Unreadable("a record that is none")
+    found = [(name, fields.get(name)) for name in names if isinstance(name, str)]
+    if len({name for name, _ in found}) < len(names) or type(size) is not int or not 0 < size <= _ITEM:
+        raise Unreadable("a record that is none")
+    kinds, offsets = [], []
+    for _, one in found:
+        if not isinstance(one, tuple) or len(one) < 2 or type(one[1]) is not int:
+            raise Unreadable("a record that is none")
+        kind = dtype_of(one[0])
+        if kind.hasobject or not 0 <= one[1] <= size - kind.itemsize:
+            raise Unreadable("a record of what is not plain")
+        kinds.append(kind)
+        offsets.append(one[1])
+    layout: Any = {"names": [n for n, _ in found], "formats": kinds, "offsets": offsets, "itemsize": size}
+    return np.dtype(layout)
+
+
+def _unit(state: tuple[Any, ...]) -> str:
+    try:
+        unit, count = state[8][1][:2]
+        unit = bytes_of(unit).decode("ascii")
+    except (IndexError, TypeError, ValueError):
+        return "generic"
+    if unit not in _UNITS or type(count) is not int or not 0 < count < 2**31:
+        raise Unreadable("no unit of time")
+    return unit if count == 1 else f"{count}{unit}"
+
+
+def is_bytes(node: Any) -> bool:
+    """Whether a description is one of bytes."""
+    return isinstance(node, bytes) or (isinstance(node, Made) and (node.is_of(_ENCODE) or node.is_of(_BYTES)))
+
+
+def bytes_of(node: Any) -> bytes:
+    """Bytes, as every protocol writes them.
+
+    Raises:
+        Unreadable: they are none, or lie elsewhere.
+    """
+    if isinstance(node, bytes):
+        return node
+    if isinstance(node, Elsewhere):
+        raise Unreadable(f"its values are {node.what}")
+    if isinstance(node, str):  # of Python 2
+        return _latin(node)
+    if isinstance(node, Made) and node.is_of(_ENCODE) and node.arguments and isinstance(node.arguments[0], str):
+        return _latin(node.arguments[0])
+    if isinstance(node, Made) and node.is_of(_BYTES):
+        if not node.arguments:
+            return b""
+        first = node.arguments[0]
+        if isinstance(first, bytes):
+            return first
+        if isinstance(first, str):
+            return _latin(first)
+        if isinstance(first, list) and all(type(v) is int and 0 <= v < 256 for v in first):
+            return bytes(first)
+    raise Unreadable("its values are no bytes")
+
+
+def _latin(text: str) -> bytes:
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        raise Unreadable("its values are a text") from None
+
+
+def _exactly(values: Any, count: int) -> tuple[Any, ...]:
+    if not isinstance(values, tuple) or len(values) != count:
+        raise Unreadable("an array that is described otherwise than NumPy does")
+    return values

@@ -1,0 +1,201 @@
+"""A file of saved objects, whichever program wrote it: what is in it, described."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.saved import safetensors, skops, torches
+from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
+from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
+from bayesrecon.untrusted.saved.joblibs import Joblib
+from bayesrecon.untrusted.saved.machine import Machine
+from bayesrecon.untrusted.saved.nodes import Made, Pairs, Unreadable
+from bayesrecon.untrusted.saved.streams import opened_stream
+from bayesrecon.untrusted.saved.walk import Walk
+from bayesrecon.untrusted.saved.zips import Members
+
+_PICKLES = 64
+"""Pickles in a row in one file."""
+
+_BYTES = 2**16
+"""Of bytes that belong to nothing."""
+
+_NO_CODE = frozenset([("collections", "OrderedDict")])
+
+
+class SavedFile:
+    """Objects that a file holds, as a walk through descriptions of them found them.
+
+    Raises:
+        BayesreconError: a file that is none of these, or a damaged one. One that names what would run is read as far as
+            it goes: damage behind a call stops nobody's computer from making the call.
+
+    >>> Path("hostile.pkl").write_bytes(b"cos\\nsystem\\n(S'echo'\\ntR.")
+    23
+    >>> SavedFile(Path("hostile.pkl")).everything()["names"]
+    [['os', 'system', True]]
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._walk = Walk()
+        self._names: dict[tuple[str, str], bool] = {}
+        self._form = "pickle"
+        self._code: list[str] = []
+        if path.suffix.lower() == ".safetensors":
+            self._safetensors()
+        elif torches.loaded(path):
+            self._archive()
+        else:
+            self._pickles()
+        self._walk.done()
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def everything(self) -> dict[str, Any]:
+        """What is in the file.
+
+        Returns:
+            `form`, what wrote it; `items` as `Walk.items`; `objects`, places and classes; `unread`, places and reasons;
+            `names`, modules and what they would be asked for, and whether that would be called; `code`, members that
+            are programs.
+        """
+        return {
+            "form": self._form,
+            "items": self._walk.items,
+            "objects": [[where, class_of(made)] for where, made in self._walk.objects.items()],
+            "unread": [list(one) for one in self._walk.unread],
+            "names": [[module, name, called] for (module, name), called in self._names.items()],
+            "code": self._code,
+        }
+
+    def values(self, where: str, paths: list[str]) -> dict[str, Any]:
+        """Values of attributes of an object, by their paths ("model.data.const_idx"); those that are not there are left
+        out. Arrays, numbers, texts and lists of them are as they are, of tables the names of their columns, of other
+        objects the class."""
+        found = {}
+        for path in paths:
+            node: Any = self._walk.objects.get(where)
+            for name in path.split("."):
+                node = _attribute(node, name)
+            value = _plain(node)
+            if value is not _MISSING:
+                found[path] = value
+        return found
+
+    def _pickles(self) -> None:
+        stream, packed = opened_stream(self._path)
+        machine = Machine(stream, (row := torches.Row()).resolve)
+        machine.after_state(Joblib(stream, machine.names))
+        roots: list[Any] = []
+        try:
+            while len(roots) < _PICKLES:
+                roots.append(machine.run())
+                if len(roots) == 5 and roots[0] == torches.MAGIC:
+                    row.fill(stream, roots[4])
+                    self._form, roots = "torch", [roots[3]]
+                    break
+                if not _follows(stream):
+                    break
+        except Unreadable as problem:
+            self._damaged(str(problem), machine.names, bool(roots))
+        self._names = machine.names
+        if packed or any(module.startswith("joblib.numpy_pickle") for module, _ in machine.names):
+            self._form = f"joblib{f', {packed}' if packed else ''}"
+        for k, root in enumerate(roots):
+            self._walk.over(root, f"({k + 1})" if len(roots) > 1 else "")
+        self._rest("bytes after the object", stream.read(_BYTES))
+
+    def _damaged(self, problem: str, names: dict[tuple[str, str], bool], some: bool) -> None:
+        if not some and not set(names) - _NO_CODE:
+            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {problem}")
+        self._walk.unread.append(("the rest of the file", problem))
+
+    def _archive(self) -> None:
+        members = Members(self._path)
+        try:
+            listed = list(members.sizes)
+            if torches.is_archive(listed):
+                found: Any = torches.Archive(members, self._names)
+                self._form, self._code = "torch", found.code
+                if found.problem:
+                    self._damaged(found.problem, self._names, False)
+            elif skops.is_archive(listed):
+                self._form = "skops"
+                found = skops.Archive(members, self._names)
+            else:
+                raise BayesreconError(f"{self._path}: an archive, but neither of torch nor of skops")
+            self._walk.over(found.root)
+            for name in found.rest:
+                self._rest(name, members.read(name)[:_BYTES])
+            for where, content in members.around():
+                self._rest(where, content)
+        except Unreadable as problem:
+            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {problem}") from None
+        finally:
+            members.close()
+
+    def _safetensors(self) -> None:
+        self._form = "safetensors"
+        found, unread, rest = safetensors.read(self._path)
+        self._walk.over(found)
+        self._walk.unread += unread
+        self._rest("bytes that no array has", rest[:_BYTES])
+
+    def _rest(self, where: str, content: bytes) -> None:
+        if content.strip(b"\0"):
+            self._walk.over(content, where)
+
+
+def _follows(stream: Any) -> bool:
+    """Whether another pickle follows in the stream."""
+    place = stream.tell()
+    head = stream.read(2)
+    stream.seek(place)
+    return len(head) == 2 and head[0] == 0x80 and head[1] <= 5
+
+
+_MISSING = object()
+
+
+def _attribute(node: Any, name: str) -> Any:
+    """The last value that this attribute would be given."""
+    if isinstance(node, Pairs):
+        return _last(node, name)
+    if not isinstance(node, Made):
+        return _MISSING
+    for state in reversed(node.states):
+        parts = state if isinstance(state, tuple) else (state,)
+        for part in parts:
+            if isinstance(part, Pairs) and (found := _last(part, name)) is not _MISSING:
+                return found
+    return _MISSING
+
+
+def _last(pairs: Pairs, name: str) -> Any:
+    return next((v for k, v in reversed(pairs.pairs) if isinstance(k, str) and k == name), _MISSING)
+
+
+def _plain(node: Any) -> Any:
+    if node is None or isinstance(node, bool | float | str):
+        return node
+    if isinstance(node, int):
+        return node if node.bit_length() < 64 else _MISSING
+    try:
+        if isinstance(node, list | tuple):
+            return plain_list(node)
+        if isinstance(node, Made):
+            if is_array(node):
+                found = array_of(node)
+                return plain_list(list(found.items)) if isinstance(found, Objects) else found
+            columns = columns_of(node)
+            if columns is not None:
+                names = next((values for name, values in columns if name == "(columns)"), None)
+                return columns[0][1] if names is None else names
+            return {"class": class_of(node)}
+    except (Unreadable, ValueError, TypeError, IndexError):
+        return _MISSING
+    return np.zeros(0) if isinstance(node, Pairs) and not node.pairs else _MISSING

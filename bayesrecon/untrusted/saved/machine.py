@@ -1,0 +1,291 @@
+"""An interpreter of the opcodes of pickles, of protocols 0 to 5, that imports nothing and calls nothing.
+
+`pickletools` decodes opcodes and their arguments; here they only build descriptions (`nodes`). Nothing is allocated by
+a length or an index that a file states.
+"""
+
+import pickletools
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from bayesrecon.untrusted.saved.nodes import Elsewhere, Group, Made, Named, Pairs, Unreadable
+
+MOST_OPCODES = 5_000_000
+"""A saved model has some thousands; each makes at most one small object, so that these bound memory as well."""
+
+_CONSTANTS = frozenset(
+    ("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "STRING", "BINSTRING", "SHORT_BINSTRING",
+     "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE",
+     "BINUNICODE8", "FLOAT", "BINFLOAT")
+)  # fmt: skip
+
+Resolve = Callable[[Any], Any]
+"""What a persistent id stands for."""
+
+
+class Machine:
+    """Runs one pickle after another from a stream; see `run`.
+
+    Attributes:
+        names: what the pickles ask modules for, each once, in order, and whether it would be called: `{(module, name):
+            called}`.
+        count: opcodes so far.
+
+    >>> import io
+    >>> machine = Machine(io.BytesIO(b"cos\\nsystem\\n(S'echo'\\ntR."))
+    >>> made = machine.run()
+    >>> machine.names, made.arguments
+    ({('os', 'system'): True}, ('echo',))
+    """
+
+    def __init__(self, stream: BinaryIO, resolve: Resolve | None = None) -> None:
+        """
+        Args:
+            stream: in memory: a file would be asked for as many bytes as a length says.
+            resolve: of persistent ids.
+        """
+        self.names: dict[tuple[str, str], bool] = {}
+        self.count = 0
+        self._stream, self._resolve = stream, resolve
+        self._built: Callable[[Made], None] | None = None
+        self._do = {name: getattr(self, f"_{name.lower()}") for name in _HANDLED}
+
+    def after_state(self, built: Callable[[Made], None]) -> None:
+        """Have this called after a state was set; it may read on from the stream."""
+        self._built = built
+
+    def run(self) -> Any:
+        """The description of the next object in the stream, which then stands behind its pickle.
+
+        Raises:
+            Unreadable: an opcode that does not exist, a stack that does not fit it, an end that is missing, too many.
+        """
+        self._stack: list[Any] = []
+        self._below: list[list[Any]] = []
+        self._memo: dict[int, Any] = {}
+        position = 0
+        try:
+            for opcode, argument, place in pickletools.genops(self._stream):
+                position = place or 0
+                self.count += 1
+                if self.count > MOST_OPCODES:
+                    raise Unreadable(f"more than {MOST_OPCODES} opcodes")
+                name = opcode.name
+                if name in _CONSTANTS:
+                    self._stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
+                elif name == "STOP":
+                    return self._stack.pop()
+                else:
+                    self._do[name](argument)
+        except Unreadable:
+            raise
+        except (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, UnicodeError) as error:
+            text = " ".join(str(error).split())[:120] or type(error).__name__
+            raise Unreadable(f"damaged behind byte {position}: {text}") from None
+        raise Unreadable("it has no end")
+
+    def _marked(self) -> list[Any]:
+        """Everything above the topmost mark."""
+        found, self._stack = self._stack, self._below.pop()
+        return found
+
+    def _mark(self, _: Any) -> None:
+        self._below.append(self._stack)
+        self._stack = []
+
+    def _pop(self, _: Any) -> None:
+        if self._stack:
+            self._stack.pop()
+        else:
+            self._marked()
+
+    def _pop_mark(self, _: Any) -> None:
+        self._marked()
+
+    def _dup(self, _: Any) -> None:
+        self._stack.append(self._stack[-1])
+
+    def _none(self, _: Any) -> None:
+        self._stack.append(None)
+
+    def _newtrue(self, _: Any) -> None:
+        self._stack.append(True)
+
+    def _newfalse(self, _: Any) -> None:
+        self._stack.append(False)
+
+    def _empty_list(self, _: Any) -> None:
+        self._stack.append([])
+
+    def _list(self, _: Any) -> None:
+        found = self._marked()
+        self._stack.append(found)
+
+    def _append(self, _: Any) -> None:
+        value = self._stack.pop()
+        self._add(self._stack[-1], [value])
+
+    def _appends(self, _: Any) -> None:
+        values = self._marked()
+        self._add(self._stack[-1], values)
+
+    def _additems(self, _: Any) -> None:
+        self._appends(None)
+
+    @staticmethod
+    def _add(target: Any, values: list[Any]) -> None:
+        if isinstance(target, list):
+            target += values
+        elif isinstance(target, Made | Group):
+            target.items += values
+        else:
+            raise Unreadable(f"something is appended to a {type(target).__name__}")
+
+    def _empty_tuple(self, _: Any) -> None:
+        self._stack.append(())
+
+    def _tuple(self, _: Any) -> None:
+        values = tuple(self._marked())
+        self._stack.append(values)
+
+    def _tuple1(self, _: Any) -> None:
+        self._stack[-1:] = [(self._stack[-1],)]
+
+    def _tuple2(self, _: Any) -> None:
+        self._last(2)
+
+    def _tuple3(self, _: Any) -> None:
+        self._last(3)
+
+    def _last(self, count: int) -> None:
+        if len(self._stack) < count:
+            raise Unreadable("a tuple of more than there is")
+        self._stack[-count:] = [tuple(self._stack[-count:])]
+
+    def _empty_dict(self, _: Any) -> None:
+        self._stack.append(Pairs())
+
+    def _dict(self, _: Any) -> None:
+        found = Pairs(_paired(self._marked()))
+        self._stack.append(found)
+
+    def _setitem(self, _: Any) -> None:
+        value, key = self._stack.pop(), self._stack.pop()
+        self._set(self._stack[-1], [(key, value)])
+
+    def _setitems(self, _: Any) -> None:
+        pairs = _paired(self._marked())
+        self._set(self._stack[-1], pairs)
+
+    @staticmethod
+    def _set(target: Any, pairs: list[tuple[Any, Any]]) -> None:
+        if not isinstance(target, Made | Pairs):
+            raise Unreadable(f"a key is set in a {type(target).__name__}")
+        target.pairs += pairs
+
+    def _empty_set(self, _: Any) -> None:
+        self._stack.append(Group())
+
+    def _frozenset(self, _: Any) -> None:
+        found = Group(self._marked())
+        self._stack.append(found)
+
+    def _get(self, index: int) -> None:
+        self._stack.append(self._memo[index])
+
+    _binget = _long_binget = _get
+
+    def _put(self, index: int) -> None:
+        self._memo[index] = self._stack[-1]
+
+    _binput = _long_binput = _put
+
+    def _memoize(self, _: Any) -> None:
+        self._memo[len(self._memo)] = self._stack[-1]
+
+    def _name(self, module: Any, name: Any, called: bool = False) -> Named:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise Unreadable("a module or a name in it is no text")
+        self.names[module, name] = self.names.get((module, name), False) or called
+        return Named(module, name)
+
+    def _global(self, argument: str) -> None:
+        module, _, name = argument.partition(" ")
+        self._stack.append(self._name(module, name))
+
+    def _stack_global(self, _: Any) -> None:
+        name, module = self._stack.pop(), self._stack.pop()
+        self._stack.append(self._name(module, name))
+
+    def _make(self, of: Any, arguments: Any) -> None:
+        if isinstance(of, Named):
+            self._name(of.module, of.name, called=True)
+        self._stack.append(Made(of, arguments))
+
+    def _reduce(self, _: Any) -> None:
+        arguments, of = self._stack.pop(), self._stack.pop()
+        self._make(of, arguments)
+
+    _newobj = _reduce
+
+    def _newobj_ex(self, _: Any) -> None:
+        named, arguments, of = self._stack.pop(), self._stack.pop(), self._stack.pop()
+        self._make(of, (*arguments, named) if isinstance(arguments, tuple) else (arguments, named))
+
+    def _inst(self, argument: str) -> None:
+        module, _, name = argument.partition(" ")
+        self._make(self._name(module, name), tuple(self._marked()))
+
+    def _obj(self, _: Any) -> None:
+        of, *arguments = self._marked()
+        self._make(of, tuple(arguments))
+
+    def _build(self, _: Any) -> None:
+        state = self._stack.pop()
+        target = self._stack[-1]
+        if not isinstance(target, Made):
+            target = Made(target)  # of a class, or of what is no object: Python would set attributes there
+            self._stack[-1] = target
+        target.states.append(state)
+        if self._built is not None:
+            self._built(target)
+
+    def _persid(self, argument: Any) -> None:
+        self._stack.append(self._found(argument))
+
+    def _binpersid(self, _: Any) -> None:
+        self._stack.append(self._found(self._stack.pop()))
+
+    def _found(self, key: Any) -> Any:
+        found = None if self._resolve is None else self._resolve(key)
+        return (
+            Elsewhere("a persistent id, of which only the program that wrote it knows", key) if found is None else found
+        )
+
+    def _ext1(self, code: int) -> None:
+        self._name("copyreg", f"extension {code}")
+        self._stack.append(Elsewhere("an entry of the registry of extensions", code))
+
+    _ext2 = _ext4 = _ext1
+
+    def _next_buffer(self, _: Any) -> None:
+        self._stack.append(Elsewhere("a buffer outside the pickle"))
+
+    def _readonly_buffer(self, _: Any) -> None:
+        if not self._stack:
+            raise Unreadable("no buffer to make readable alone")
+
+    def _proto(self, _: Any) -> None:
+        """Opcodes are the same in all protocols."""
+
+    def _frame(self, _: Any) -> None:
+        """Frames say how to read ahead."""
+
+
+def _paired(values: list[Any]) -> list[tuple[Any, Any]]:
+    if len(values) % 2:
+        raise Unreadable("a key without a value")
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+_HANDLED = frozenset(op.name for op in pickletools.opcodes) - _CONSTANTS - {"STOP"}

@@ -1,0 +1,75 @@
+"""What stands for the objects that a pickle would make: descriptions, which do nothing.
+
+Numbers, texts, bytes, lists and tuples stand for themselves. Dictionaries and sets are listed: keys from strangers are
+never hashed or compared.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(eq=False, slots=True)
+class Named:
+    """What a module would be asked for: a class, or a function."""
+
+    module: str
+    name: str
+
+    @property
+    def whole(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(eq=False, slots=True)
+class Made:
+    """What calling something would return, with all that would be put into it afterwards.
+
+    Attributes:
+        of: what would be called: `Named`, or whatever else stands there.
+        arguments: of the call.
+        states: what would be set as its state, one after another.
+        items: what would be appended or added.
+        pairs: keys and values that would be set.
+        stored: its values where they lie in the file as plain bytes, as joblib and torch write arrays.
+    """
+
+    of: Any
+    arguments: Any = ()
+    states: list[Any] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)
+    pairs: list[tuple[Any, Any]] = field(default_factory=list)
+    stored: Any = None
+
+    def is_of(self, names: frozenset[tuple[str, str]]) -> bool:
+        """Whether it would be made by one of these, as module and name."""
+        return isinstance(self.of, Named) and (self.of.module, self.of.name) in names
+
+
+@dataclass(eq=False, slots=True)
+class Pairs:
+    """A dictionary."""
+
+    pairs: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def get(self, key: str) -> Any:
+        """The value of a text; the last one, as in a dictionary."""
+        return next((v for k, v in reversed(self.pairs) if isinstance(k, str) and k == key), None)
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """A set."""
+
+    items: list[Any] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Elsewhere:
+    """What lies outside the pickle: a persistent id, a buffer, an entry of a registry."""
+
+    what: str
+    key: Any = None
+
+
+class Unreadable(ValueError):
+    """A part that is not what it says; the message tells why."""

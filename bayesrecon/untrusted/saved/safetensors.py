@@ -1,0 +1,79 @@
+"""Files of safetensors: a JSON text that says where in the file each array lies."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.limits import no_repeats
+from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs, Unreadable
+from bayesrecon.untrusted.saved.tensors import storage
+
+_LARGEST = 2**24
+"""Bytes of the text; the format itself allows a hundred million."""
+
+_TYPES = {
+    "F64": "Double", "F32": "Float", "F16": "Half", "BF16": "BFloat16", "I64": "Long", "I32": "Int", "I16": "Short",
+    "I8": "Char", "U8": "Byte", "BOOL": "Bool",
+}  # fmt: skip
+
+
+def read(path: Path) -> tuple[Pairs, list[tuple[str, str]], bytes]:
+    """Arrays by their names, places that cannot be read with the reasons, and bytes that no array has.
+
+    Raises:
+        BayesreconError: no such text, or an array beyond the file.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= min(_LARGEST, size - 8):
+            raise BayesreconError(f"{path}: damaged, no safetensors: its header has {length} bytes")
+        try:
+            header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=no_repeats)
+        except (ValueError, RecursionError) as error:
+            text = " ".join(str(error).split())[:80]
+            raise BayesreconError(f"{path}: damaged, no safetensors: its header is no JSON ({text})") from None
+        body = file.read()
+    if not isinstance(header, dict):
+        raise BayesreconError(f"{path}: damaged, no safetensors: its header is no JSON object")
+    found, unread, taken = Pairs(), [], []
+    for name, about in header.items():
+        if name == "__metadata__":
+            pairs = list(about.items()) if isinstance(about, dict) else [("", str(about))]
+            found.pairs.append((name, Pairs([(k, v if isinstance(v, str) else json.dumps(v)) for k, v in pairs])))
+            continue
+        begin, end, shape, kind = _described(path, name, about, len(body))
+        taken.append((begin, end))
+        try:
+            values = storage(body[begin:end], _TYPES.get(kind, kind))
+            if values.size != math.prod(shape):
+                raise Unreadable(f"{values.size} numbers in an array of shape {shape}")
+        except Unreadable as problem:
+            unread.append((name, str(problem)))
+            continue
+        array = Made(Named("torch", "Tensor"), (), stored=values.reshape(shape))
+        found.pairs.append((name, array))
+    return found, unread, _between(body, taken)
+
+
+def _described(path: Path, name: str, about: Any, most: int) -> tuple[int, int, tuple[int, ...], str]:
+    try:
+        (begin, end), shape, kind = about["data_offsets"], tuple(about["shape"]), about["dtype"]
+        fine = all(type(n) is int and 0 <= n < 2**48 for n in (begin, end, *shape)) and len(shape) <= 32
+    except (KeyError, TypeError, ValueError):
+        fine = False
+    if not fine or not begin <= end <= most or not isinstance(kind, str):  # pyright: ignore
+        raise BayesreconError(f"{path}: damaged, no safetensors: {name[:60]!r} lies nowhere in the file")
+    return begin, end, shape, kind  # pyright: ignore
+
+
+def _between(body: bytes, taken: list[tuple[int, int]]) -> bytes:
+    """Bytes that no array has."""
+    last, rest = 0, []
+    for begin, end in [*sorted(taken), (len(body), len(body))]:
+        if begin > last:
+            rest.append(body[last:begin])
+        last = max(last, end)
+    return b"".join(rest)

@@ -1,0 +1,94 @@
+"""Archives of torch: a pickle, and the storages of its tensors as plain bytes beside it."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.untrusted.saved.machine import Machine
+from bayesrecon.untrusted.saved.nodes import Made, Named, Unreadable
+from bayesrecon.untrusted.saved.tensors import storage
+from bayesrecon.untrusted.saved.zips import Members
+
+_OWN = ("version", "byteorder", ".format_version", ".storage_alignment", "serialization_id")
+_STORAGE = Named("torch", "Storage")
+MAGIC = 0x1950A86A20F9469CFC6C
+"""The first number in a file of torch before 1.6: pickles in a row, then storages."""
+
+_STORAGES = 20_000
+"""Of a file of torch before 1.6."""
+
+
+def is_archive(names: list[str]) -> bool:
+    """Whether the members are those of torch."""
+    return any(name.endswith("data.pkl") for name in names)
+
+
+class Archive:
+    """What an archive holds: `root`, its object; `rest`, members that no tensor is made of; `code`, members of code."""
+
+    def __init__(self, members: Members, names: dict[tuple[str, str], bool]) -> None:
+        listed = list(members.sizes)
+        pickle = next(name for name in listed if name.endswith("data.pkl"))
+        self._folder, self._members = pickle.removesuffix("data.pkl"), members
+        self._little = members.sizes.get(f"{self._folder}byteorder", 0) != 3  # "big"
+        self._found: dict[str, Made] = {}
+        machine = Machine(io.BytesIO(members.read(pickle)), self._resolve)
+        self.problem = ""
+        self.root: Any = None
+        try:
+            self.root = machine.run()
+        except Unreadable as problem:
+            self.problem = str(problem)
+        names.update(machine.names)
+        used = {pickle, *(f"{self._folder}data/{key}" for key in self._found)}
+        own = {f"{self._folder}{name}" for name in _OWN} | {f"{self._folder}.data/{name}" for name in _OWN}
+        self.code = [n for n in listed if "/code/" in f"/{n}" and n.endswith(".py")]
+        self.rest = [n for n in listed if n not in used | own and not n.endswith("/") and n not in self.code]
+
+    def _resolve(self, key: Any) -> Any:
+        """`("storage", type, key, location, count)`."""
+        if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
+            return None
+        name = f"{self._folder}data/{key[2]}"
+        if key[2] not in self._found:
+            if name not in self._members.sizes:
+                raise Unreadable(f"its storage {key[2][:40]!r} is not there")
+            if not self._little:
+                raise Unreadable("its numbers begin with their highest byte")
+            self._found[key[2]] = Made(_STORAGE, (), stored=storage(self._members.read(name), key[1]))
+        return self._found[key[2]]
+
+
+class Row:
+    """A file of torch before 1.6: resolves storages, which only follow after the pickles."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Made, Any]] = {}
+
+    def resolve(self, key: Any) -> Any:
+        """`("storage", type, key, location, count, view)`."""
+        if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
+            return None
+        return self._found.setdefault(key[2], (Made(_STORAGE), key[1]))[0]
+
+    def fill(self, stream: Any, keys: Any) -> None:
+        """Take the storages of these keys from the stream."""
+        if not isinstance(keys, list) or len(keys) > _STORAGES or not all(isinstance(k, str) for k in keys):
+            raise Unreadable("keys of storages that are none")
+        for key in keys:
+            made, kind = self._found.get(key, (None, None))
+            head = stream.read(8)
+            if made is None or len(head) < 8:
+                raise Unreadable("a storage that is not there")
+            size = storage(b"", kind).itemsize if "BFloat16" not in getattr(kind, "name", "") else 2
+            count = int.from_bytes(head, "little") * size
+            raw = stream.read(count)
+            if len(raw) < count:
+                raise Unreadable("a storage that is shorter than it says")
+            made.stored = storage(raw, kind)
+
+
+def loaded(path: Path) -> bool:
+    """Whether a file says of itself that it is an archive."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"

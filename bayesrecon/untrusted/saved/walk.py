@@ -1,0 +1,293 @@
+"""Everything that saved objects hold, by its path, and which objects they are."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.untrusted.hdf5_inventory import plain_values
+from bayesrecon.untrusted.saved.arrays import Objects, array_of, bytes_of, is_array, is_bytes
+from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
+from bayesrecon.untrusted.saved.nodes import Elsewhere, Group, Made, Named, Pairs, Unreadable
+
+MOST_THINGS = 20_000
+"""Items that are listed: a forest of a thousand trees has as many."""
+
+MOST_VALUES, MOST_LETTERS, LONG = 2**21, 2**23, 1000
+"""Of one item: its values, the letters of all its texts, and of each text."""
+
+_DEEPEST, _VISITS = 200, 2_000_000
+"""Objects within objects, and how many are visited: no real model comes near."""
+
+_KEY, _MANY = 60, 20
+"""Letters of a key in a path; entries of a dictionary from which its keys are labels and no names of settings."""
+
+_CONTAINERS = frozenset(
+    (module, name)
+    for module in ("builtins", "__builtin__")
+    for name in ("set", "frozenset", "list", "tuple", "dict", "float", "int", "str", "bool")
+)
+
+_WHOLE = 63
+"""Bits of a whole number that is a number; a longer one is a way to write bytes."""
+
+Item = dict[str, Any]
+
+
+class Walk:
+    """Goes through descriptions and lists what is there.
+
+    Attributes:
+        items: `where`, `kind` ("array", "labels", "setting", "text", "bytes", "name"), `values`, and `of`, the class of
+            the object that holds it.
+        objects: by their places, in order.
+        unread: places and reasons.
+
+    >>> walk = Walk()
+    >>> model = Made(Named("mylib", "Model"), (), [Pairs([("ages", [41, 17, 63]), ("kind", "best")])])
+    >>> walk.over(model)
+    >>> [(i["where"], i["kind"], i["of"]) for i in walk.items]
+    [('ages', 'array', 'mylib.Model'), ('kind', 'setting', 'mylib.Model')]
+    """
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.objects: dict[str, Made] = {}
+        self.unread: list[tuple[str, str]] = []
+        self._seen: set[int] = set()
+        self._names: dict[str, tuple[str, str]] = {}
+        self._kept: list[Any] = []  # so that no id is given twice
+
+    def over(self, root: Any, where: str = "") -> None:
+        """List everything that hangs on this one."""
+        self._kept.append(root)
+        waiting: list[tuple[str, Any, int, str]] = [(where, root, 0, "")]
+        visits = 0
+        while waiting:
+            place, node, depth, of = waiting.pop()
+            visits += 1
+            if depth > _DEEPEST or visits > _VISITS or len(self.items) > MOST_THINGS:
+                self.unread.append((place or "the object", "there is more than is looked through"))
+                if depth > _DEEPEST:
+                    continue
+                break
+            if isinstance(node, Made | Pairs | Group | list | tuple | Objects):
+                if id(node) in self._seen:
+                    continue
+                self._seen.add(id(node))
+            children = [(*child, depth + 1) for child in self._visit(place, node, of)]
+            waiting += [(p, n, d, o) for p, n, o, d in reversed(children)]
+
+    def done(self) -> None:
+        """And list the names of attributes and keys, each once."""
+        self.items += [
+            {"where": place, "kind": "name", "values": name, "of": of} for name, (place, of) in self._names.items()
+        ]
+        self._names = {}
+
+    def _visit(self, where: str, node: Any, of: str) -> Iterator[tuple[str, Any, str]]:
+        if node is None or isinstance(node, Named):
+            return
+        if isinstance(node, Elsewhere):
+            self.unread.append((where or "the object", node.what))
+            if node.key is not None:
+                yield f"{where}/(id)", node.key, of
+        elif isinstance(node, Pairs):
+            yield from self._pairs(where, node.pairs, of)
+        elif isinstance(node, list | tuple | Group):
+            yield from self._listed(where, node.items if isinstance(node, Group) else node, of)
+        elif isinstance(node, Objects):
+            yield from self._listed(where, list(node.items), of)
+        elif isinstance(node, np.ndarray):
+            self._array(where, node, of)
+        elif isinstance(node, Made):
+            yield from self._made(where, node, of)
+        else:
+            self._scalar(where, node, of)
+
+    def _made(self, where: str, node: Made, of: str) -> Iterator[tuple[str, Any, str]]:
+        if is_bytes(node) or is_array(node):
+            try:
+                found = bytes_of(node) if is_bytes(node) else array_of(node)
+            except Unreadable as problem:
+                self.unread.append((where or "the object", str(problem)))
+                return
+            yield where, found, of
+            return
+        if node.is_of(_CONTAINERS) and isinstance(node.arguments, tuple) and len(node.arguments) == 1:
+            yield where, node.arguments[0], of
+            return
+        kind = class_of(node)
+        try:
+            columns = columns_of(node)
+        except (Unreadable, ValueError, TypeError, IndexError):  # whatever it holds is listed part by part
+            columns = None
+        if columns is not None:
+            self.objects.setdefault(where, node)
+            for name, values in columns:
+                label = name in ("(index)", "(columns)")
+                self._array(_key(where, name) if name else where, values, kind, "labels" if label else "array")
+            attributes = node.states[-1].get("attrs") if node.states and isinstance(node.states[-1], Pairs) else None
+            yield f"{where}.attrs", attributes, kind
+            return
+        if where not in self.objects:
+            self.objects[where] = node
+        if not isinstance(node.of, Named):
+            yield f"{where}/(made by)", node.of, of
+        for k, argument in enumerate(node.arguments if isinstance(node.arguments, tuple) else (node.arguments,)):
+            yield f"{where}/({k})", argument, kind
+        for state in node.states:
+            yield from self._state(where, state, kind)
+        if node.items:
+            yield where, list(node.items), kind
+        if node.pairs:
+            yield where, Pairs(node.pairs), kind
+
+    def _state(self, where: str, state: Any, of: str) -> Iterator[tuple[str, Any, str]]:
+        parts: tuple[Any, ...] = state if isinstance(state, tuple) and len(state) == 2 else (state,)
+        if all(part is None or isinstance(part, Pairs) for part in parts):
+            for part in parts:
+                for key, value in () if part is None else part.pairs:
+                    name = key if isinstance(key, str) else "(key)"
+                    if not isinstance(key, str):
+                        yield f"{where}/(key)", key, of
+                    place = f"{where}.{name[:_KEY]}" if where else name[:_KEY]
+                    self._names.setdefault(name, (place, of))
+                    yield place, value, of
+        else:
+            yield f"{where}/(state)", state, of
+
+    def _pairs(self, where: str, pairs: list[tuple[Any, Any]], of: str) -> Iterator[tuple[str, Any, str]]:
+        keys = [key for key, _ in pairs]
+        plain = len(pairs) <= _MANY and all(isinstance(key, str) for key in keys)
+        if not plain and pairs:
+            yield f"{where}/(keys)", keys, of
+        values = [value for _, value in pairs]
+        if not plain and _is_flat(values):
+            yield f"{where}/(values)", values, of
+            return
+        for k, (key, value) in enumerate(pairs):
+            name = key if isinstance(key, str) else repr(key) if type(key) is int and abs(key) < 2**_WHOLE else str(k)
+            if plain:
+                self._names.setdefault(name, (_key(where, name), of))
+            yield _key(where, name), value, of
+
+    def _listed(self, where: str, items: Any, of: str) -> Iterator[tuple[str, Any, str]]:
+        if not len(items):
+            return
+        if _is_flat(items):
+            values = plain_list([_number(v) for v in items])
+            self._array(where, values, of, "labels" if values.dtype.kind == "O" else "array")
+            return
+        rows = _rows(items)
+        if rows is not None:
+            self._array(where, rows, of)
+            return
+        for k, item in enumerate(items):
+            named = (
+                isinstance(item, tuple) and len(item) >= 2 and isinstance(item[0], str) and isinstance(item[1], Made)
+            )
+            if named:
+                self._names.setdefault(item[0], (_key(where, item[0]), of))
+                yield _key(where, item[0]), item[1], of
+                if len(item) > 2:
+                    yield _key(where, item[0]), list(item[2:]), of
+            else:
+                yield _key(where, str(k)), item, of
+
+    def _array(self, where: str, values: np.ndarray, of: str, kind: str = "array") -> None:
+        if values.dtype.names:
+            for name in values.dtype.names:
+                self._names.setdefault(name, (_key(where, name), of))
+                self._array(_key(where, name), values[name], of, kind)
+            return
+        if values.dtype.kind in "mM":
+            values = np.datetime_as_string(values) if values.dtype.kind == "M" else values.astype(np.int64)
+        if not values.size:
+            return
+        if values.ndim == 0 and values.dtype.kind in "biuf":
+            self._add(where, "setting", values.item(), of)
+            return
+        shown = values
+        if values.size > MOST_VALUES:
+            self.unread.append((where, f"only the first {MOST_VALUES} of its {values.size} values were looked at"))
+            shown = (
+                values.reshape(-1)[:MOST_VALUES] if values.ndim < 2 else values[: max(1, MOST_VALUES // values[0].size)]
+            )
+        if shown.dtype.kind == "O":
+            shown, cut = _texts(shown)
+            if cut:
+                self.unread.append((where, "only the beginnings of its texts were looked at"))
+        elif shown.dtype.kind not in "biufU":
+            shown = plain_values(shown)
+        elif shown.dtype.kind == "f" and shown.dtype.itemsize not in (2, 4, 8):
+            shown = shown.astype(float)
+        self._add(where, kind, np.ascontiguousarray(shown), of)
+
+    def _scalar(self, where: str, value: Any, of: str) -> None:
+        if isinstance(value, int) and value.bit_length() > _WHOLE:
+            value = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+        if isinstance(value, bytes):
+            if len(value):
+                self._add(where, "bytes", value, of)
+        elif isinstance(value, str):
+            if value:
+                self._add(where, "text" if len(value) > LONG else "setting", value[:MOST_LETTERS], of)
+        elif isinstance(value, bool | int | float):
+            self._add(where, "setting", value, of)
+        else:
+            self.unread.append((where or "the object", f"it is a {type(value).__name__}"))
+
+    def _add(self, where: str, kind: str, values: Any, of: str) -> None:
+        self.items.append({"where": where or "the object", "kind": kind, "values": values, "of": of})
+
+
+def _key(where: str, name: str) -> str:
+    return f"{where}/{name[:_KEY]}" if where else name[:_KEY]
+
+
+def _number(value: Any) -> Any:
+    if is_array(value):
+        found = array_of(value)
+        return found.item() if isinstance(found, np.ndarray) and found.size == 1 else value
+    return value
+
+
+def _is_flat(items: Any) -> bool:
+    """Whether all are numbers, or all texts."""
+    if not len(items):
+        return False
+    try:
+        plain = [_number(v) for v in items]
+    except Unreadable:
+        return False
+    numbers = all(isinstance(v, bool | int | float) and (v != v or abs(v) < 2.0**1023) for v in plain)
+    whole = all(not isinstance(v, int) or v.bit_length() <= _WHOLE for v in plain)
+    return (numbers and whole) or all(isinstance(v, str) for v in plain)
+
+
+def _rows(items: Any) -> np.ndarray | None:
+    """Rows of numbers, all of one length."""
+    first = items[0]
+    if not isinstance(first, list | tuple) or not first:
+        return None
+    if not all(isinstance(row, list | tuple) and len(row) == len(first) and _is_flat(row) for row in items):
+        return None
+    rows = [plain_list([_number(v) for v in row]) for row in items]
+    return np.stack(rows) if all(row.dtype.kind == "f" for row in rows) else None
+
+
+def _texts(values: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Texts that are not too long together, and whether any was cut."""
+    found, left, cut = [], MOST_LETTERS, False
+    for value in values.ravel():
+        text = value if isinstance(value, str) else str(value) if isinstance(value, int | float | bool) else ""
+        short = text[:LONG]
+        cut |= len(short) < len(text)
+        left -= len(short) + 8
+        if left < 0:
+            return np.array(found, dtype=object), True
+        found.append(short)
+    array = np.empty(len(found), object)
+    array[:] = found
+    return array, cut

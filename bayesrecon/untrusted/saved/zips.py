@@ -1,0 +1,98 @@
+"""Members of a zip archive from a stranger, each read no further than it says, all of them no further than may be."""
+
+import io
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.saved.arrays import from_bytes
+from bayesrecon.untrusted.saved.nodes import Unreadable
+from bayesrecon.untrusted.zip_inventory import around_members
+
+_MEMBERS = 20_000
+"""Arrays of a large network are some thousands."""
+
+_PADDING = b"Z\0"
+"""With which torch fills extra fields, so that arrays begin at even places."""
+
+
+class Members:
+    """An open archive.
+
+    Raises:
+        BayesreconError: it is none, has a name twice or too many members, or declares more than may be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise BayesreconError(f"{path}: damaged, no zip archive ({' '.join(str(error).split())[:80]})") from None
+        listed = self._archive.infolist()
+        self.sizes = {one.filename: one.file_size for one in listed}
+        if len(self.sizes) < len(listed) or len(listed) > _MEMBERS:
+            self.close()
+            raise BayesreconError(f"{path}: its members are too many, or one is there twice; refused")
+        try:
+            check_declared(path, sum(self.sizes.values()), path.stat().st_size)
+        except BayesreconError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._archive.close()
+
+    def read(self, name: str) -> bytes:
+        """The content of a member.
+
+        Raises:
+            BayesreconError: it is not there, is damaged, or longer than it says.
+        """
+        try:
+            with self._archive.open(name) as stream:
+                content = stream.read(self.sizes[name] + 1)
+        except Exception as error:  # of damaged members `zipfile` raises nearly everything
+            text = " ".join(str(error).split())[:80] or type(error).__name__
+            raise BayesreconError(f"{self._path}: damaged in {name[:60]!r} ({text})") from None
+        if len(content) > self.sizes[name]:
+            raise BayesreconError(f"{self._path}: {name[:60]!r} is longer than it says, refused")
+        return content
+
+    def around(self) -> list[tuple[str, bytes]]:
+        """What is in the archive and no member's content."""
+        try:
+            return [(where, content) for where, content in around_members(self._path) if content.strip(_PADDING)]
+        except Exception as error:
+            text = " ".join(str(error).split())[:80] or type(error).__name__
+            raise BayesreconError(f"{self._path}: damaged between its members ({text})") from None
+
+
+def array_of_npy(content: bytes) -> np.ndarray:
+    """The array of a file of NumPy.
+
+    Raises:
+        Unreadable: it is none, or holds pickles.
+    """
+    stream = io.BytesIO(content)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = read(stream)
+    except Exception as error:
+        raise Unreadable(f"no array of NumPy ({' '.join(str(error).split())[:80]})") from None
+    if dtype.hasobject:
+        raise Unreadable("an array of objects, which is a pickle of its own")
+    rest = content[stream.tell() :]
+    size = math.prod(shape) * dtype.itemsize
+    if any(n < 0 for n in shape) or size > len(rest):
+        raise Unreadable("an array that is shorter than it says")
+    return from_bytes(rest[:size], dtype, tuple(shape), "F" if fortran else "C")
