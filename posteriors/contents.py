@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.estimates import Estimates
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
 """Groups with a value per draw and record."""
@@ -74,11 +75,13 @@ class Entry:
         where: its place.
         kind: "array", "labels", "attribute", "name", "text" or "bytes".
         values: the array, or the text; of bytes that are no text, the first of them.
+        role: what it is in a fit, where the reader knows that: one of `bayesrecon.posteriors.roles`.
     """
 
     where: str
     kind: str
     values: Any
+    role: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ class Contents:
         comments: lines of text beside the numbers (CmdStan).
         entries: all else that the reader found: nested groups, types, members and files beside, trailing bytes.
         unread: what the reader could not walk.
+        estimates: of fits that lie in it.
         draws: the group `posterior`, None where there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
     """
@@ -127,6 +131,7 @@ class Contents:
     notes: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
     unread: tuple[Unread, ...] = ()
+    estimates: tuple[Estimates, ...] = ()
 
     def group(self, *names: str) -> list[Variable]:
         """The variables of some groups."""

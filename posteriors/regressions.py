@@ -1,14 +1,12 @@
 """Results of statsmodels as releases: tables whose numbers are exact."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.approximations import printed
 from bayesrecon.posteriors.mixed import from_mixed
-from bayesrecon.posteriors.summaries import field_name, regression
+from bayesrecon.posteriors.summaries import field_name, of_estimator
 from bayesrecon.types import Release
 
 
@@ -58,42 +56,7 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     labels = ["const" if np.all(design[:, i] == 1) else field_name(n) for i, n in enumerate(names)]
     values, covariance = np.asarray(result.params, float), np.asarray(result.cov_params(), float)
     response = response or field_name(str(fitted.endog_names))
-    return _of_estimator(estimator, labels, response, values, covariance, getattr(result, "scale", 1.0), name or kind)
-
-
-def _of_estimator(
-    kind: str,
-    labels: Sequence[str],
-    response: str,
-    values: np.ndarray,
-    covariance: np.ndarray,
-    scale: float,
-    name: str,
-) -> Release:
-    """An exact table."""
-    rows = [*labels, *(["sigma"] if kind == "ols" else [])]
-    model, order = regression(kind, rows, response)
-    at = order[: len(labels)]
-    mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
-    correlation = np.eye(len(order))
-    correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
-    if kind == "ols":
-        mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
-    zero, pairs = np.zeros(len(mean)), np.zeros(len(mean) * (len(mean) - 1) // 2)
-    return printed(
-        model.in_constrained_coordinates,
-        mean,
-        sd,
-        correlation,
-        zero,
-        zero,
-        pairs,
-        draws=None,
-        jacobian=None,
-        coordinates="constrained",
-        name=name,
-        silent=int(kind == "ols"),
-    )
+    return of_estimator(estimator, labels, response, values, covariance, getattr(result, "scale", 1.0), name or kind)
 
 
 def _estimator_of(kind: str, fitted: Any) -> str:

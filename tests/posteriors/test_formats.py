@@ -15,7 +15,11 @@ def test_dispatch(tmp_path):
     draws = Draws({"sigma": SIGMA})
     assert read_draws(draws) is draws
     refused("no such file", read_draws, tmp_path / "none.nc")
-    refused(r"unknown suffix '.txt'; known are .npz, .csv, .json, .zip, .zarr, .nc, .netcdf, .h5", read_draws, "a.txt")
+    refused(
+        r"unknown suffix '.txt'; known are .npz, .csv, .rds, .rdata, .rda, .json, .zip, .zarr, .nc, .netcdf, .h5",
+        read_draws,
+        "a.txt",
+    )
     refused("unknown suffix ''", read_draws, tmp_path)
     (tmp_path / "folder.nc").mkdir()
     refused("is a directory", read_draws, tmp_path / "folder.nc")

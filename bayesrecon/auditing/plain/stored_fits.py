@@ -1,0 +1,140 @@
+"""What a saved fit keeps of its data, by the roles that its reader knows: tables, residuals, factors, times, splits."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.texts import kind_of_labels
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_labels, of_rows
+from bayesrecon.auditing.words import places, preview, short
+from bayesrecon.posteriors.contents import Entry
+from bayesrecon.posteriors.roles import CUT, LEAF, RECORD, SEED, TIMES, TOTAL
+from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+
+_SHOWN = 3  # columns that a finding quotes
+_WORKSPACE = (".Environment", "<environment>", "<enclosure>")
+_RECORDS = "publish a table of its estimates, or a fit without it"
+_KEPT = "they are what R keeps of every record"
+_AROUND = "a formula or a function keeps all that stood beside it when it was made"
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """One finding for each object that keeps values of records, and one for each other role."""
+    entries = [e for e in look.contents.entries if e.role and e.where not in look.seen]
+    findings = [f for where, group in _groups(entries) if (f := _records(look, where, group)) is not None]
+    findings += [f for e in entries if e.kind == "labels" and e.role == RECORD and (f := _labels(look, e)) is not None]
+    for role, severity, title, gives in _OTHERS:
+        kept = [e for e in entries if e.role == role and e.kind == "array" and np.size(e.values)]
+        if kept:
+            findings.append(_other(look, kept, severity, title, gives))
+    return findings, []
+
+
+def _groups(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Arrays of records by the object that they lie in."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.role == RECORD and entry.kind in ("array", "text"):
+            cut = max(entry.where.rfind("/"), entry.where.rfind("@"))
+            found.setdefault(entry.where[: max(cut, 0)], []).append(entry)
+    return list(found.items())
+
+
+def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
+    told = [e for e in group if look.named(e.values) or not structure_of(e.values)]
+    if not any(np.size(e.values) > 1 or look.named(e.values) for e in told):
+        return None
+    count = max((len(np.atleast_1d(e.values)) for e in told), default=0)
+    severity = of_rows(count)
+    if severity is None:
+        return None
+    private = [f"{_last(e)}: the private column {name}" for e in told if (name := look.named(e.values))]
+    around = any(mark in where for mark in _WORKSPACE)
+    shown = "; ".join(f"{_last(e)}: {preview(e.values)}" for e in told[:_SHOWN])
+    names = places([_last(e) for e in told], 8)
+    return Finding(
+        "copy",
+        "high" if private else severity,
+        f"{short(where, 80) or 'the file'} holds values of {count} records: {names}",
+        tuple(e.where for e in group),
+        f"{shown}. {_AROUND[0].upper() + _AROUND[1:] if around else _KEPT[0].upper() + _KEPT[1:]}"
+        + (f"; {'; '.join(private)}" if private else ""),
+        remedies=(Remedy(f"drop {places([e.where for e in told], 3)}; {_RECORDS}"),),
+        drop=tuple(e.where for e in group),
+    )
+
+
+def _labels(look: Look, entry: Entry) -> Finding | None:
+    column = None if kind_of_labels(entry.values) == "positions" else look.named(entry.values)
+    severity = "high" if column else of_labels(entry.values, False, True)
+    if severity is None or np.size(entry.values) < 2:
+        return None
+    return Finding(
+        "labels",
+        severity,
+        f"{short(entry.where, 80)} names the records",
+        (entry.where,),
+        f"{np.size(entry.values)} labels, beginning {preview(entry.values)}"
+        + (f"; they are the private column {column}" if column else ""),
+        remedies=(Remedy("number the rows before fitting: row.names(data) <- NULL"),),
+        drop=(entry.where,),
+    )
+
+
+def _other(look: Look, kept: list[Entry], severity: Severity | None, title: str, gives: str) -> Finding:
+    count = sum(int(np.size(e.values)) for e in kept)
+    private = [f"{_last(e)}: the private column {name}" for e in kept if (name := look.named(e.values))]
+    worst = "high" if private else severity or of_rows(max(int(np.size(e.values)) for e in kept)) or "medium"
+    shown = "; ".join(f"{short(e.where, 60)}: {preview(e.values)}" for e in kept[:_SHOWN])
+    return Finding(
+        "copy",
+        worst,
+        f"{title}: {places([_last(e) for e in kept], 6)}",
+        tuple(e.where for e in kept),
+        f"{count} values, {shown}. {gives}" + (f"; {'; '.join(private)}" if private else ""),
+        remedies=(Remedy(f"drop {places([e.where for e in kept], 3)}"),),
+        drop=tuple(e.where for e in kept),
+    )
+
+
+def _last(entry: Entry) -> str:
+    return entry.where[max(entry.where.rfind("/"), entry.where.rfind("@")) + 1 :]
+
+
+_OTHERS: tuple[tuple[str, Severity | None, str, str], ...] = (
+    (
+        TIMES,
+        None,
+        "times of events are in the file",
+        "each step of a survival curve is the time of somebody, with how many were left",
+    ),
+    (
+        LEAF,
+        "medium",
+        "leaves of trees are in the file",
+        "a leaf of one record holds its response, and the way to it bounds every covariate of that record",
+    ),
+    (
+        CUT,
+        "medium",
+        "splits of trees are in the file",
+        "each lies midway between the values of two records",
+    ),
+    (
+        TOTAL,
+        "medium",
+        "exact totals are in the file",
+        "means, counts, medians and products of all records, with all digits",
+    ),
+    (
+        SEED,
+        "low",
+        "the state of a generator of random numbers is in the file",
+        "whoever guesses the data can draw again and compare",
+    ),
+)
+"""Role, severity (None for that of so many rows), title, and what an attacker has of it."""
+
+PLAIN = Plain("stored fits", find, 12)
