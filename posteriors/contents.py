@@ -115,6 +115,7 @@ class Contents:
         entries: all else that the reader found: nested groups, types, members and files beside, trailing bytes.
         unread: what the reader could not walk.
         estimates: of fits that lie in it.
+        program: the Stan program that made the draws, where the file holds it.
         draws: the group `posterior`, None where there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
     """
@@ -132,6 +133,7 @@ class Contents:
     entries: tuple[Entry, ...] = ()
     unread: tuple[Unread, ...] = ()
     estimates: tuple[Estimates, ...] = ()
+    program: str = ""
 
     def group(self, *names: str) -> list[Variable]:
         """The variables of some groups."""

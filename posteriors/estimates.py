@@ -20,6 +20,7 @@ class Estimates:
         covariance: of them `(p, p)`; None where the file does not have it.
         scale: residual variance, 1 where there is none.
         closed: why they are not attacked, "" where they are.
+        of_draws: whether they summarise draws.
     """
 
     where: str
@@ -32,3 +33,4 @@ class Estimates:
     covariance: np.ndarray | None = None
     scale: float = 1.0
     closed: str = ""
+    of_draws: bool = False

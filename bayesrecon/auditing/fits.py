@@ -210,6 +210,8 @@ def look_at_estimates(
     untried: list[NotRun] = []
     for one in contents.estimates:
         where = places_of(contents, one)
+        if one.of_draws and contents.draws is not None:
+            continue  # what the draws give, with less
         if one.closed or one.covariance is None or one.values is None:
             reason = f"{one.where} is {one.what}: {one.closed or _ALONE}"
             untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))

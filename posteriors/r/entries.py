@@ -9,11 +9,22 @@ from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
 from bayesrecon.posteriors.r.recognised import decoded
 from bayesrecon.posteriors.r.tree import VECTORS
 from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
-from bayesrecon.posteriors.roles import CODE, RECORD, STRUCTURE
+from bayesrecon.posteriors.roles import CODE, CUT, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
 
 _LABELS = {"names", "row.names", "levels"}
+_PROGRAMS = {"model_code", "model_cppcode", "model", "cppcode", "stancode"}
 _FIELD = ".->"  # before the names of fields of reference classes
-_NAMING = {"term.labels", "varnames.fixed", "varnames", "dataClasses", "dataClasses.fixed", "pred.names", "vn", "cnms"}
+_NAMING = {
+    "term.labels",
+    "varnames.fixed",
+    "varnames",
+    "dataClasses",
+    "dataClasses.fixed",
+    "pred.names",
+    "vn",
+    "cnms",
+    "model_pars",
+}
 """Lists of the names of variables, and of what kind each is."""
 
 
@@ -34,7 +45,7 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
             continue
         if entry is not None:
             found.append(entry)
-    unread += [Unread(place.where, "the definition of a class, which is not gone through") for place in walk.closed]
+    unread += [Unread(place.where, why) for place, why in walk.closed]
     if walk.left:
         unread.append(Unread("the file", f"it holds {walk.left} more objects than were gone through"))
     if walk.objects.behind.strip(b"\0"):
@@ -62,6 +73,8 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     values = decoded(objects, node)
     if place.kind == "text" and (place.name in _NAMING or (parent is not None and parent.name in ("xlevels", "cnms"))):
         return Entry(place.where, "labels", values, role)
+    if place.kind == "text" and np.size(values) == 1 and place.name in _PROGRAMS:
+        return Entry(place.where, "text", str(values[0]), CODE)
     if place.kind == "text" and np.size(values) == 1:
         return Entry(place.where, "text", str(np.ravel(values)[0]), role)
     if place.kind == "raw":
@@ -78,6 +91,8 @@ def _labels(walk: Walk, place: Place, of: Place, role: str, inherited: str) -> E
     rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(of.node)[0])
     if inherited == RECORD and rows:
         return Entry(place.where, "labels", labels, RECORD)
+    if inherited in (LEAF, CUT, TOTAL, TIMES):
+        return Entry(place.where, "labels", labels, inherited)
     return Entry(place.where, "labels", labels, role if role != RECORD else "")
 
 

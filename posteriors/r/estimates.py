@@ -15,6 +15,7 @@ _INTERCEPT = "(Intercept)"
 _REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
 _DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
 _DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
+_SUMMARIES = "summaries of draws are not attacked by this version where the draws are not there"
 _OTHERS = "estimates of this kind of fit are not attacked by this version"
 
 
@@ -26,7 +27,7 @@ def estimates_of(walk: Walk) -> Iterator[Estimates]:
         while above is not None and id(above) not in fits:
             above = above.parent
         classes = walk.objects.classes(place.node) if place.kind in ("list", "object") else ()
-        if above is None and set(classes) & set(FITS) and not set(classes) & _DRAWN:
+        if above is None and set(classes) & set(FITS):
             fits[id(place)] = place
     for place in fits.values():
         yield _of(walk.objects, place)
@@ -35,6 +36,8 @@ def estimates_of(walk: Walk) -> Iterator[Estimates]:
 def _of(objects: Objects, place: Place) -> Estimates:
     classes = objects.classes(place.node)
     what = next(FITS[name] for name in classes if name in FITS)
+    if set(classes) & _DRAWN:
+        return Estimates(place.where, what, (place.where,), closed=_SUMMARIES, of_draws=True)
     for kinds, read in ((("glm",), _glm), (("lm",), _lm), (("summary.glm",), _summary), (("summary.lm",), _summary)):
         if set(kinds) & set(classes) and not {"gam", "mlm", "rlm", "negbin"} & set(classes):
             return read(objects, place, what)
@@ -43,13 +46,15 @@ def _of(objects: Objects, place: Place) -> Estimates:
 
 def _lm(objects: Objects, place: Place, what: str) -> Estimates:
     node = place.node
+    degrees, rank = _one(objects, node, "df.residual"), _one(objects, node, "rank")
     left = _left(objects, node, "residuals")
-    degrees = _one(objects, node, "df.residual")
+    if not len(left) and rank is not None:  # rotated, the same length
+        left = _left(objects, node, "effects")[int(max(rank, 0)) :]
     closed = "the fit has weights" if objects.size(objects.element(node, "weights")) else _unsaid(objects, node)
     scale = float(left @ left) / degrees if len(left) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
     if not np.isfinite(scale):
-        closed = closed or "neither residuals nor a residual variance are in it"
+        closed = closed or "neither residuals nor effects nor a residual variance are in it"
         scale = 1.0
     return _estimates(objects, place, what, "ols", unscaled, scale, closed)
 

@@ -12,7 +12,7 @@ from bayesrecon.posteriors.format import Format
 from bayesrecon.posteriors.r.entries import entries_of
 from bayesrecon.posteriors.r.estimates import estimates_of
 from bayesrecon.posteriors.r.recognised import known_class, roles
-from bayesrecon.posteriors.r.samples import LOG_DENSITY, Samples, assembled, samples_of
+from bayesrecon.posteriors.r.samples import LOG_DENSITY, Samples, assembled, levels_of, samples_of
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Walk
 from bayesrecon.types import Progress
@@ -69,7 +69,9 @@ def read_r_contents(
             found = Contents(title, _title(walk), files)
         else:
             found = from_named_draws(_draws(samples, title), _title(walk), files)
-            found = replace(found, variables=(*found.variables, *_beside(samples)))
+            levels = {f"posterior/{base}": names for base, names in levels_of(samples.columns).items()}
+            more = {"variables": (*found.variables, *_beside(samples)), "coordinates": levels}
+            found = replace(found, **more, program=samples.program)
         return replace(found, **rest)
 
 
@@ -82,8 +84,7 @@ def _title(walk: Walk) -> str:
 
 def _draws(samples: Samples, name: str) -> Draws:
     columns = {k: v for k, v in samples.columns.items() if k != LOG_DENSITY}
-    attributes = {"stan_program": samples.program} if samples.program else {}
-    return Draws(assembled(columns), samples.columns.get(LOG_DENSITY), name, attributes)
+    return Draws(assembled(columns), samples.columns.get(LOG_DENSITY), name)
 
 
 def _beside(samples: Samples) -> list[Variable]:

@@ -13,7 +13,8 @@ FITS = {
     "randomForest": "a random forest", "rpart": "a tree", "brmsfit": "a fit of brms", "stanfit": "a fit of Stan",
     "stanreg": "a fit of rstanarm", "mcmc": "draws of coda", "mcmc.list": "draws of coda",
     "draws_array": "draws", "draws_df": "draws", "draws_matrix": "draws", "draws_list": "draws", "draws_rvars": "draws",
-    "CmdStanMCMC": "a fit of CmdStanR", "prcomp": "principal components", "kmeans": "clusters",
+    "CmdStanMCMC": "a fit of CmdStanR", "summary.merMod": "the summary of a mixed model",
+    "prcomp": "principal components", "kmeans": "clusters",
 }  # fmt: skip
 """Classes that are known; anything else is gone through by inventory alone."""
 
@@ -45,8 +46,10 @@ ESTIMATES = {
     "cptable", "rV", "db.drho", "variable.importance", "importance", "importanceSD", "mse", "rsq", "err.rate",
     "icoef", "full.sp", "rss", "F", "sumsq", "rotation", "sdev", "centers", "withinss", "tot.withinss", "totss",
     "betweenss", "outer.info", "db", "stan_summary", "ses", "covmat", "varFix", "coefficient", "logLik", "lower",
-    "optinfo", "derivs", "assign", "pars", "R_hat", "edf.type", "hess", "Vsp", "m", "convInfo", "tol", "delta", "b",
-    "Lambdat", "optim", "control", "u0", "delu", "beta0", "delb", "Lind", "Gp", "REML",
+    "optinfo", "derivs", "assign", "pars", "R_hat", "edf.type", "hess", "Vsp", "m", "convInfo", "ngrps", "varcor",
+    "msd", "sem", "c_msd", "quan", "c_quan", "ess", "rhat", "inits", "mean_pars", "mean_lp__", "AICtab", "summary",
+    "gcv.ubre.dev", "mgcv.conv", "boundary", "tol", "delta", "b", "Lambdat", "optim", "control", "u0", "delu",
+    "beta0", "delb", "Lind", "Gp", "REML",
 }  # fmt: skip
 BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "coxph": {"means": TOTAL, "n": TOTAL, "nevent": TOTAL},
@@ -63,6 +66,8 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
         "ncat": STRUCTURE,
     },
     "rpart": {"frame": LEAF, "splits": CUT, "csplit": CUT},
+    "stanreg": {"adjusted_scale": TOTAL},
+    "summary.merMod": {"devcomp": TOTAL, "ngrps": TOTAL},
     "kmeans": {"size": TOTAL},
     "prcomp": {"center": TOTAL, "scale": TOTAL, "x": RECORD},
 }  # fmt: skip

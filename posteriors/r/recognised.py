@@ -9,7 +9,7 @@ from bayesrecon.posteriors.r.code import WORDS
 from bayesrecon.posteriors.r.names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FITS, RECORDS
 from bayesrecon.posteriors.r.tree import VECTORS, Objects
 from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
-from bayesrecon.posteriors.roles import DESIGN, ESTIMATE, RECORD, SEED, STRUCTURE
+from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
 _SEEDS = {".Random.seed", "seed", "rng.state"}
@@ -18,6 +18,8 @@ _MOST_PATTERN = 400
 """Whole numbers that say which variable is in which term, up to which value, and how many of them there may be."""
 
 _FIELD = ".->"  # before the names of fields of reference classes
+_WHOLE = {RECORD, LEAF, CUT, TIMES, TOTAL}
+"""Roles of whole objects, whatever their parts are called."""
 _FEWEST = 5  # entries from which an extent tells that there is one for each record
 
 
@@ -36,6 +38,8 @@ def roles(walk: Walk) -> dict[int, str]:
         own = next((c for c in classes if c in BY_CLASS), "") or next((c for c in classes if c in FITS), "")
         inside.append(own or (inside[above] if above >= 0 else ""))
         role = _role(objects, place, classes, inside[above] if above >= 0 else "")
+        if role in (ESTIMATE, DESIGN) and found.get(above, "") in _WHOLE and not place.slot:
+            role = found[above]
         if not role and above >= 0 and (not place.slot or walk.places[above].kind == "object"):
             role = found.get(above, "")
         if role:
@@ -61,6 +65,8 @@ def roles(walk: Walk) -> dict[int, str]:
 
 def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str) -> str:
     name = place.name.removeprefix(_FIELD)
+    if place.slot and place.parent is not None and "Dim" in objects.attributes(place.parent.node):
+        return ""  # of a matrix of the package Matrix, whose slots are called x, i and p
     if name in _SEEDS:
         return SEED
     if (by := BY_CLASS.get(inside, {}).get(name)) is not None:
@@ -79,7 +85,9 @@ def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str)
 def _counts(walk: Walk, found: Mapping[int, str]) -> Iterator[int]:
     """Numbers of records: of rows of tables, of residuals and the like."""
     for k, place in enumerate(walk.places):
-        if found.get(k) == RECORD and place.kind in VECTORS:
+        named = place.name.removeprefix(_FIELD) in RECORDS
+        table = place.parent is not None and "data.frame" in walk.objects.classes(place.parent.node)
+        if found.get(k) == RECORD and place.kind in VECTORS and (named or table):
             size = walk.objects.shape(place.node)[0]
             if size >= _FEWEST:
                 yield size
@@ -97,6 +105,9 @@ def _is_structure(objects: Objects, place: Place) -> bool:
         values = np.ravel(objects.numbers(node)).astype(float)
         most = _PATTERNS[place.name]
         return bool(np.all((values >= 0) & (values <= most) & (values == np.round(values))))
+    if kind == "integer" and place.name.startswith("[[") and place.parent is not None:
+        order = np.sort(objects.numbers(node))
+        return place.parent.name == "permutation" and np.array_equal(order, np.arange(1, len(order) + 1))
     if kind in ("namespace", "package"):
         return all(_is_package(text) for text in objects.names_within(node))
     return False

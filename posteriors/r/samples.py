@@ -201,3 +201,19 @@ def assembled(columns: Mapping[str, np.ndarray]) -> Columns:
         except BayesreconError:
             found |= group
     return found
+
+
+def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Names of groups that stand as indices in names of draws, by the parameter that they belong to.
+
+    >>> one = np.ones((1, 3))
+    >>> levels_of({"r_g[ann,Intercept]": one, "r_g[bob,Intercept]": one, "b[1]": one})["r_g"].tolist()
+    ['ann', 'bob']
+    """
+    found: dict[str, dict[str, None]] = {}
+    for name in columns:
+        base, bracket, index = name.partition("[")
+        first = index.rstrip("]").split(",", 1)[0]
+        if bracket and not first.isdecimal():
+            found.setdefault(base, {})[first] = None
+    return {base: np.array(list(levels)) for base, levels in found.items()}

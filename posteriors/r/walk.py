@@ -10,6 +10,7 @@ from bayesrecon.posteriors.r.code import Code, code_of
 from bayesrecon.posteriors.r.tree import VECTORS, Objects
 
 _DEFINITION = "refClassRepresentation"
+_HANDLES = {".CXXDSOMISC", "stan_fit_instance", "mk_cppmodule", "cxxfun"}
 _INDICES = {"expressionsIndex", "srcrefsIndex"}
 _MOST_PLACES, _LONGEST = 200_000, 300  # that are walked, and characters of a place
 LISTS = ("list", "expression", "pairs", "dots")
@@ -44,14 +45,15 @@ class Walk:
 
     Attributes:
         places: of vectors, lists, calls, functions, environments; each environment once, where it is met first.
-        closed: definitions of classes, with all methods that R's own classes have, which are not gone through.
+        closed: what is not gone through, and why: definitions of classes, with all methods that R's own classes have,
+            and handles of compiled code.
         left: how many objects were not walked, there being too many.
     """
 
     objects: Objects
     skip: frozenset[int] = frozenset()
     places: list[Place] = field(default_factory=list)
-    closed: list[Place] = field(default_factory=list)
+    closed: list[tuple[Place, str]] = field(default_factory=list)
     left: int = 0
 
     def __post_init__(self) -> None:
@@ -74,11 +76,16 @@ class Walk:
                 self._met.add(node)
             place = self._place(above, name, sign, node, kind, parent)
             self.places.append(place)
-            if _DEFINITION in self.objects.classes(node):
-                self.closed.append(place)
+            if why := self._closes(place):
+                self.closed.append((place, why))
                 continue
             for sign, name, child in self._below(place):
                 waiting.append((place.where, name, sign, child, place))
+
+    def _closes(self, place: Place) -> str:
+        if _DEFINITION in self.objects.classes(place.node):
+            return "the definition of a class, which is not gone through"
+        return "a handle of compiled code, which is not gone through" if place.name in _HANDLES else ""
 
     def _place(self, above: str, name: str, sign: str, node: int, kind: str, parent: Place | None) -> Place:
         """A place of its own: what has the name of another one is numbered."""

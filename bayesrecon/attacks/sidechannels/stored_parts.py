@@ -52,6 +52,19 @@ def covariate_of_predictors(predictors: np.ndarray, intercept: float, slope: flo
     return (np.asarray(predictors, float) - intercept) / slope
 
 
+def count_of_first(qraux: float) -> float:
+    """How many records there are, by the first entry of the first Householder vector of a design with an intercept.
+
+    A column of ones has the length `sqrt(n)`, and the vector begins with `1 + 1 / sqrt(n)`.
+
+    >>> count_of_first(1.1)
+    100.0
+    """
+    if not 1.0 < qraux <= 2.0:
+        raise BayesreconError("the first column is none of ones")
+    return float(np.round((qraux - 1.0) ** -2, 6))
+
+
 def _check(qr: np.ndarray, qraux: np.ndarray) -> None:
     if qr.ndim != 2 or qr.shape[0] < qr.shape[1] or qraux.shape != (qr.shape[1],) or not qr.size:
         raise BayesreconError(f"factors of shapes {qr.shape} and {qraux.shape} are those of no design")

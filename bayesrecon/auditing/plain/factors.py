@@ -1,10 +1,12 @@
 """Factors of a design, effects and predictors: rows and responses come back by algebra."""
 
+import contextlib
 from collections.abc import Mapping
 
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.stored_parts import (
+    count_of_first,
     covariate_of_predictors,
     response_of_effects,
     rows_of_factors,
@@ -17,7 +19,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.posteriors.estimates import Estimates
 from bayesrecon.posteriors.roles import DESIGN
-from bayesrecon.results.audit import Finding, NotRun, Remedy
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
 
 NAME = "factors of the design"
 _SHOWN = 6  # columns that are kept as records of a finding
@@ -28,8 +30,9 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     parts: dict[str, dict[str, Entry]] = {}
     for entry in look.contents.entries:
         if entry.kind in ("array", "labels"):
-            for root in _roots(entry.where):
-                parts.setdefault(root, {}).setdefault(entry.where[len(root) :].lstrip("/"), entry)
+            where = entry.where.replace("/QR/", "/qr/")  # as `nls` writes it
+            for root in _roots(where):
+                parts.setdefault(root, {}).setdefault(where[len(root) :].lstrip("/"), entry)
     findings: list[Finding] = []
     untried: list[NotRun] = []
     for root, own in parts.items():
@@ -45,10 +48,31 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             findings.append(_finding(look, root, found, own))
     for estimates in look.contents.estimates:
         own = parts.get(estimates.where, {})
-        findings += [f for f in (_one_covariate(look, estimates, own), _sum(look, estimates, own)) if f is not None]
-    return findings, untried
+        told = (_one_covariate(look, estimates, own), _sum(look, estimates, own), _count(estimates, own))
+        findings += [finding for finding in told if finding is not None]
+    named = {where for one in (*findings, *untried) for where in one.where}
+    left = [e for e in look.contents.entries if e.role == DESIGN and e.kind == "array" and e.where not in named]
+    left = [e for e in left if np.size(e.values) > 1 and not structure_of(e.values)]
+    return [*findings, *([_left(left)] if left else [])], untried
 
 
+def _left(entries: list[Entry]) -> Finding:
+    """Parts that no row comes back from here, the others having been removed."""
+    where = tuple(e.where for e in entries)
+    return Finding(
+        "combination",
+        of_rows(max(len(np.atleast_1d(e.values)) for e in entries)) or "medium",
+        f"parts of a factorised design are in the file: {places(where, 3)}",
+        where,
+        "; ".join(f"{e.where}: {preview(e.values)}" for e in entries[:3])
+        + ". They are products of the design and the response, with all digits",
+        "something of the design",
+        remedies=(Remedy(f"drop {places(where, 3)}"),),
+        drop=where,
+    )
+
+
+_COUNTED = ("df.residual", "rank", "df.null", "qr/qraux")
 _FACTORS = ("qr/qr", "qr/qraux")
 
 
@@ -59,7 +83,16 @@ def _roots(where: str) -> list[str]:
 
 
 _COLUMNS = "qr/qr@dimnames/[[2]]"
-_NAMED = (_COLUMNS, "weights", "prior.weights", "linear.predictors", "fitted.values", "residuals", "coefficients")
+_NAMED = (
+    _COLUMNS,
+    *_COUNTED[:3],
+    "weights",
+    "prior.weights",
+    "linear.predictors",
+    "fitted.values",
+    "residuals",
+    "coefficients",
+)
 
 
 def _rebuilt(own: Mapping[str, Entry]) -> dict[str, np.ndarray]:
@@ -103,6 +136,35 @@ def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding 
     if estimates.kind != "ols" or len(values) < 2 or len(values[0]) != len(values[1]) or not len(values[0]):
         return None
     return _finding(look, estimates.where, {estimates.response: values[0] + values[1]}, parts)
+
+
+def _count(estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
+    """The number of records: degrees of freedom, or the beginning of what is left of the factors."""
+    found: dict[str, tuple[float, tuple[str, ...]]] = {}
+    one = {name: float(np.ravel(own[name].values)[0]) for name in _COUNTED if name in own and np.size(own[name].values)}
+    if "df.residual" in one and "rank" in one:
+        found["degrees of freedom"] = one["df.residual"] + one["rank"], _where(own, "df.residual", "rank")
+    elif "df.null" in one:
+        found["degrees of freedom"] = one["df.null"] + 1, _where(own, "df.null")
+    bare = estimates.kind == "ols" and "weights" not in own and "qr/qr" not in own
+    if "qr/qraux" in one and bare and estimates.labels[:1] == ("const",):
+        with contextlib.suppress(BayesreconError):
+            found["the beginning of a factor"] = count_of_first(one["qr/qraux"]), _where(own, "qr/qraux")
+    found = {how: (n, where) for how, (n, where) in found.items() if np.isfinite(n)}
+    if not found:
+        return None
+    return Finding(
+        "estimates",
+        "low",
+        f"{estimates.where} tells how many records there are",
+        tuple(w for _, where in found.values() for w in where),
+        "; ".join(f"n = {n:.10g} by {how}" for how, (n, _) in found.items()),
+        evidence=(Item("n", next(iter(found.values()))[0], 0.0),),
+    )
+
+
+def _where(own: Mapping[str, Entry], *names: str) -> tuple[str, ...]:
+    return tuple(own[name].where for name in names)
 
 
 def _all(own: Mapping[str, Entry]) -> tuple[str, ...]:
