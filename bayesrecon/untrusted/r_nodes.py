@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 
-MOST_NODES, MOST_TEXTS, MOST_DIFFERENT = 2**21, 2**22, 2**20
+MOST_NODES, MOST_TEXTS, MOST_DIFFERENT = 2**20, 2**22, 2**20
 """Objects, texts and different texts that a file may hold: each of them takes some hundred bytes while it is read."""
 
 KINDS = (

@@ -7,6 +7,7 @@ ASCII (`A`). See "Serialization Formats" in the manual "R Internals".
 import bz2
 import lzma
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,19 @@ def unpacked(path: Path, trusted: bool = False) -> tuple[bytes, bytes]:
     return b"".join(parts), rest
 
 
-def _inflated(opened: Any, piece: bytes) -> Any:
+def _inflated(opened: Any, piece: bytes) -> Iterator[bytes]:
+    """Parts of at most a block.
+
+    Raises:
+        BayesreconError: what no compressor wrote.
+    """
+    try:
+        yield from _parts(opened, piece)
+    except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+        raise BayesreconError(f"its compression is damaged ({error})") from None
+
+
+def _parts(opened: Any, piece: bytes) -> Iterator[bytes]:
     if hasattr(opened, "unconsumed_tail"):
         while piece:
             yield opened.decompress(piece, _BLOCK)

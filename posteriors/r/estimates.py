@@ -21,15 +21,15 @@ _OTHERS = "estimates of this kind of fit are not attacked by this version"
 
 def estimates_of(walk: Walk) -> Iterator[Estimates]:
     """One for each fit in a file that is not part of another one."""
-    fits: dict[int, Place] = {}
+    inside: set[int] = set()  # places in a fit; what a place lies in comes before it
+    fits: list[Place] = []
     for place in walk:
-        above = place.parent
-        while above is not None and id(above) not in fits:
-            above = above.parent
-        classes = walk.objects.classes(place.node) if place.kind in ("list", "object") else ()
-        if above is None and set(classes) & set(FITS):
-            fits[id(place)] = place
-    for place in fits.values():
+        if place.parent is not None and id(place.parent) in inside:
+            inside.add(id(place))
+        elif place.kind in ("list", "object") and set(walk.objects.classes(place.node)) & set(FITS):
+            inside.add(id(place))
+            fits.append(place)
+    for place in fits:
         yield _of(walk.objects, place)
 
 

@@ -67,6 +67,7 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     },
     "rpart": {"frame": LEAF, "splits": CUT, "csplit": CUT},
     "stanreg": {"adjusted_scale": TOTAL},
+    "stanfit": {"adjusted_scale": TOTAL},
     "summary.merMod": {"devcomp": TOTAL, "ngrps": TOTAL},
     "kmeans": {"size": TOTAL},
     "prcomp": {"center": TOTAL, "scale": TOTAL, "x": RECORD},

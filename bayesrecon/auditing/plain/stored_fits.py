@@ -211,8 +211,8 @@ def _priors(look: Look) -> list[Finding]:
             "low",
             f"a default prior shows the median of the response ({median}) and how far it spreads ({deviation})",
             where,
-            "brms centres the intercept at the median of the response as the model has it, to one decimal, and its scale "
-            f"is the median absolute deviation where that is above 2.5: in {places(found, 3)}",
+            "brms centres the intercept at the median of the response as the model has it, to one decimal; its scale "
+            f"is the median absolute deviation, where that is above 2.5: in {places(found, 3)}",
             remedies=(Remedy("state priors of your own: prior(normal(0, 50), class = Intercept)"),),
         )
     ]
