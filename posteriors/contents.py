@@ -9,14 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.posteriors.draws import Draws
-
-if TYPE_CHECKING:
-    from bayesrecon.types import Release
+from bayesrecon.posteriors.estimates import Estimates
 
 WIDE = ("log_likelihood", "posterior_predictive", "predictions")
 """Groups with a value per draw and record."""
@@ -106,13 +104,13 @@ class SavedFit:
     Attributes:
         where: its place.
         of: its class, with its module.
-        release: what its numbers say, as the same fit would in Python; None where they are not read.
+        release: a `Release` of its numbers, as of the same fit in Python; None where they are not read.
         reason: why they are not.
     """
 
     where: str
     of: str
-    release: "Release | None"
+    release: Any
     reason: str
 
 
@@ -163,6 +161,8 @@ class Contents:
         comments: lines of text beside the numbers (CmdStan).
         entries: all else that the reader found: nested groups, types, members and files beside, trailing bytes.
         unread: what the reader could not walk.
+        estimates: of fits that lie in it.
+        program: the Stan program that made the draws, where the file holds it.
         draws: the group `posterior`, None where there is none.
         rows: `(K,)` positions, among the draws in chain order, at which wide groups were read.
         saved: of a file of saved objects, what it says beside their values.
@@ -181,6 +181,8 @@ class Contents:
     entries: tuple[Entry, ...] = ()
     unread: tuple[Unread, ...] = ()
     saved: Saved | None = None
+    estimates: tuple[Estimates, ...] = ()
+    program: str = ""
 
     def group(self, *names: str) -> list[Variable]:
         """The variables of some groups."""

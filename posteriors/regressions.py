@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.approximations import printed
 from bayesrecon.posteriors.mixed import from_mixed
-from bayesrecon.posteriors.summaries import field_name, regression
+from bayesrecon.posteriors.summaries import field_name, of_estimator
 from bayesrecon.releases import Release
 
 
@@ -68,7 +67,8 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
             f"({type(error).__name__}); ask for result.scale before result.remove_data()"
         ) from None
     constant = _ones(design, names, getattr(getattr(fitted, "data", None), "const_idx", None))
-    return of_regression(estimator, names, constant, response, values, covariance, scale, name or kind)
+    labels = labelled(names, constant)
+    return of_estimator(estimator, labels, response, values, covariance, scale, name or kind)
 
 
 def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:
@@ -87,50 +87,13 @@ def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:
     return [int(stated)]
 
 
-def of_regression(
-    kind: str,
-    names: Sequence[str],
-    constant: Sequence[int],
-    response: str,
-    values: np.ndarray,
-    covariance: np.ndarray,
-    scale: float,
-    name: str,
-) -> Release:
-    """A regression ("ols", "logit", "poisson") from estimates `(p,)` with their covariance `(p, p)`, to all digits.
+def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
+    """Names of a design's columns as a table has them; `constant` are those of ones.
 
-    Args:
-        names: of the columns of the design.
-        constant: which of them are ones.
-        scale: residual variance of "ols".
-
-    >>> of_regression("logit", ["const", "age"], [0], "y", np.array([0.1, 0.2]), np.eye(2), 1.0, "fit").name
-    'fit'
+    >>> labelled(["Intercept", "age"], [0])
+    ['const', 'age']
     """
-    labels = ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
-    rows = [*labels, *(["sigma"] if kind == "ols" else [])]
-    model, order = regression(kind, rows, response)
-    at = order[: len(labels)]
-    mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
-    correlation = np.eye(len(order))
-    correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
-    if kind == "ols":
-        mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
-    zero, pairs = np.zeros(len(mean)), np.zeros(len(mean) * (len(mean) - 1) // 2)
-    return printed(
-        model.in_constrained_coordinates,
-        mean,
-        sd,
-        correlation,
-        zero,
-        zero,
-        pairs,
-        draws=None,
-        jacobian=None,
-        coordinates="constrained",
-        name=name,
-        silent=int(kind == "ols"),
-    )
+    return ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
 
 
 def _estimator_of(kind: str, fitted: Any) -> str:

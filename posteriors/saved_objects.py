@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Saved, Unread, stamp
 from bayesrecon.posteriors.format import Format
 from bayesrecon.posteriors.saved.entries import parts_of
 from bayesrecon.posteriors.saved.fits import fits_of
-from bayesrecon.types import Progress, Release
+from bayesrecon.releases import Release
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile
 

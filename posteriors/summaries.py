@@ -154,6 +154,52 @@ def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, 
     return model, [*constant, *slopes, *sigma]
 
 
+def of_estimator(
+    kind: str,
+    labels: Sequence[str],
+    response: str,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    scale: float,
+    name: str,
+) -> Release:
+    """Estimates and their covariance with all digits, as a release.
+
+    Args:
+        kind: "ols", "logit" or "poisson".
+        labels: of the estimates, "const" for an intercept; others are names of covariates.
+        values, covariance: `(p,)` and `(p, p)`.
+        scale: residual variance of "ols".
+
+    >>> release = of_estimator("logit", ["const", "x"], "y", np.array([0.1, 0.5]), np.eye(2) / 9, 1.0, "fit")
+    >>> release.of.name
+    'logit'
+    """
+    rows = [*labels, *(["sigma"] if kind == "ols" else [])]
+    model, order = regression(kind, rows, response)
+    at = order[: len(labels)]
+    mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
+    correlation = np.eye(len(order))
+    correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
+    if kind == "ols":
+        mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
+    zero, pairs = np.zeros(len(mean)), np.zeros(len(mean) * (len(mean) - 1) // 2)
+    return printed(
+        model.in_constrained_coordinates,
+        mean,
+        sd,
+        correlation,
+        zero,
+        zero,
+        pairs,
+        draws=None,
+        jacobian=None,
+        coordinates="constrained",
+        name=name,
+        silent=int(kind == "ols"),
+    )
+
+
 def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
     expected = names_of(model, coordinates == "constrained")
     found = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.look import Look, Named, nobody
 from bayesrecon.auditing.matching import Matching
 from bayesrecon.auditing.pointwise import look_at_columns
-from bayesrecon.auditing.private import Private
+from bayesrecon.auditing.private import Private, read_private
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
@@ -93,6 +94,18 @@ def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
 def named(private: Private | None) -> Named:
     """Which private column values are."""
     return Matching(private.columns) if private is not None else nobody
+
+
+def scored_table(finding: Finding, model: Model, data: Any, known: Sequence[str]) -> Finding:
+    """The same of a table of estimates that lies in a file: its model is the table's own.
+
+    Private data that lack a column of the design, such as a level of a factor, leave it without a score.
+    """
+    try:
+        private = read_private(data, model)
+    except BayesreconError:
+        return finding
+    return finding if private is None else scored(finding, private, model, known, None)
 
 
 def scored(finding: Finding, private: Private, model: Model | None, known: Sequence[str], unit: str | None) -> Finding:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.effort import Budget, budget_of, told
 from bayesrecon.auditing.evidence import items
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Progress
+from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.normal import unpack
 from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
-from bayesrecon.posteriors.summaries import cell, from_table
+from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.roles import ESTIMATE
+from bayesrecon.posteriors.summaries import cell, from_table, of_estimator
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds
 from bayesrecon.results.recovery import Recovery, Row
@@ -25,6 +29,10 @@ Alternative = tuple[str, Callable[[], Release]]
 _DIGITS = (4, 3, 2)  # remedies that are tried
 _LISTED = 2  # statistics that a remedy is reported for
 _KNOWING = "nothing is determined for one who knows nothing else; what an attacker may know was not given"
+_TABLE = "estimates"
+_PUBLISH = "publish a table of what readers need, and audit that"
+_ALONE = "its coefficients are in it without their covariance: alone they determine no statistic of the data"
+_SAY = "say what an attacker may know (known=), or compare it with a second fit of nearly the same data"
 _TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
 _MEND = "mend what the check names"
 
@@ -182,3 +190,51 @@ def without_correlations(release: Release) -> Release:
         names, errors[-1] = [*names, "sigma"], ""
     frame = pd.DataFrame({"estimate": [cell(x, 17) for x in mean], "std. error": errors}, index=names)
     return from_table(frame, model.name, response=str(model.settings["response"]), name=release.name)
+
+
+def look_at_estimates(
+    contents: Contents,
+    *,
+    known: Mapping[str, Any] | None = None,
+    remedies: bool = True,
+    effort: str = "quick",
+    thresholds: Thresholds | None = None,
+    key: int = 0,
+    progress: Progress | None = None,
+) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
+    """Findings with the model that each is of, and what was not tried.
+
+    Args:
+        known, remedies, effort, thresholds, key, progress: as in `audit`.
+    """
+    findings: list[tuple[Finding, Model]] = []
+    untried: list[NotRun] = []
+    for one in contents.estimates:
+        where = places_of(contents, one)
+        if one.of_draws and contents.draws is not None:
+            continue  # what the draws give, with less
+        if one.closed or one.covariance is None or one.values is None:
+            reason = f"{one.where} is {one.what}: {one.closed or _ALONE}"
+            untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
+            continue
+        try:
+            release = of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where)
+            options: dict[str, Any] = {"remedies": remedies, "effort": effort, "thresholds": thresholds, "key": key}
+            found = audit_fit(release, attack=_TABLE, known=known, progress=progress, **options)
+        except BayesreconError as error:
+            untried.append(NotRun(_TABLE, f"{one.where} is {one.what}: {error}", _PUBLISH, where))
+            continue
+        model = found.used
+        title = f"{one.where} is {one.what}: its estimates give statistics of the data"
+        for finding in found.findings:
+            exact = " exactly" if finding.title.endswith("exactly") else ""
+            findings.append((replace(finding, title=title + exact, where=where), model))  # type: ignore[arg-type]
+        untried += [replace(n, where=where) for n in found.not_run]
+    return findings, untried
+
+
+def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
+    """The places of all estimates of a fit."""
+    begin = (f"{estimates.where}/", f"{estimates.where}@")
+    own = [e.where for e in contents.entries if e.role == ESTIMATE and e.where.startswith(begin)]
+    return (estimates.where, *dict.fromkeys(own))

@@ -9,11 +9,20 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.auditing.around import look_around
-from bayesrecon.auditing.assembly import Stage, named, scored, stored_model_of, unopened, with_accounts, with_held
+from bayesrecon.auditing.assembly import (
+    Stage,
+    named,
+    scored,
+    scored_table,
+    stored_model_of,
+    unopened,
+    with_accounts,
+    with_held,
+)
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
-from bayesrecon.auditing.fits import audit_fit
+from bayesrecon.auditing.fits import audit_fit, look_at_estimates
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.numbers import Numbers
@@ -128,6 +137,10 @@ def audit(
     private = read_private(data, model)
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
+    given = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
+    tables, closed = look_at_estimates(contents, **given, progress=progress)
+    copies += [scored_table(finding, used, data, tuple(known or ())) for finding, used in tables]
+    unseen += closed
     settings = {
         "model": model.name if model else None,
         "model_settings": dict(model.settings) if model else {},
@@ -176,7 +189,7 @@ def audit(
         return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
-        if contents.draws is None and not copies and not more:
+        if contents.draws is None and not (copies or more or any(e.role for e in contents.entries)):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         _tell(progress, (*copies, *more))
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))

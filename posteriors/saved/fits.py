@@ -10,7 +10,7 @@ from typing import Any
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import SavedFit
-from bayesrecon.types import Release
+from bayesrecon.releases import Release
 
 Values = Callable[[str, list[str]], dict[str, Any]]
 """Attributes of the object at a place, by their paths: `SavedFile.values`."""

@@ -7,7 +7,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.estimators import LINEAR, of_linear
 from bayesrecon.posteriors.saved.fits import SavedReader, Values
-from bayesrecon.types import Release
+from bayesrecon.releases import Release
 
 _ATTRIBUTES = [
     "coef_", "intercept_", "fit_intercept", "alpha", "positive", "penalty", "C", "l1_ratio", "solver",

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.regressions import of_regression
+from bayesrecon.posteriors.regressions import labelled
 from bayesrecon.posteriors.saved.fits import SavedReader, Values
-from bayesrecon.posteriors.summaries import field_name
-from bayesrecon.types import Release
+from bayesrecon.posteriors.summaries import field_name, of_estimator
+from bayesrecon.releases import Release
 
 _RESULTS = frozenset(
     ("OLSResults", "RegressionResults", "GLMResults", "LogitResults", "PoissonResults", "BinaryResults", "CountResults",
@@ -49,7 +49,7 @@ def read(where: str, name: str, values: Values) -> Release:
         raise BayesreconError(f"this {name} has no covariance of its estimates")
     response = _first(given.get("model.data._cache.ynames"), given.get("model.data.orig_endog")) or "y"
     constant = _constant(given, names)
-    return of_regression(kind, names, constant, field_name(response), params, covariance, scale, name)
+    return of_estimator(kind, labelled(names, constant), field_name(response), params, covariance, scale, name)
 
 
 def _estimator(name: str, given: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
 from bayesrecon.auditing.words import places, short
 from bayesrecon.posteriors.contents import DATA, Entry, Part, Variable
+from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.results.audit import UNRECOGNISED, Finding, NotRun, Remedy
 
 Kind = Literal["parameter", "sampler statistic", "structure", "opened", "public", "not run", "unrecognised"]
@@ -158,6 +159,8 @@ def _is_correlation(variable: Variable) -> bool:
 def _other(look: Look, entry: Entry) -> Kind:
     if isinstance(entry, Part):
         return "structure" if is_setting(entry) else "unrecognised"
+    if entry.role == STRUCTURE:
+        return "structure"
     if entry.kind == "labels":
         axis = entry.where.rpartition("/")[2]
         kind = kind_of_labels(entry.values)

@@ -3,12 +3,13 @@
 import numpy as np
 
 from bayesrecon.auditing.accounts.numbers import structure_of
-from bayesrecon.auditing.accounts.texts import EMAIL
+from bayesrecon.auditing.accounts.texts import EMAIL, kind_of_labels
 from bayesrecon.auditing.inventory import arrays_beside
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants
 from bayesrecon.auditing.words import count, preview
-from bayesrecon.posteriors.contents import GROUPS
+from bayesrecon.posteriors.contents import GROUPS, Entry
+from bayesrecon.posteriors.roles import ESTIMATE, STRUCTURE
 from bayesrecon.results.audit import Finding, NotRun, Remedy
 
 
@@ -17,7 +18,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     draws = look.contents.draws
     total = draws.chains * draws.length if draws is not None else 0
     findings = []
-    beside = [(e.where, e.values) for e in arrays_beside(look.contents)]
+    beside = [e for e in arrays_beside(look.contents) if not _counts(e)]
+    beside = [(e.where, e.values) for e in beside if not _told(e) or look.named(e.values)]
     unknown = [v for v in look.contents.variables if v.group not in GROUPS and not v.group.startswith("warmup_")]
     for where, values in [*beside, *((v.where, v.values) for v in unknown if not v.per_draw)]:
         array, column = np.asarray(values), look.named(values)
@@ -40,6 +42,16 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
             )
         )
     return findings, []
+
+
+def _counts(entry: Entry) -> bool:
+    """Labels that number what they label."""
+    return entry.kind == "labels" and kind_of_labels(entry.values) == "positions"
+
+
+def _told(entry: Entry) -> bool:
+    """Estimates, which are attacked as such, and structure."""
+    return entry.role in (ESTIMATE, STRUCTURE)
 
 
 def _tell(texts: np.ndarray) -> bool:

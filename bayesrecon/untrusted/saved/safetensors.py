@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.limits import no_repeats
+from bayesrecon.untrusted.plain_json import no_repeats
 from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs, Unreadable
 from bayesrecon.untrusted.saved.tensors import storage
 

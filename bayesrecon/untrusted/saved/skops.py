@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from bayesrecon.untrusted.limits import no_repeats
+from bayesrecon.untrusted.plain_json import no_repeats
 from bayesrecon.untrusted.saved.nodes import Group, Made, Named, Pairs, Unreadable
 from bayesrecon.untrusted.saved.zips import Members, array_of_npy
 

@@ -1,0 +1,202 @@
+"""Factors of a design, effects and predictors: rows and responses come back by algebra."""
+
+import contextlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.stored_parts import (
+    count_of_first,
+    covariate_of_predictors,
+    response_of_effects,
+    rows_of_factors,
+)
+from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_rows
+from bayesrecon.auditing.words import places, preview
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.contents import Entry
+from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.roles import DESIGN
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+
+NAME = "factors of the design"
+_SHOWN = 6  # columns that are kept as records of a finding
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Of each fit: its design from its factors, its response, and of a single covariate its values."""
+    parts: dict[str, dict[str, Entry]] = {}
+    for entry in look.contents.entries:
+        if entry.kind in ("array", "labels"):
+            where = entry.where.replace("/QR/", "/qr/")  # as `nls` writes it
+            for root in _roots(where):
+                parts.setdefault(root, {}).setdefault(where[len(root) :].lstrip("/"), entry)
+    findings: list[Finding] = []
+    untried: list[NotRun] = []
+    for root, own in parts.items():
+        used = [e for key, e in own.items() if e.role == DESIGN and key in (*_FACTORS, "effects")]
+        if not used:
+            continue
+        try:
+            found = _rebuilt(own)
+        except BayesreconError as error:
+            untried.append(NotRun(NAME, str(error), f"drop {places([e.where for e in used], 3)}", _all(own)))
+            continue
+        if found:
+            findings.append(_finding(look, root, found, own))
+    for estimates in look.contents.estimates:
+        own = parts.get(estimates.where, {})
+        told = (_one_covariate(look, estimates, own), _sum(look, estimates, own), _count(estimates, own))
+        findings += [finding for finding in told if finding is not None]
+    named = {where for one in (*findings, *untried) for where in one.where}
+    left = [e for e in look.contents.entries if e.role == DESIGN and e.kind == "array" and e.where not in named]
+    left = [e for e in left if np.size(e.values) > 1 and not structure_of(e.values)]
+    return [*findings, *([_left(left)] if left else [])], untried
+
+
+def _left(entries: list[Entry]) -> Finding:
+    """Parts that no row comes back from here, the others having been removed."""
+    where = tuple(e.where for e in entries)
+    return Finding(
+        "combination",
+        of_rows(max(len(np.atleast_1d(e.values)) for e in entries)) or "medium",
+        f"parts of a factorised design are in the file: {places(where, 3)}",
+        where,
+        "; ".join(f"{e.where}: {preview(e.values)}" for e in entries[:3])
+        + ". They are products of the design and the response, with all digits",
+        "something of the design",
+        remedies=(Remedy(f"drop {places(where, 3)}"),),
+        drop=where,
+    )
+
+
+_COUNTED = ("df.residual", "rank", "df.null", "qr/qraux")
+_FACTORS = ("qr/qr", "qr/qraux")
+
+
+def _roots(where: str) -> list[str]:
+    """Objects that a part may belong to."""
+    ends = [where[: -len(f"/{name}")] for name in (*_FACTORS, "effects", *_NAMED) if where.endswith(f"/{name}")]
+    return ends
+
+
+_COLUMNS = "qr/qr@dimnames/[[2]]"
+_NAMED = (
+    _COLUMNS,
+    *_COUNTED[:3],
+    "weights",
+    "prior.weights",
+    "linear.predictors",
+    "fitted.values",
+    "residuals",
+    "coefficients",
+)
+
+
+def _rebuilt(own: Mapping[str, Entry]) -> dict[str, np.ndarray]:
+    """Columns that come back, by their names."""
+    if not all(key in own for key in _FACTORS):
+        return {}
+    qr, qraux = (np.asarray(own[key].values, float) for key in _FACTORS)
+    qraux = np.ravel(qraux)
+    rows = rows_of_factors(qr, qraux)
+    weights = np.ravel(np.asarray(own["weights"].values, float)) if "weights" in own else np.ones(len(rows))
+    if weights.shape != (len(rows),) or not np.all(weights > 0):
+        weights = np.ones(len(rows))
+    root = np.sqrt(weights)
+    names = [str(n) for n in np.ravel(own[_COLUMNS].values)] if _COLUMNS in own else []
+    names = names if len(names) == rows.shape[1] else [f"column {k + 1}" for k in range(rows.shape[1])]
+    found = {name: rows[:, k] / root for k, name in enumerate(names)}
+    found = {name: v for name, v in found.items() if not np.allclose(v, 1.0)}
+    if "effects" in own and np.size(own["effects"].values) == len(rows):
+        effects = np.ravel(np.asarray(own["effects"].values, float))
+        name = "the working response" if "linear.predictors" in own else "the response"
+        found[name] = response_of_effects(qr, qraux, effects) / root
+    return found
+
+
+def _one_covariate(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
+    values, labels = estimates.values, estimates.labels
+    predictors = own.get("linear.predictors") or (own.get("fitted.values") if estimates.kind == "ols" else None)
+    if values is None or predictors is None or len(values) != 2 or labels[0] != "const":
+        return None
+    try:
+        found = covariate_of_predictors(np.ravel(predictors.values), float(values[0]), float(values[1]))
+    except BayesreconError:
+        return None
+    return _finding(look, estimates.where, {labels[1]: found}, {"linear.predictors": predictors})
+
+
+def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
+    """The response of a linear model, its fitted values and residuals together."""
+    parts = {name: own[name] for name in ("fitted.values", "residuals") if name in own}
+    values = [np.ravel(e.values) for e in parts.values()]
+    if estimates.kind != "ols" or len(values) < 2 or len(values[0]) != len(values[1]) or not len(values[0]):
+        return None
+    return _finding(look, estimates.where, {estimates.response: values[0] + values[1]}, parts)
+
+
+def _count(estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
+    """The number of records: degrees of freedom, or the beginning of what is left of the factors."""
+    found: dict[str, tuple[float, tuple[str, ...]]] = {}
+    one = {name: float(np.ravel(own[name].values)[0]) for name in _COUNTED if name in own and np.size(own[name].values)}
+    if "df.residual" in one and "rank" in one:
+        found["degrees of freedom"] = one["df.residual"] + one["rank"], _where(own, "df.residual", "rank")
+    elif "df.null" in one:
+        found["degrees of freedom"] = one["df.null"] + 1, _where(own, "df.null")
+    bare = estimates.kind == "ols" and "weights" not in own and "qr/qr" not in own
+    if "qr/qraux" in one and bare and estimates.labels[:1] == ("const",):
+        with contextlib.suppress(BayesreconError):
+            found["the beginning of a factor"] = count_of_first(one["qr/qraux"]), _where(own, "qr/qraux")
+    found = {how: (n, where) for how, (n, where) in found.items() if np.isfinite(n)}
+    if not found:
+        return None
+    return Finding(
+        "estimates",
+        "low",
+        f"{estimates.where} tells how many records there are",
+        tuple(w for _, where in found.values() for w in where),
+        "; ".join(f"n = {n:.10g} by {how}" for how, (n, _) in found.items()),
+        evidence=(Item("n", next(iter(found.values()))[0], 0.0),),
+    )
+
+
+def _where(own: Mapping[str, Entry], *names: str) -> tuple[str, ...]:
+    return tuple(own[name].where for name in names)
+
+
+def _all(own: Mapping[str, Entry]) -> tuple[str, ...]:
+    return tuple(e.where for key, e in own.items() if e.role == DESIGN or key == _COLUMNS)
+
+
+def _finding(look: Look, root: str, found: Mapping[str, np.ndarray], own: Mapping[str, Entry]) -> Finding | None:
+    told = {name: np.round(v, 10) for name, v in found.items() if not structure_of(v)}
+    count = max((len(v) for v in told.values()), default=0)
+    private = [f"{name}: the private column {column}" for name, v in told.items() if (column := look.named(v))]
+    where = _all(own) or tuple(e.where for e in own.values())
+    few = dict(list(told.items())[:_SHOWN])
+    return Finding(
+        "combination",
+        of_rows(count) or "medium",
+        f"{root or 'the file'}: {places(list(told), 6)} of {count} records come back from {places(_words(own), 3)}",
+        where,
+        "by algebra, to the last digits: "
+        + "; ".join(f"{name}: {preview(v)}" for name, v in few.items())
+        + (f"; {'; '.join(private)}" if private else ""),
+        "nothing but the file",
+        remedies=(Remedy(f"drop {places(where, 3)}"),),
+        records=few,
+        errors={name: np.zeros(len(v)) for name, v in few.items()},
+        drop=where,
+    )
+
+
+def _words(own: Mapping[str, Entry]) -> list[str]:
+    words = {"qr/qr": "the factors of the design", "effects": "the effects", "linear.predictors": "its predictors"}
+    words |= {"fitted.values": "its fitted values", "residuals": "its residuals"}
+    return [text for key, text in words.items() if key in own]
+
+
+PLAIN = Plain(NAME, find, 14)

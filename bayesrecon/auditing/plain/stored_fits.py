@@ -1,0 +1,263 @@
+"""What a saved fit keeps of its data, by the roles that its reader knows: tables, residuals, factors, times, splits."""
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.texts import kind_of_labels
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_labels, of_rows
+from bayesrecon.auditing.words import places, preview, short
+from bayesrecon.posteriors.contents import Entry
+from bayesrecon.posteriors.roles import CUT, ESTIMATE, LEAF, RECORD, SEED, TIMES, TOTAL
+from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
+
+_SHOWN = 3  # columns that a finding quotes
+_WORKSPACE = (".Environment", "<environment>", "<enclosure>")
+_MOST_TIMES = 2**20  # records that are told one by one
+_DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+), ([\d.]+)\)")
+"""As brms writes it; one at zero says nothing."""
+_RECORDS = "publish a table of its estimates, or a fit without it"
+_KEPT = "they are what R keeps of every record"
+_AROUND = "a formula or a function keeps all that stood beside it when it was made"
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """One finding for each object that keeps values of records, and one for each other role."""
+    entries = [e for e in look.contents.entries if e.role and e.where not in look.seen]
+    findings = [f for where, group in _groups(entries) if (f := _records(look, where, group)) is not None]
+    findings += [f for e in entries if e.kind == "labels" and e.role == RECORD and (f := _labels(look, e)) is not None]
+    findings += [*_summaries(look), *_leaves(look, entries), *_events(look, entries), *_priors(look)]
+    for role, severity, title, gives in _OTHERS:
+        kept = [e for e in entries if e.role == role and e.kind in ("array", "labels") and np.size(e.values)]
+        if kept:
+            findings.append(_other(look, kept, severity, title, gives))
+    return findings, []
+
+
+def _groups(entries: Iterable[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Arrays of records by the object that they lie in."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.role == RECORD and entry.kind in ("array", "text"):
+            cut = max(entry.where.rfind("/"), entry.where.rfind("@"))
+            found.setdefault(entry.where[: max(cut, 0)], []).append(entry)
+    return list(found.items())
+
+
+def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
+    told = [e for e in group if look.named(e.values) or not structure_of(e.values)]
+    if not any(np.size(e.values) > 1 or look.named(e.values) for e in told):
+        return None
+    count = max((len(np.atleast_1d(e.values)) for e in told), default=0)
+    severity = of_rows(count)
+    if severity is None:
+        return None
+    private = [f"{_last(e)}: the private column {name}" for e in told if (name := look.named(e.values))]
+    around = any(mark in where for mark in _WORKSPACE)
+    shown = "; ".join(f"{_last(e)}: {preview(e.values)}" for e in told[:_SHOWN])
+    names = places([_last(e) for e in told], 8)
+    return Finding(
+        "copy",
+        "high" if private else severity,
+        f"{short(where, 80) or 'the file'} holds values of {count} records: {names}",
+        tuple(e.where for e in group),
+        f"{shown}. {_AROUND[0].upper() + _AROUND[1:] if around else _KEPT[0].upper() + _KEPT[1:]}"
+        + (f"; {'; '.join(private)}" if private else ""),
+        remedies=(Remedy(f"drop {places([e.where for e in told], 3)}; {_RECORDS}"),),
+        drop=tuple(e.where for e in group),
+    )
+
+
+def _labels(look: Look, entry: Entry) -> Finding | None:
+    column = None if kind_of_labels(entry.values) == "positions" else look.named(entry.values)
+    severity = "high" if column else of_labels(entry.values, False, True)
+    if severity is None or np.size(entry.values) < 2:
+        return None
+    return Finding(
+        "labels",
+        severity,
+        f"{short(entry.where, 80)} names the records",
+        (entry.where,),
+        f"{np.size(entry.values)} labels, beginning {preview(entry.values)}"
+        + (f"; they are the private column {column}" if column else ""),
+        remedies=(Remedy("number the rows before fitting: row.names(data) <- NULL"),),
+        drop=(entry.where,),
+    )
+
+
+def _other(look: Look, kept: list[Entry], severity: Severity | None, title: str, gives: str) -> Finding:
+    count = sum(int(np.size(e.values)) for e in kept)
+    private = [f"{_last(e)}: the private column {name}" for e in kept if (name := look.named(e.values))]
+    worst = "high" if private else severity or of_rows(max(int(np.size(e.values)) for e in kept)) or "medium"
+    shown = "; ".join(f"{short(e.where, 60)}: {preview(e.values)}" for e in kept[:_SHOWN])
+    return Finding(
+        "copy",
+        worst,
+        f"{title}: {places([_last(e) for e in kept], 6)}",
+        tuple(e.where for e in kept),
+        f"{count} values, {shown}. {gives}" + (f"; {'; '.join(private)}" if private else ""),
+        remedies=(Remedy(f"drop {places([e.where for e in kept], 3)}"),),
+        drop=tuple(e.where for e in kept),
+    )
+
+
+def _summaries(look: Look) -> list[Finding]:
+    """Means and the like of draws that are there themselves."""
+    if look.contents.draws is None:
+        return []
+    of_draws = tuple(f"{e.where}{sign}" for e in look.contents.estimates if e.of_draws for sign in "/@")
+    own = [e for e in look.contents.entries if e.role == ESTIMATE and e.where.startswith(of_draws)] if of_draws else []
+    if not own:
+        return []
+    where = tuple(e.where for e in own)
+    gives = "means, deviations and quantiles of the draws say what the draws say, with less"
+    return [Finding("draws summary", "low", "summaries of the draws are in the file", where, gives, drop=where)]
+
+
+def _siblings(entries: Iterable[Entry], role: str) -> list[dict[str, Entry]]:
+    """Arrays of a role by their names, for each object that they lie in."""
+    found: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        if entry.role == role and entry.kind == "array":
+            found.setdefault(entry.where[: -len(_last(entry))], {})[_last(entry)] = entry
+    return list(found.values())
+
+
+def _leaves(look: Look, entries: Iterable[Entry]) -> list[Finding]:
+    """Responses of records that are alone in their leaf, or whose leaf has one response."""
+    findings = []
+    for own in _siblings(entries, LEAF):
+        if not {"n", "yval", "var"} <= set(own):
+            continue
+        count, response = (np.ravel(np.asarray(own[name].values, float)) for name in ("n", "yval"))
+        ends = np.ravel(own["var"].values) == "<leaf>"
+        if not len(count) == len(response) == len(ends):
+            continue
+        alone = response[ends & (count == 1)]
+        severity = of_rows(len(alone))
+        if severity is None:
+            continue
+        column = look.named(alone)
+        findings.append(
+            Finding(
+                "copy",
+                severity,
+                f"{len(alone)} of {int(ends.sum())} leaves of the tree hold one record, and its response",
+                tuple(own[name].where for name in ("n", "yval")),
+                f"responses, beginning {preview(alone)}; the way to a leaf bounds every covariate of its record"
+                + (f"; they are the private column {column}" if column else ""),
+                remedies=(Remedy("grow the tree with leaves of many records (minbucket)"),),
+                records={"response": alone},
+                errors={"response": np.zeros(len(alone))},
+                drop=tuple(own[name].where for name in ("n", "yval")),
+            )
+        )
+    return findings
+
+
+def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:
+    """Everybody's time, and whether it was the event's: steps of a survival curve with their counts."""
+    findings = []
+    for own in _siblings(entries, TIMES):
+        if not {"time", "n.event", "n.censor"} <= set(own):
+            continue
+        time, event, censored = (np.ravel(np.asarray(own[k].values, float)) for k in ("time", "n.event", "n.censor"))
+        counts = np.concatenate([event, censored])
+        if not len(time) == len(event) == len(censored) or not _are_counts(counts):
+            continue
+        times = np.repeat(np.concatenate([time, time]), counts.astype(int))
+        died = np.repeat(np.repeat([1.0, 0.0], len(time)), counts.astype(int))
+        severity = of_rows(len(times))
+        if severity is None:
+            continue
+        column = look.named(times)
+        where = tuple(own[name].where for name in ("time", "n.event", "n.censor"))
+        findings.append(
+            Finding(
+                "copy",
+                severity,
+                f"the survival curve tells the time of each of {len(times)} records, and whether it was an event",
+                where,
+                f"times, beginning {preview(np.sort(times))}; {int(died.sum())} of them events"
+                + (f"; they are the private column {column}" if column else ""),
+                remedies=(Remedy("publish the curve at a few round times: summary(fit, times = ...)"),),
+                records={"time": times, "event": died},
+                errors={"time": np.zeros(len(times)), "event": np.zeros(len(times))},
+                drop=where,
+            )
+        )
+    return findings
+
+
+def _are_counts(values: np.ndarray) -> bool:
+    return bool(np.all((values >= 0) & (values == np.round(values))) and 0 < values.sum() <= _MOST_TIMES)
+
+
+def _priors(look: Look) -> list[Finding]:
+    """Default priors of brms are centred at the median of the response, with its median absolute deviation."""
+    texts = {"the program": look.contents.program}
+    texts |= {e.where: " ".join(map(str, np.ravel(e.values))) for e in look.contents.entries if _is_prior(e)}
+    found = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}
+    if not found:
+        return []
+    median, deviation = next(iter(found.values())).groups()
+    where = tuple(w for w in found if w != "the program") or ("the program",)
+    return [
+        Finding(
+            "prior",
+            "low",
+            f"a default prior shows the median of the response ({median}) and how far it spreads ({deviation})",
+            where,
+            "brms centres the intercept at the median of the response as the model has it, to one decimal; its scale "
+            f"is the median absolute deviation, where that is above 2.5: in {places(found, 3)}",
+            remedies=(Remedy("state priors of your own: prior(normal(0, 50), class = Intercept)"),),
+        )
+    ]
+
+
+def _is_prior(entry: Entry) -> bool:
+    return entry.kind == "array" and entry.where.endswith("prior/prior") and np.asarray(entry.values).dtype.kind == "U"
+
+
+def _last(entry: Entry) -> str:
+    return entry.where[max(entry.where.rfind("/"), entry.where.rfind("@")) + 1 :]
+
+
+_OTHERS: tuple[tuple[str, Severity | None, str, str], ...] = (
+    (
+        TIMES,
+        None,
+        "times of events are in the file",
+        "each step of a survival curve is the time of somebody, with how many were left",
+    ),
+    (
+        LEAF,
+        "medium",
+        "leaves of trees are in the file",
+        "a leaf of one record holds its response, and the way to it bounds every covariate of that record",
+    ),
+    (
+        CUT,
+        "medium",
+        "splits of trees are in the file",
+        "each lies midway between the values of two records",
+    ),
+    (
+        TOTAL,
+        "medium",
+        "exact totals are in the file",
+        "means, counts, medians and products of all records, with all digits",
+    ),
+    (
+        SEED,
+        "low",
+        "the state of a generator of random numbers is in the file",
+        "whoever guesses the data can draw again and compare",
+    ),
+)
+"""Role, severity (None for that of so many rows), title, and what an attacker has of it."""
+
+PLAIN = Plain("stored fits", find, 12)

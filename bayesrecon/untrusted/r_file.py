@@ -1,0 +1,299 @@
+"""An R file (.rds, .RData) as a table of nodes. Nothing in it is evaluated, and no package is looked up.
+
+Objects are read one after another by generators that call each other over one list: no depth of a file is a depth of
+Python's own stack. Vectors that R keeps in another form (`1:n`, texts of numbers) are left as they stand.
+"""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.r_nodes import ATTRIBUTE, ELEMENT, SPECIAL, TAG, Nodes
+from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked
+
+DEEPEST = 10_000
+"""Objects within objects; the longest chains that R itself makes are a few hundred."""
+
+Reading = Generator[Any, int, int]
+_MISSING = -1  # in place of the number of a text
+
+# R's numbers of types, and of what stands for an object in a stream.
+_SYMBOL, _PAIRS, _CLOSURE, _ENVIRONMENT, _PROMISE, _CALL, _SPECIAL, _BUILTIN, _CHARS = range(1, 10)
+_DOTS, _BYTECODE, _POINTER, _WEAK, _OBJECT = 17, 21, 22, 23, 25
+_REFERENCE, _PERSISTENT, _PACKAGE, _NAMESPACE, _ALTERNATIVE = 255, 247, 248, 249, 238
+_CALL_ATTRIBUTES, _PAIRS_ATTRIBUTES, _DEFINED, _USED = 240, 239, 244, 243
+_BARE = {254: "null", 253: "global", 252: "unbound", 251: "missing", 250: "base", 242: "empty", 241: "base"}
+_VECTORS = {10: "logical", 13: "integer", 14: "double", 15: "complex", 16: "text", 24: "raw"}
+_LISTS = {19: "list", 20: "expression"}
+_CHAINS = {_PAIRS: "pairs", _CLOSURE: "closure", _PROMISE: "promise", _CALL: "call", _DOTS: "dots"}
+_PARTS = {_CLOSURE: ("environment", "arguments", "body"), _PROMISE: ("environment", "value", "expression")}
+_HAS_ATTRIBUTES, _HAS_TAG = 1 << 9, 1 << 10
+
+
+class RFile:
+    """An R file that is open.
+
+    Raises:
+        BayesreconError: it is damaged, unpacks to too much, or holds too many objects.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def read(self, trusted: bool = False) -> dict[str, Any]:
+        """All objects.
+
+        Args:
+            trusted: whatever their number and size.
+
+        Returns:
+            the arrays of `bayesrecon.untrusted.r_nodes`, the number of the `root`, whether its elements are objects
+            `by_name`, the version of R that wrote the file, and what stands `behind` the stream.
+        """
+        try:
+            content, behind = unpacked(self._path, trusted)
+            by_name, begin = saved_by_name(content)
+            reader = _Reader(Stream(content, begin), Nodes(trusted))
+            version, root = reader.head(), reader.run()
+        except BayesreconError as error:
+            text = str(error)
+            raise BayesreconError(text if text.startswith(str(self._path)) else f"{self._path}: {text}") from None
+        rest = content[reader.stream.at :] + behind
+        about = {"root": root, "by_name": by_name, "version": version, "behind": np.frombuffer(rest[: 2**16], np.uint8)}
+        return reader.nodes.table() | about
+
+
+class _Reader:
+    def __init__(self, stream: Stream, nodes: Nodes) -> None:
+        self.stream, self.nodes = stream, nodes
+        self._known: list[int] = []
+
+    def head(self) -> str:
+        """The version of R that wrote it."""
+        version, writer, _ = (self.stream.integer() for _ in range(3))
+        if version not in (2, 3):
+            raise BayesreconError(f"serialisation version {version} is not read; save it again with a newer R")
+        if version == 3:
+            self.stream.text(self.stream.length())
+        return ".".join(str(writer >> shift & 255) for shift in (16, 8, 0))
+
+    def run(self) -> int:
+        """Read one object, and return its number."""
+        waiting: list[Reading] = []
+        asked: Any = self._next()
+        while True:
+            given: Any = None
+            if isinstance(asked, int):  # flags of an object, read at once where nothing lies in it
+                given = self._simple(asked)
+                asked = self._item(asked) if given is None else None
+            if asked is not None:
+                waiting.append(asked)
+                if len(waiting) > DEEPEST:
+                    raise BayesreconError(f"objects lie more than {DEEPEST} deep in each other, refused")
+            while waiting:
+                try:
+                    asked = waiting[-1].send(given)
+                    break
+                except StopIteration as ended:
+                    waiting.pop()
+                    given = ended.value
+            else:
+                return given
+
+    def _next(self) -> int:
+        return self.stream.integer()
+
+    def _simple(self, flags: int) -> int | None:
+        """An object in which no other one lies; None for others."""
+        kind = flags & 255
+        if kind in _BARE:
+            return 0 if kind == 254 else self.nodes.node(_BARE[kind])
+        if kind == _REFERENCE:
+            return self._referred(flags >> 8 or self.stream.integer())
+        if kind == _SYMBOL:
+            return self._symbol()
+        if kind in _VECTORS and not flags & _HAS_ATTRIBUTES:
+            return self._vector(kind)
+        if kind in (_SPECIAL, _BUILTIN):
+            at = self.nodes.node("builtin")
+            self.nodes.tie(at, 0, SPECIAL, self.nodes.text(self.stream.text(self.stream.length())))
+            return at
+        if kind in (_PERSISTENT, _PACKAGE, _NAMESPACE):
+            return self._named(kind)
+        return None
+
+    def _symbol(self) -> int:
+        at = self.nodes.node("symbol")
+        self.nodes.tie(at, 0, SPECIAL, max(0, self._chars_or(self.nodes.text("NA"))))
+        self._known.append(at)
+        return at
+
+    def _named(self, kind: int) -> int:
+        """A package, a namespace or whatever another program was to look up: their names alone."""
+        at = self.nodes.node({_PERSISTENT: "persistent", _PACKAGE: "package", _NAMESPACE: "namespace"}[kind])
+        self.stream.integer()
+        for _ in range(self.stream.length()):
+            self.nodes.tie(at, 0, SPECIAL, self._chars_or(self.nodes.text("NA")))
+        self._known.append(at)
+        return at
+
+    def _referred(self, number: int) -> int:
+        if not 0 < number <= len(self._known):
+            raise BayesreconError("it refers to an object that is not there, damaged")
+        return self._known[number - 1]
+
+    def _chars_or(self, other: int) -> int:
+        found = self._chars()
+        return other if found == _MISSING else found
+
+    def _chars(self) -> int:
+        """A text, and its number; attributes of texts are none of R's any more."""
+        flags = self.stream.integer()
+        if flags & 255 != _CHARS or flags & _HAS_ATTRIBUTES:
+            raise BayesreconError("a text is damaged")
+        size = self.stream.integer()
+        if size == -1:
+            return _MISSING
+        if not 0 <= size <= self.stream.left:
+            raise BayesreconError("a text is longer than the file")
+        return self.nodes.text(self.stream.text(size))
+
+    def _vector(self, kind: int) -> int:
+        name, stream = _VECTORS[kind], self.stream
+        count = stream.length()
+        if name in ("logical", "integer"):
+            return self.nodes.values(name, stream.integers(count))
+        if name in ("double", "complex"):
+            return self.nodes.values(name, stream.doubles(count * (2 if name == "complex" else 1)))
+        if name == "raw":
+            return self.nodes.values(name, stream.raw(count))
+        return self.nodes.values(name, np.array([self._chars() for _ in range(count)], np.int32))
+
+    def _item(self, flags: int) -> Reading:
+        kind = flags & 255
+        if kind in _CHAINS:
+            return (yield self._chain(flags))
+        if kind in _VECTORS:
+            at = self._vector(kind)
+        elif kind in _LISTS:
+            at = self.nodes.node(_LISTS[kind])
+            for _ in range(self.stream.length()):
+                self.nodes.tie(at, (yield self._next()), ELEMENT)
+        elif kind == _ENVIRONMENT:
+            return (yield self._environment())
+        elif kind == _POINTER:
+            at = self.nodes.node("pointer")
+            self._known.append(at)
+            for part in ("protected", "tag"):
+                self._part(at, (yield self._next()), part)
+        elif kind == _WEAK:
+            at = self.nodes.node("weak")
+            self._known.append(at)
+        elif kind == _OBJECT:
+            at = self.nodes.node("object")
+        elif kind == _ALTERNATIVE:
+            at = self.nodes.node("alternative")
+            for part in ("form", "state"):
+                self._part(at, (yield self._next()), part)
+            self._attributes(at, (yield self._next()))
+            return at
+        elif kind == _BYTECODE:
+            self.stream.length()
+            at = yield self._bytecode({})
+        else:
+            raise BayesreconError(f"an object of type {kind} is not known, damaged")
+        if flags & _HAS_ATTRIBUTES:
+            self._attributes(at, (yield self._next()))
+        return at
+
+    def _part(self, at: int, child: int, name: str) -> None:
+        if child:
+            self.nodes.tie(at, child, SPECIAL, self.nodes.text(name))
+
+    def _attributes(self, at: int, pairs: int) -> None:
+        """Hang a pairlist of attributes below an object."""
+        if pairs:
+            self.nodes.tie(at, pairs, ATTRIBUTE)
+
+    def _environment(self) -> Reading:
+        self.stream.integer()
+        at = self.nodes.node("environment")
+        self._known.append(at)
+        for part in ("enclosure", "frame", "hash table"):
+            self._part(at, (yield self._next()), part)
+        self._attributes(at, (yield self._next()))
+        return at
+
+    def _chain(self, flags: int) -> Reading:
+        """A pairlist or a call, cell after cell; a closure or a promise has three parts."""
+        kind = flags & 255
+        at = self.nodes.node(_CHAINS[kind])
+        if flags & _HAS_ATTRIBUTES:
+            self._attributes(at, (yield self._next()))
+        if kind in _PARTS:
+            environment, one, two = _PARTS[kind]
+            if flags & _HAS_TAG:
+                self._part(at, (yield self._next()), environment)
+            self._part(at, (yield self._next()), one)
+            self._part(at, (yield self._next()), two)
+            return at
+        while True:
+            tag = (yield self._next()) if flags & _HAS_TAG else 0
+            self._cell(at, (yield self._next()), tag)
+            flags = self.stream.integer()
+            if flags & 255 != _PAIRS or flags & _HAS_ATTRIBUTES:
+                break
+        rest = yield flags
+        if rest:
+            self._cell(at, rest, 0)
+        return at
+
+    def _cell(self, at: int, value: int, tag: int) -> None:
+        self.nodes.tie(at, value, ELEMENT)
+        if tag:
+            self.nodes.tie(at, tag, TAG)
+
+    def _bytecode(self, shared: dict[int, int]) -> Reading:
+        at = self.nodes.node("bytecode")
+        yield self._next()  # the instructions
+        for _ in range(self.stream.length()):
+            kind = self.stream.integer()
+            if kind == _BYTECODE:
+                self._part(at, (yield self._bytecode(shared)), "constant")
+            elif kind in (_CALL, _PAIRS, _DEFINED, _USED, _CALL_ATTRIBUTES, _PAIRS_ATTRIBUTES):
+                self._part(at, (yield self._code(kind, shared)), "constant")
+            else:
+                self._part(at, (yield self._next()), "constant")
+        return at
+
+    def _code(self, kind: int, shared: dict[int, int]) -> Reading:
+        """Source kept within compiled code, parts of which may stand for each other."""
+        if kind == _USED:
+            number = self.stream.integer()
+            if number not in shared:
+                raise BayesreconError("compiled code refers to a part that is not there, damaged")
+            return shared[number]
+        if kind not in (_CALL, _PAIRS, _DEFINED, _CALL_ATTRIBUTES, _PAIRS_ATTRIBUTES):
+            return (yield self._next())
+        number = -1
+        if kind == _DEFINED:
+            number, kind = self.stream.integer(), self.stream.integer()
+        at = self.nodes.node("call" if kind in (_CALL, _CALL_ATTRIBUTES) else "pairs")
+        if number >= 0:
+            shared[number] = at
+        if kind in (_CALL_ATTRIBUTES, _PAIRS_ATTRIBUTES):
+            self._attributes(at, (yield self._next()))
+        while True:
+            tag = yield self._next()
+            self._cell(at, (yield self._code(self.stream.integer(), shared)), tag)
+            kind = self.stream.integer()
+            if kind != _PAIRS:
+                break
+        self._part(at, (yield self._code(kind, shared)), "rest")
+        return at

@@ -1,0 +1,133 @@
+"""Calls, formulas and functions of R as text, with whatever in them is no code."""
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayesrecon.posteriors.r.tree import VECTORS, Objects
+
+_LONGEST, _DEEPEST, _MOST_NODES = 20_000, 200, 20_000  # characters, calls in each other and nodes that are shown
+_INFIX = {
+    "~", "+", "-", "*", "/", "^", "==", "!=", "<", ">", "<=", ">=", "&", "&&", "|", "||", "<-", "=", ":", "%in%",
+    "%*%", "%%", "%/%", "$", "@", "::", ":::", "|>", "%o%", "<<-",
+}  # fmt: skip
+_CLOSED = {"(": ")", "{": "}", "[": "]", "[[": "]]"}
+WORDS = frozenset(
+    {
+        "gaussian", "binomial", "poisson", "gamma", "quasi", "quasibinomial", "quasipoisson", "identity", "logit",
+        "log", "probit", "cloglog", "inverse", "sqrt", "cauchit", "ML", "REML", "GCV.Cp", "fREML", "qr", "glm.fit",
+        "lm.fit", "efron", "breslow", "exact", "anova", "class", "exp", "response", "link", "terms", "na.omit",
+        "na.exclude", "na.pass", "na.fail", "contr.treatment", "contr.sum", "contr.helmert", "contr.poly", "numeric",
+        "factor", "logical", "ordered", "character", "matrix", "list", "double", "integer", "function", "tp", "cr",
+        "cs", "ps", "re", "fs", "ts", "gp", "te", "ti", "port", "plinear", "default", "bobyqa", "nloptwrap",
+        "Nelder_Mead", "regression", "classification", "unsupervised", "right", "left", "counting", "interval",
+        "log-log", "plain", "kaplan-meier", "fleming-harrington", "standard", "magic", "outer", "newton", "UBRE",
+        "GCV", "optimizer", "sampling", "optimizing", "meanfield", "fullrank", "NUTS", "diag_e", "normal", "student_t",
+        "cauchy", "gaussian_prior", "mcmc", "default prior", "user",
+    }
+)  # fmt: skip
+"""Texts that are options of R's own functions: nothing else in code passes for one."""
+
+_SYMBOL = re.compile(r"[A-Za-z.][\w.]{0,63}")
+_DIGITS = 4  # of a constant that somebody wrote down
+_MOST_CONSTANTS = 20
+
+
+@dataclass
+class Code:
+    """A piece of code.
+
+    Attributes:
+        text: as it would be typed, cut where it is long.
+        odd: nodes in it that are no code: vectors, lists, environments.
+        plain: whether it is made of names, options of R's functions and a few short numbers alone.
+    """
+
+    text: str = ""
+    odd: list[int] = field(default_factory=list)
+    plain: bool = True
+
+
+def code_of(objects: Objects, node: int) -> Code:
+    """A call, a symbol or a constant as text.
+
+    Calls are written by their names, operators between what they join; functions, whose bodies can be long, are cut.
+    """
+    found = Code()
+    parts: list[str] = []
+    numbers = 0
+    waiting: list[tuple[int, int] | str] = [(node, 0)]
+    seen = 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            parts.append(one)
+            continue
+        at, depth = one
+        seen += 1
+        if seen > _MOST_NODES or depth > _DEEPEST:
+            found.plain = False
+            parts.append("...")
+            continue
+        kind = objects.kind(at)
+        if kind == "symbol":
+            (name, *_) = objects.names_within(at) or ["?"]
+            parts.append(name if _SYMBOL.fullmatch(name) or name in _INFIX or name in _CLOSED else f"`{name}`")
+        elif kind == "call":
+            waiting += reversed(_call(objects, at, depth))
+        elif kind in VECTORS and objects.size(at) == 1 and "dim" not in objects.attributes(at):
+            text, plain = _constant(objects, at, kind)
+            parts.append(text)
+            found.plain &= plain
+            numbers += kind != "text"
+        elif kind in ("null", "missing", "unbound", "builtin", "global", "base", "empty"):
+            parts.append("NULL" if kind == "null" else "")
+        elif kind in ("pairs", "dots"):
+            inner: list[tuple[int, int] | str] = []
+            for name, child in objects.elements(at):
+                inner += [", "] if inner else []
+                inner += [name, " = "] if name else []
+                inner.append((child, depth + 1))
+            waiting += reversed(inner)
+        else:
+            found.odd.append(at)
+            parts.append(f"<{kind}>")
+    found.plain &= numbers <= _MOST_CONSTANTS
+    text = "".join(parts)
+    found.text = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return found
+
+
+def _call(objects: Objects, at: int, depth: int) -> list[tuple[int, int] | str]:
+    elements = objects.elements(at)
+    if not elements:
+        return ["()"]
+    (_, head), rest = elements[0], elements[1:]
+    names = objects.names_within(head) if objects.kind(head) == "symbol" else []
+    name = names[0] if names else ""
+    if name in _INFIX and len(rest) == 2:
+        space = "" if name in ("$", "@", "::", ":::", ":", "^") else " "
+        return [(rest[0][1], depth + 1), f"{space}{name}{space}", (rest[1][1], depth + 1)]
+    if name in _INFIX and len(rest) == 1:
+        return [name, (rest[0][1], depth + 1)]
+    inner: list[tuple[int, int] | str] = []
+    for label, child in rest:
+        inner += [", " if name != "{" else "; "] if inner else []
+        inner += [f"{label} = "] if label else []
+        inner.append((child, depth + 1))
+    if name in ("(", "{"):
+        return [name, *inner, _CLOSED[name]]
+    if name in ("[", "[[") and inner:
+        return [inner[0], name, *inner[2:], _CLOSED[name]]
+    return [(head, depth + 1), "(", *inner, ")"]
+
+
+def _constant(objects: Objects, at: int, kind: str) -> tuple[str, bool]:
+    if kind == "text":
+        text = objects.texts(at)[0]
+        return f'"{text}"', text in WORDS or not text
+    value = np.ravel(objects.numbers(at)).astype(float)
+    text = ", ".join(f"{v:.15g}" for v in value)
+    digits = len(text.lower().split("e")[0].replace(".", "").strip("-0")) if len(value) else 0
+    return text, digits <= _DIGITS or not np.isfinite(value).all()

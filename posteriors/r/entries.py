@@ -1,0 +1,101 @@
+"""Everything in a file of R as entries of an audit's inventory: values, labels, texts, code, with their roles."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
+from bayesrecon.posteriors.r.recognised import decoded
+from bayesrecon.posteriors.r.tree import VECTORS
+from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
+from bayesrecon.posteriors.roles import CODE, CUT, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
+
+_LABELS = {"names", "row.names", "levels"}
+_PROGRAMS = {"model_code", "model_cppcode", "model", "cppcode", "stancode"}
+_FIELD = ".->"  # before the names of fields of reference classes
+_NAMING = {
+    "term.labels",
+    "varnames.fixed",
+    "varnames",
+    "dataClasses",
+    "dataClasses.fixed",
+    "pred.names",
+    "vn",
+    "cnms",
+    "model_pars",
+}
+"""Lists of the names of variables, and of what kind each is."""
+
+
+def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[Unread]]:
+    """All entries, and what could not be read out."""
+    found: list[Entry] = []
+    unread: list[Unread] = []
+    role_of = {id(place): roles.get(k, "") for k, place in enumerate(walk.places)}
+    names: dict[str, Entry] = {}
+    for k, place in enumerate(walk.places):
+        if place.name and not place.name.startswith(("[[", "<")):
+            shown = place.name.removeprefix(_FIELD).lstrip(".")  # a point in front is R's way to hide a name
+            names.setdefault(place.name, Entry(place.where, "name", shown or "."))
+        try:
+            entry = _entry(walk, place, roles.get(k, ""), role_of)
+        except BayesreconError as error:
+            unread.append(Unread(place.where, str(error)))
+            continue
+        if entry is not None:
+            found.append(entry)
+    unread += [Unread(place.where, why) for place, why in walk.closed]
+    if walk.left:
+        unread.append(Unread("the file", f"it holds {walk.left} more objects than were gone through"))
+    if walk.objects.behind.strip(b"\0"):
+        found.append(entry_of_bytes("bytes behind the end", walk.objects.behind))
+    return found + list(names.values()), unread
+
+
+def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
+    objects, node = walk.objects, place.node
+    if place.code is not None and place.kind != "symbol":
+        plain = place.code.plain and not place.code.odd
+        return Entry(place.where, "text", place.code.text, STRUCTURE if plain else CODE)
+    if place.kind in ("namespace", "package", "persistent"):
+        return Entry(place.where, "text", " ".join(objects.names_within(node)), role)
+    if place.kind == "alternative":
+        raise BayesreconError("a vector in a form that is not known")
+    if place.kind not in VECTORS or not objects.size(node):
+        return None
+    parent = place.parent
+    if parent is not None and (place.name in _LABELS or parent.name.lower() == "dimnames"):
+        of = parent if place.name in _LABELS else parent.parent
+        return None if of is None else _labels(walk, place, of, role, role_of.get(id(of), ""))
+    if place.name in INTERNAL and place.kind != "text":
+        return None if place.name in ("dim", "tsp") else Entry(place.where, "array", objects.numbers(node), role)
+    values = decoded(objects, node)
+    if place.kind == "text" and (place.name in _NAMING or (parent is not None and parent.name in ("xlevels", "cnms"))):
+        return Entry(place.where, "labels", values, role)
+    if place.kind == "text" and np.size(values) == 1 and place.name in _PROGRAMS:
+        return Entry(place.where, "text", str(values[0]), CODE)
+    if place.kind == "text" and np.size(values) == 1:
+        return Entry(place.where, "text", str(np.ravel(values)[0]), role)
+    if place.kind == "raw":
+        return entry_of_bytes(place.where, np.asarray(values, np.uint8).tobytes())
+    return Entry(place.where, "array", values, role)
+
+
+def _labels(walk: Walk, place: Place, of: Place, role: str, inherited: str) -> Entry | None:
+    """Names of entries or rows, which are those of records where there are as many; names of a list are places."""
+    objects = walk.objects
+    labels = np.array(objects.texts(place.node)) if place.kind == "text" else objects.numbers(place.node)
+    if (place.name == "names" and of.kind not in VECTORS) or (place.name == "row.names" and _is_counted(labels)):
+        return None
+    rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(of.node)[0])
+    if inherited == RECORD and rows:
+        return Entry(place.where, "labels", labels, RECORD)
+    if inherited in (LEAF, CUT, TOTAL, TIMES):
+        return Entry(place.where, "labels", labels, inherited)
+    return Entry(place.where, "labels", labels, role if role != RECORD else "")
+
+
+def _is_counted(labels: np.ndarray) -> bool:
+    """Row names that R counts itself: a missing value, and how many."""
+    return labels.dtype.kind == "f" and len(labels) == 2 and bool(np.isnan(labels[0]))

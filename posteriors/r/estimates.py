@@ -1,0 +1,170 @@
+"""Estimates of R's fits: of linear, logistic and Poisson regressions with their covariance; of others their places."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.r.code import code_of
+from bayesrecon.posteriors.r.names import FITS
+from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.walk import Place, Walk
+from bayesrecon.posteriors.summaries import field_name
+
+_INTERCEPT = "(Intercept)"
+_REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
+_DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
+_DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
+_SUMMARIES = "summaries of draws are not attacked by this version where the draws are not there"
+_OTHERS = "estimates of this kind of fit are not attacked by this version"
+
+
+def estimates_of(walk: Walk) -> Iterator[Estimates]:
+    """One for each fit in a file that is not part of another one."""
+    inside: set[int] = set()  # places in a fit; what a place lies in comes before it
+    fits: list[Place] = []
+    for place in walk:
+        if place.parent is not None and id(place.parent) in inside:
+            inside.add(id(place))
+        elif place.kind in ("list", "object") and set(walk.objects.classes(place.node)) & set(FITS):
+            inside.add(id(place))
+            fits.append(place)
+    for place in fits:
+        yield _of(walk.objects, place)
+
+
+def _of(objects: Objects, place: Place) -> Estimates:
+    classes = objects.classes(place.node)
+    what = next(FITS[name] for name in classes if name in FITS)
+    if set(classes) & _DRAWN:
+        return Estimates(place.where, what, (place.where,), closed=_SUMMARIES, of_draws=True)
+    for kinds, read in ((("glm",), _glm), (("lm",), _lm), (("summary.glm",), _summary), (("summary.lm",), _summary)):
+        if set(kinds) & set(classes) and not {"gam", "mlm", "rlm", "negbin"} & set(classes):
+            return read(objects, place, what)
+    return Estimates(place.where, what, (place.where,), closed=_OTHERS)
+
+
+def _lm(objects: Objects, place: Place, what: str) -> Estimates:
+    node = place.node
+    degrees, rank = _one(objects, node, "df.residual"), _one(objects, node, "rank")
+    left = _left(objects, node, "residuals")
+    if not len(left) and rank is not None:  # rotated, the same length
+        left = _left(objects, node, "effects")[int(max(rank, 0)) :]
+    closed = "the fit has weights" if objects.size(objects.element(node, "weights")) else _unsaid(objects, node)
+    scale = float(left @ left) / degrees if len(left) and degrees and degrees > 0 else np.nan
+    unscaled = _unscaled(objects, node)
+    if not np.isfinite(scale):
+        closed = closed or "neither residuals nor effects nor a residual variance are in it"
+        scale = 1.0
+    return _estimates(objects, place, what, "ols", unscaled, scale, closed)
+
+
+def _glm(objects: Objects, place: Place, what: str) -> Estimates:
+    node = place.node
+    kind, closed = _family(objects, node)
+    weights = _left(objects, node, "prior.weights")
+    if len(weights):
+        closed = closed or ("" if np.all(weights == 1) else "the fit has weights, or several trials a row")
+    else:
+        closed = closed or _unsaid(objects, node)
+    degrees, deviance = _one(objects, node, "df.residual"), _one(objects, node, "deviance")
+    scale = 1.0
+    if kind == "ols":
+        scale = deviance / degrees if deviance is not None and degrees else np.nan
+        if not np.isfinite(scale):
+            scale, closed = 1.0, closed or "the residual variance is not in it"
+    return _estimates(objects, place, what, kind, _unscaled(objects, node), scale, closed)
+
+
+def _summary(objects: Objects, place: Place, what: str) -> Estimates:
+    node = place.node
+    unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
+    unscaled = unscaled if unscaled.ndim == 2 and unscaled.shape[0] == unscaled.shape[1] else None
+    if objects.element(node, "family"):
+        kind, closed = _family(objects, node)
+        scale = _one(objects, node, "dispersion") or 1.0
+    else:
+        kind, sigma = "ols", _one(objects, node, "sigma")
+        closed, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
+    return _estimates(objects, place, what, kind, unscaled, scale, closed or _unsaid(objects, node))
+
+
+def _estimates(
+    objects: Objects, place: Place, what: str, kind: str, unscaled: np.ndarray | None, scale: float, closed: str
+) -> Estimates:
+    at = objects.element(place.node, "coefficients")
+    table = np.asarray(objects.array(at), float)
+    names = objects.names(at) if table.ndim == 1 else [*objects.axis_names(at), []][0]
+    values = table if table.ndim == 1 else table[:, 0]
+    places = (place.where,)
+    if not len(values) or len(names) != len(values):
+        return Estimates(place.where, what, places, closed="its coefficients have no names" if len(values) else "")
+    if not np.isfinite(values).all():
+        closed = closed or "some coefficients are missing, being combinations of others"
+    labels = tuple("const" if n == _INTERCEPT else field_name(n) for n in names)
+    if len(set(labels)) < len(labels):
+        closed = closed or "two coefficients have one name"
+    covariance = None
+    if unscaled is not None and unscaled.shape == (len(values), len(values)) and np.isfinite(unscaled).all():
+        covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)
+    response = _response(objects, place.node)
+    return Estimates(place.where, what, places, kind, labels, response, values, covariance, scale, closed)
+
+
+def _unscaled(objects: Objects, node: int) -> np.ndarray | None:
+    """`(R'R)^-1` of the triangular factor of the (weighted) design, in the order of the coefficients."""
+    whole = objects.element(node, "qr", "qr")
+    factor = np.asarray(objects.array(whole or objects.element(node, "R")), float)
+    if factor.ndim != 2 or not factor.size or factor.shape[0] < factor.shape[1]:
+        return None
+    p = factor.shape[1]
+    triangle = np.triu(factor[:p])
+    pivot = np.ravel(objects.numbers(objects.element(node, "qr", "pivot"))).astype(float)
+    if len(pivot) and not np.array_equal(pivot, np.arange(1, p + 1)):
+        return None  # columns that depend on each other
+    try:
+        inverse = np.linalg.inv(triangle)
+    except np.linalg.LinAlgError:
+        return None
+    return inverse @ inverse.T
+
+
+def _family(objects: Objects, node: int) -> tuple[str, str]:
+    """Which regression it is, and why it is not read where it is another one."""
+    family = objects.element(node, "family")
+    name, link = (" ".join(objects.texts(objects.element(family, part))[:1]) for part in ("family", "link"))
+    kind = _REGRESSIONS.get((name, link), "")
+    if kind:
+        return kind, ""
+    return "", f"a fit of family {name[:30]} with link {link[:30]} is not read" if name else "its family is not in it"
+
+
+def _unsaid(objects: Objects, node: int) -> str:
+    """Whether nobody can tell if a fit has weights or an offset: its call says so."""
+    call = objects.element(node, "call")
+    if objects.kind(call) != "call":
+        return "whether it has weights or an offset is not in it: there is no call"
+    given = {name for name, _ in objects.elements(call)}
+    text = code_of(objects, call).text
+    odd = [name for name in ("weights", "offset") if name in given]
+    odd += [name for name in ("cbind(", "offset(") if name in text]
+    return f"the fit has {odd[0].rstrip('(')}" if odd else ""
+
+
+def _response(objects: Objects, node: int) -> str:
+    for name in ("terms", "formula"):
+        formula = objects.element(node, name)
+        elements = objects.elements(formula) if objects.kind(formula) == "call" else []
+        if len(elements) == 3:
+            return field_name(code_of(objects, elements[1][1]).text[:40])
+    return "y"
+
+
+def _left(objects: Objects, node: int, name: str) -> np.ndarray:
+    values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
+    return values if np.isfinite(values).all() else values[:0]
+
+
+def _one(objects: Objects, node: int, name: str) -> float | None:
+    values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
+    return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None

@@ -1,0 +1,102 @@
+"""Files of R: `.rds`, `.RData`, `.rda`."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import Contents, Variable, from_named_draws, stamp
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.format import Format
+from bayesrecon.posteriors.r.entries import entries_of
+from bayesrecon.posteriors.r.estimates import estimates_of
+from bayesrecon.posteriors.r.recognised import known_class, roles
+from bayesrecon.posteriors.r.samples import LOG_DENSITY, Samples, assembled, levels_of, samples_of
+from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.walk import Walk
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.r_file import RFile
+
+_NAME = "R file"
+_STATISTICS = {"accept_stat__": "acceptance_rate", "stepsize__": "step_size", "treedepth__": "tree_depth"}
+_STATISTICS |= {"n_leapfrog__": "n_steps", "divergent__": "diverging", "energy__": "energy"}
+
+
+def read_walk(source: Path, trusted: bool = False) -> Walk:
+    """All objects of a file.
+
+    Raises:
+        BayesreconError: it is damaged, unpacks to too much, or holds too many objects.
+    """
+    with reading(source, f"an {_NAME}"), opened(RFile, source, trusted) as file:
+        return Walk(Objects(file.read(trusted)))
+
+
+def read_r_draws(source: Path, *, name: str | None = None, trusted: bool = False) -> Draws:
+    """The draws that a file holds.
+
+    Raises:
+        BayesreconError: there are none in it.
+    """
+    path = Path(source)
+    with reading(path, f"an {_NAME}"):
+        found = samples_of(read_walk(path, trusted))
+        if found is None:
+            raise BayesreconError(f"{path}: there are no draws in it (of coda, posterior, Stan, brms or rstanarm)")
+        return _draws(found, name or path.stem)
+
+
+def read_r_contents(
+    source: Path, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    """Everything in a file: draws where there are any, estimates of fits, and every other object with its place."""
+    path = Path(source)
+    with reading(path, f"an {_NAME}"):
+        walk = read_walk(path, trusted)
+        samples = samples_of(walk)
+        told = roles(walk)
+        if samples is not None:
+            kept = [k for k, place in enumerate(walk.places) if place.node not in samples.nodes]
+            told = {i: told[k] for i, k in enumerate(kept) if k in told}
+            walk.places = [walk.places[k] for k in kept]
+        entries, unread = entries_of(walk, told)
+        files = (stamp(path),)
+        title = name or path.name
+        rest = {"entries": tuple(entries), "unread": tuple(unread), "estimates": tuple(estimates_of(walk))}
+        if samples is None:
+            found = Contents(title, _title(walk), files)
+        else:
+            found = from_named_draws(_draws(samples, title), _title(walk), files)
+            levels = {f"posterior/{base}": names for base, names in levels_of(samples.columns).items()}
+            more = {"variables": (*found.variables, *_beside(samples)), "coordinates": levels}
+            found = replace(found, **more, program=samples.program)
+        return replace(found, **rest)
+
+
+def _title(walk: Walk) -> str:
+    """What the file holds, in words."""
+    known = [known_class(walk.objects, node) for _, node in walk.objects.objects()]
+    named = [text for text in dict.fromkeys(known) if text]
+    return f"{_NAME}: {', '.join(named[:3])}" if named else _NAME
+
+
+def _draws(samples: Samples, name: str) -> Draws:
+    columns = {k: v for k, v in samples.columns.items() if k != LOG_DENSITY}
+    return Draws(assembled(columns), samples.columns.get(LOG_DENSITY), name)
+
+
+def _beside(samples: Samples) -> list[Variable]:
+    """Statistics of the sampler, and draws of the warm-up."""
+    found = [
+        Variable("sample_stats", _STATISTICS.get(name, name), (), True, np.ravel(values))
+        for name, values in samples.statistics.items()
+    ]
+    for name, values in assembled(samples.warmup).items():
+        group = "warmup_sample_stats" if name == LOG_DENSITY else "warmup_posterior"
+        found.append(Variable(group, "lp" if name == LOG_DENSITY else name, values.shape, False, values))
+    return found
+
+
+FORMAT = Format(_NAME, (".rds", ".rdata", ".rda"), read_r_draws, read_r_contents, guarded=True)

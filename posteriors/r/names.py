@@ -1,0 +1,74 @@
+"""Names that R's usual packages give to classes and to parts of fits, with what these parts are."""
+
+from collections.abc import Mapping
+
+from bayesrecon.posteriors.roles import CUT, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
+
+FITS = {
+    "lm": "a linear model", "glm": "a generalised linear model", "aov": "an analysis of variance",
+    "summary.lm": "the summary of a linear model", "summary.glm": "the summary of a generalised linear model",
+    "nls": "a nonlinear least-squares fit", "lmerMod": "a linear mixed model", "glmerMod": "a mixed model",
+    "nlmerMod": "a mixed model", "lme": "a linear mixed model", "coxph": "a Cox regression",
+    "survfit": "survival curves", "survreg": "a survival regression", "gam": "an additive model",
+    "randomForest": "a random forest", "rpart": "a tree", "brmsfit": "a fit of brms", "stanfit": "a fit of Stan",
+    "stanreg": "a fit of rstanarm", "mcmc": "draws of coda", "mcmc.list": "draws of coda",
+    "draws_array": "draws", "draws_df": "draws", "draws_matrix": "draws", "draws_list": "draws", "draws_rvars": "draws",
+    "CmdStanMCMC": "a fit of CmdStanR", "summary.merMod": "the summary of a mixed model",
+    "prcomp": "principal components", "kmeans": "clusters",
+}  # fmt: skip
+"""Classes that are known; anything else is gone through by inventory alone."""
+
+CLASSES = frozenset(FITS) | {
+    "data.frame", "factor", "ordered", "formula", "terms", "qr", "family", "omit", "exclude", "Surv", "table",
+    "matrix", "array", "list", "numeric", "integer", "character", "logical", "function", "name", "call", "lme4",
+    "stats", "base", "methods", "Matrix", "survival", "survfitcox", "rstan", "brms", "rstanarm", "dgCMatrix",
+    "dsCMatrix", "dgeMatrix", "dtCMatrix", "tbl_df", "tbl", "randomForest.formula", "mgcv.smooth", "tprs.smooth",
+    "coxph.null", "merModLmerTest", "draws", "rvar", "stanmodel", "cxxdso", "stan_ad", "brmsformula", "bform",
+    "brmsterms", "brmsprior", "brmsstanmodel", "POSIXct", "POSIXt", "Date", "difftime", "merPredD", "lmerResp",
+    "glmResp", "rePos", "lmResp", "dist", "hclust", "coxph.penal", "survreg.dist", "AsIs", "poly", "basis", "ns",
+    "bs", "shinystan", "numeric_version", "package_version", "sampleCov", ".environment", "refClass", "environment",
+    "refObjectGenerator",
+}  # fmt: skip
+"""Names of classes and packages that objects of these fits have."""
+
+RECORDS = {
+    "residuals", "fitted.values", "fitted", "linear.predictors", "linear.predictor", "weights", "prior.weights",
+    "working.weights", "y", "x", "model", "data", "frame", "hat", "leverages", "offset", "na.action", "where",
+    "predicted", "votes", "oob.times", "proximity", "mu", "eta", "deviance.resid", "id", "cluster", "Xu",
+    "localImportance", "groups", "inbag", "wtres", "sqrtXwt", "sqrtrwt", "std.dev", "resid", "Zt", "Xp",
+}  # fmt: skip
+DESIGN_PARTS = {"qr", "qraux", "effects"}
+ESTIMATES = {
+    "coefficients", "rank", "df.residual", "deviance", "aic", "null.deviance", "df.null", "iter", "R", "sigma", "df",
+    "r.squared", "adj.r.squared", "fstatistic", "cov.unscaled", "cov.scaled", "dispersion", "var", "var2",
+    "naive.var", "loglik", "score", "wald.test", "concordance", "edf", "edf1", "edf2", "Vp", "Ve", "Vc", "sp",
+    "scale", "sig2", "reml.scale", "gcv.ubre", "scale.estimated", "beta", "theta", "u", "devcomp", "vcov", "se",
+    "cptable", "rV", "db.drho", "variable.importance", "importance", "importanceSD", "mse", "rsq", "err.rate",
+    "icoef", "full.sp", "rss", "F", "sumsq", "rotation", "sdev", "centers", "withinss", "tot.withinss", "totss",
+    "betweenss", "outer.info", "db", "stan_summary", "ses", "covmat", "varFix", "coefficient", "logLik", "lower",
+    "optinfo", "derivs", "assign", "pars", "R_hat", "edf.type", "hess", "Vsp", "m", "convInfo", "ngrps", "varcor",
+    "msd", "sem", "c_msd", "quan", "c_quan", "ess", "rhat", "inits", "mean_pars", "mean_lp__", "AICtab", "summary",
+    "gcv.ubre.dev", "mgcv.conv", "boundary", "tol", "delta", "b", "Lambdat", "optim", "control", "u0", "delu",
+    "beta0", "delb", "Lind", "Gp", "REML",
+}  # fmt: skip
+BY_CLASS: Mapping[str, Mapping[str, str]] = {
+    "coxph": {"means": TOTAL, "n": TOTAL, "nevent": TOTAL},
+    "survfit": dict.fromkeys(
+        ("time", "n.risk", "n.event", "n.censor", "surv", "std.err", "cumhaz", "std.chaz", "lower", "upper", "n"),
+        TIMES,
+    ),
+    "lmerMod": dict.fromkeys(("VtV", "Vtr", "RX", "RXi", "RZX", "Utr", "rx"), TOTAL),
+    "glmerMod": dict.fromkeys(("VtV", "Vtr", "RX", "RXi", "RZX", "Utr", "rx"), TOTAL),
+    "gam": {"cmX": TOTAL, "var.summary": TOTAL, "shift": TOTAL},
+    "randomForest": {
+        "xbestsplit": CUT, "nodepred": LEAF, "leftDaughter": LEAF, "rightDaughter": LEAF, "treemap": LEAF,
+        "nodestatus": LEAF, "bestvar": LEAF, "ndbigtree": LEAF, "nodeclass": LEAF, "confusion": TOTAL,
+        "ncat": STRUCTURE,
+    },
+    "rpart": {"frame": LEAF, "splits": CUT, "csplit": CUT},
+    "stanreg": {"adjusted_scale": TOTAL},
+    "stanfit": {"adjusted_scale": TOTAL},
+    "summary.merMod": {"devcomp": TOTAL, "ngrps": TOTAL},
+    "kmeans": {"size": TOTAL},
+    "prcomp": {"center": TOTAL, "scale": TOTAL, "x": RECORD},
+}  # fmt: skip

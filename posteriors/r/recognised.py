@@ -1,0 +1,136 @@
+"""What things are in the fits that R's usual packages make: by their classes, their names and their extents."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.posteriors.r.code import WORDS
+from bayesrecon.posteriors.r.names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FITS, RECORDS
+from bayesrecon.posteriors.r.tree import VECTORS, Objects
+from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
+from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
+
+_NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
+_SEEDS = {".Random.seed", "seed", "rng.state"}
+_PATTERNS = {"factors": 2, "order": 9, "intercept": 1, "response": 1, "assign": 99, "pivot": 99, "offset": 9}
+_MOST_PATTERN = 400
+"""Whole numbers that say which variable is in which term, up to which value, and how many of them there may be."""
+
+_FIELD = ".->"  # before the names of fields of reference classes
+_WHOLE = {RECORD, LEAF, CUT, TIMES, TOTAL}
+"""Roles of whole objects, whatever their parts are called."""
+_FEWEST = 5  # entries from which an extent tells that there is one for each record
+
+
+def roles(walk: Walk) -> dict[int, str]:
+    """The role of places, by their position in the walk.
+
+    What lies in an object with a role has that role, too, unless it has one of its own. A vector or a matrix with as
+    many entries as there are records is one of them, whatever its name.
+    """
+    objects, found = walk.objects, {}
+    at = {id(place): k for k, place in enumerate(walk.places)}
+    inside: list[str] = []  # the known class that a place lies in
+    for k, place in enumerate(walk.places):
+        above = -1 if place.parent is None else at[id(place.parent)]
+        classes = objects.classes(place.node) if place.kind not in ("text", "double", "integer") else ()
+        own = next((c for c in classes if c in BY_CLASS), "") or next((c for c in classes if c in FITS), "")
+        inside.append(own or (inside[above] if above >= 0 else ""))
+        role = _role(objects, place, classes, inside[above] if above >= 0 else "")
+        if role in (ESTIMATE, DESIGN) and found.get(above, "") in _WHOLE and not place.slot:
+            role = found[above]
+        if not role and above >= 0 and (not place.slot or walk.places[above].kind == "object"):
+            role = found.get(above, "")
+        if role:
+            found[k] = role
+    counts = set(_counts(walk, found))
+    for k, place in enumerate(walk.places):
+        if place.kind in VECTORS and found.get(k, "") in ("", ESTIMATE, DESIGN) and found.get(k) != DESIGN:
+            shape = objects.shape(place.node)
+            known = found.get(k) == ESTIMATE and inside[k] in FITS
+            if (
+                not known
+                and place.name not in INTERNAL
+                and shape[0] >= _FEWEST
+                and (shape[0] in counts or shape[-1] in counts)
+            ):
+                found[k] = RECORD
+    for k, place in enumerate(walk.places):
+        mild = ("", ESTIMATE, RECORD) if place.kind == "text" else ("", ESTIMATE)
+        if found.get(k, "") in mild and _is_structure(objects, place):
+            found[k] = STRUCTURE
+    return found
+
+
+def _role(objects: Objects, place: Place, classes: tuple[str, ...], inside: str) -> str:
+    name = place.name.removeprefix(_FIELD)
+    if place.slot and place.parent is not None and "Dim" in objects.attributes(place.parent.node):
+        return ""  # of a matrix of the package Matrix, whose slots are called x, i and p
+    if name in _SEEDS:
+        return SEED
+    if (by := BY_CLASS.get(inside, {}).get(name)) is not None:
+        return by
+    if "data.frame" in classes and not _NEVER_FRAMES & set(classes):
+        return RECORD
+    if name in RECORDS:
+        return RECORD
+    if not inside:
+        return ""
+    if name in DESIGN_PARTS and place.kind in VECTORS:
+        return DESIGN
+    return ESTIMATE if name in ESTIMATES and place.kind != "environment" else ""
+
+
+def _counts(walk: Walk, found: Mapping[int, str]) -> Iterator[int]:
+    """Numbers of records: of rows of tables, of residuals and the like."""
+    for k, place in enumerate(walk.places):
+        named = place.name.removeprefix(_FIELD) in RECORDS
+        table = place.parent is not None and "data.frame" in walk.objects.classes(place.parent.node)
+        if found.get(k) == RECORD and place.kind in VECTORS and (named or table):
+            size = walk.objects.shape(place.node)[0]
+            if size >= _FEWEST:
+                yield size
+
+
+def _is_structure(objects: Objects, place: Place) -> bool:
+    """Names of classes, options of functions, single yes or no."""
+    node, kind = place.node, place.kind
+    if kind == "text":
+        known = CLASSES if place.name in ("class", "package") else WORDS
+        return objects.size(node) <= 12 and all(text in known for text in objects.texts(node))
+    if kind == "logical":
+        return objects.size(node) == 1
+    if kind in ("integer", "double") and place.name in _PATTERNS and objects.size(node) <= _MOST_PATTERN:
+        values = np.ravel(objects.numbers(node)).astype(float)
+        most = _PATTERNS[place.name]
+        return bool(np.all((values >= 0) & (values <= most) & (values == np.round(values))))
+    if kind == "integer" and place.name.startswith("[[") and place.parent is not None:
+        order = np.sort(objects.numbers(node))
+        return place.parent.name == "permutation" and np.array_equal(order, np.arange(1, len(order) + 1))
+    if kind in ("namespace", "package"):
+        return all(_is_package(text) for text in objects.names_within(node))
+    return False
+
+
+def _is_package(text: str) -> bool:
+    return text.removeprefix("package:") in CLASSES or all(part.isdecimal() for part in text.split("."))
+
+
+def known_class(objects: Objects, node: int) -> str:
+    """What an object is, in words, where it is known."""
+    return next((FITS[name] for name in objects.classes(node) if name in FITS), "")
+
+
+def decoded(objects: Objects, node: int) -> Any:
+    """Values of a vector; of a factor its levels as texts."""
+    if objects.kind(node) == "text":
+        return np.array(objects.texts(node), dtype=str)
+    values = objects.array(node)
+    attributes = objects.attributes(node)
+    levels = objects.texts(attributes["levels"]) if "levels" in attributes else []
+    if levels and "factor" in objects.classes(node):
+        codes = np.nan_to_num(np.asarray(values, float), nan=0.0).astype(int)
+        inside = (codes >= 1) & (codes <= len(levels))
+        return np.array([levels[c - 1] if ok else "NA" for c, ok in zip(codes, inside, strict=True)], dtype=str)
+    return values

@@ -1,0 +1,219 @@
+"""Draws in a file of R: of coda, of posterior, of Stan, wherever they lie in an object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.draws import assemble
+from bayesrecon.posteriors.r.tree import Objects
+from bayesrecon.posteriors.r.walk import Walk
+
+LOG_DENSITY = "lp__"
+_PLACES = {".chain", ".iteration", ".draw"}  # columns of a table of draws that count them
+
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Draws as they lie in an object.
+
+    Attributes:
+        where: the object's place.
+        columns: `{name: (chains, draws)}`, as R names them.
+        statistics: of the sampler, alike.
+        warmup: draws of the warm-up, alike.
+        program: of Stan, "" where there is none.
+        nodes: that were read.
+    """
+
+    where: str
+    columns: Columns
+    statistics: Columns = field(default_factory=dict)
+    warmup: Columns = field(default_factory=dict)
+    program: str = ""
+    nodes: frozenset[int] = frozenset()
+
+
+def samples_of(walk: Walk) -> Samples | None:
+    """The first draws that lie least deep, None where there are none.
+
+    Raises:
+        BayesreconError: draws whose chains differ in length or in their names.
+    """
+    objects = walk.objects
+    for place in walk:
+        for name in objects.classes(place.node) if place.kind in ("list", "object", "double", "integer") else ():
+            if name in _READERS:
+                found = _READERS[name](objects, place.node)
+                if found is not None:
+                    return Samples(place.where, *found)
+    return None
+
+
+Found = tuple[Columns, Columns, Columns, str, frozenset[int]] | None
+
+
+def _matrices(objects: Objects, nodes: list[int]) -> Found:
+    """Chains as matrices of a row for each draw."""
+    chains = []
+    for node in nodes:
+        values = np.asarray(objects.array(node), float)
+        values = values.reshape(len(values), -1)
+        names = [*objects.axis_names(node), [], []][1] or [f"var{k + 1}" for k in range(values.shape[1])]
+        if len(names) != values.shape[1]:
+            raise BayesreconError("draws have another number of names than of columns")
+        chains.append(dict(zip(names, values.T, strict=True)))
+    return (_together(chains), {}, {}, "", frozenset(nodes)) if chains else None
+
+
+def _coda_list(objects: Objects, node: int) -> Found:
+    return _matrices(objects, [child for _, child in objects.elements(node)])
+
+
+def _coda(objects: Objects, node: int) -> Found:
+    return _matrices(objects, [node])
+
+
+def _array(objects: Objects, node: int) -> Found:
+    values = np.asarray(objects.array(node), float)
+    if values.ndim != 3:
+        return None
+    names = [*objects.axis_names(node), [], [], []][2]
+    if len(names) != values.shape[2]:
+        raise BayesreconError("draws have another number of names than of columns")
+    return {name: values[:, :, k].T for k, name in enumerate(names)}, {}, {}, "", frozenset([node])
+
+
+def _matrix(objects: Objects, node: int) -> Found:
+    found = _matrices(objects, [node])
+    chains = objects.numbers(objects.attributes(node).get("nchains", 0))
+    count = int(chains[0]) if len(chains) and np.isfinite(chains[0]) else 1
+    if found is None or count < 2:
+        return found
+    columns = {name: v.reshape(count, -1) for name, v in found[0].items() if v.size % count == 0}
+    return (columns, *found[1:]) if len(columns) == len(found[0]) else found
+
+
+def _table(objects: Objects, node: int) -> Found:
+    columns = {name: np.asarray(objects.numbers(child), float) for name, child in objects.elements(node)}
+    used = frozenset(child for _, child in objects.elements(node))
+    which = columns.get(".chain")
+    drawn = {name: v for name, v in columns.items() if name not in _PLACES and v.ndim == 1 and len(v)}
+    if which is None or not drawn:
+        return (_together([drawn]), {}, {}, "", used) if drawn else None
+    chains = [{name: v[which == c] for name, v in drawn.items()} for c in np.unique(which[np.isfinite(which)])]
+    return _together(chains), {}, {}, "", used
+
+
+def _lists(objects: Objects, node: int) -> Found:
+    chains, used = [], []
+    for _, chain in objects.elements(node):
+        elements = objects.elements(chain)
+        used += [child for _, child in elements]
+        chains.append({name: np.asarray(objects.numbers(child), float) for name, child in elements})
+    return (_together(chains), {}, {}, "", frozenset(used)) if chains and chains[0] else None
+
+
+def _variables(objects: Objects, node: int) -> Found:
+    """A list of random variables, each an array whose first axis are draws, chain after chain."""
+    columns: Columns = {}
+    used = []
+    for name, child in objects.elements(node):
+        inner = objects.attributes(child)
+        values = np.asarray(objects.array(inner.get("draws", 0)), float)
+        count = objects.numbers(inner.get("nchains", 0))
+        chains = int(count[0]) if len(count) and np.isfinite(count[0]) and count[0] >= 1 else 1
+        if not len(values) or len(values) % chains:
+            continue
+        used.append(inner["draws"])
+        flat = values.reshape(len(values), -1, order="F")
+        shape = values.shape[1:]
+        for k in range(flat.shape[1]):
+            index = np.unravel_index(k, shape, order="F") if shape else ()
+            full = f"{name}[{','.join(str(i + 1) for i in index)}]" if flat.shape[1] > 1 else name
+            columns[full] = flat[:, k].reshape(chains, -1)
+    return (columns, {}, {}, "", frozenset(used)) if columns else None
+
+
+def _stan(objects: Objects, node: int) -> Found:
+    """A `stanfit`: chains as lists of vectors, with the warm-up in front where it was kept."""
+    simulation = objects.element(node, "@sim")
+    samples = objects.element(simulation, "samples")
+    before = np.ravel(objects.numbers(objects.element(simulation, "warmup2"))).astype(float)
+    chains, statistics, warmup, used = [], [], [], []
+    for c, (_, chain) in enumerate(objects.elements(samples)):
+        skip = int(before[c]) if c < len(before) and np.isfinite(before[c]) and before[c] >= 0 else 0
+        elements = objects.elements(chain)
+        inner = objects.elements(objects.attributes(chain).get("sampler_params", 0))
+        used += [child for _, child in (*elements, *inner)]
+        values = {name: np.asarray(objects.numbers(child), float) for name, child in elements}
+        chains.append({name: v[skip:] for name, v in values.items()})
+        warmup.append({name: v[:skip] for name, v in values.items()})
+        own = {name: np.asarray(objects.numbers(child), float) for name, child in inner}
+        statistics.append({name: v[skip:] for name, v in own.items() if len(v) > skip})
+    if not chains or not chains[0]:
+        return None
+    code = objects.texts(objects.element(node, "@stanmodel", "@model_code"))
+    early = _together(warmup) if all(len(v) for chain in warmup for v in chain.values()) else {}
+    return _together(chains), _together(statistics), early, code[0] if code else "", frozenset(used)
+
+
+def _together(chains: list[Mapping[str, np.ndarray]]) -> Columns:
+    """Chains side by side."""
+    names = list(chains[0])
+    if any(list(chain) != names for chain in chains):
+        raise BayesreconError("chains differ in the names of their parameters")
+    lengths = {v.shape for chain in chains for v in chain.values()}
+    if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
+        raise BayesreconError("chains differ in length")
+    return {name: np.stack([chain[name] for chain in chains]) for name in names}
+
+
+_READERS = {
+    "mcmc.list": _coda_list,
+    "mcmc": _coda,
+    "draws_array": _array,
+    "draws_matrix": _matrix,
+    "draws_df": _table,
+    "draws_list": _lists,
+    "draws_rvars": _variables,
+    "stanfit": _stan,
+}
+
+
+def assembled(columns: Mapping[str, np.ndarray]) -> Columns:
+    """Arrays of the columns whose names have indices that count; others keep the names that R gives them.
+
+    >>> one = np.ones((1, 3))
+    >>> sorted(assembled({"b[1]": one, "b[2]": one, "r_g[a,Intercept]": one, "(Intercept)": one}))
+    ['(Intercept)', 'b', 'r_g[a,Intercept]']
+    """
+    found: Columns = {}
+    groups: dict[str, dict[str, np.ndarray]] = {}
+    for name, values in columns.items():
+        groups.setdefault(name.split("[", 1)[0], {})[name] = values
+    for name, group in groups.items():
+        try:
+            found |= assemble(group) if list(group) != [name] else dict(group)
+        except BayesreconError:
+            found |= group
+    return found
+
+
+def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Names of groups that stand as indices in names of draws, by the parameter that they belong to.
+
+    >>> one = np.ones((1, 3))
+    >>> levels_of({"r_g[ann,Intercept]": one, "r_g[bob,Intercept]": one, "b[1]": one})["r_g"].tolist()
+    ['ann', 'bob']
+    """
+    found: dict[str, dict[str, None]] = {}
+    for name in columns:
+        base, bracket, index = name.partition("[")
+        first = index.rstrip("]").split(",", 1)[0]
+        if bracket and not first.isdecimal():
+            found.setdefault(base, {})[first] = None
+    return {base: np.array(list(levels)) for base, levels in found.items()}

@@ -1,0 +1,161 @@
+"""Every object in a file of R, each with its place: elements, attributes, environments, what is inside functions."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bayesrecon.posteriors.r.code import Code, code_of
+from bayesrecon.posteriors.r.tree import VECTORS, Objects
+
+_DEFINITION = "refClassRepresentation"
+_HANDLES = {".CXXDSOMISC", "stan_fit_instance", "mk_cppmodule", "cxxfun"}
+_INDICES = {"expressionsIndex", "srcrefsIndex"}
+_MOST_PLACES, _LONGEST = 200_000, 300  # that are walked, and characters of a place
+LISTS = ("list", "expression", "pairs", "dots")
+INTERNAL = {"names", "dim", "dimnames", "row.names", "class", "levels", "tsp", "package"}
+"""Attributes that say how R shows a vector: labels and extents."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One object.
+
+    Attributes:
+        where: elements behind "/", attributes and slots behind "@", environments as "<environment>".
+        name: the last part, as the file has it.
+        parent: the place that it lies in, None for an object of the file.
+        code: of calls and functions.
+        slot: whether it is an attribute or a slot of the place that it lies in.
+    """
+
+    where: str
+    name: str
+    node: int
+    kind: str
+    parent: "Place | None" = None
+    code: Code | None = None
+    slot: bool = False
+
+
+@dataclass
+class Walk:
+    """All places of a file, those first that lie least deep.
+
+    Attributes:
+        places: of vectors, lists, calls, functions, environments; each environment once, where it is met first.
+        closed: what is not gone through, and why: definitions of classes, with all methods that R's own classes have,
+            and handles of compiled code.
+        left: how many objects were not walked, there being too many.
+    """
+
+    objects: Objects
+    skip: frozenset[int] = frozenset()
+    places: list[Place] = field(default_factory=list)
+    closed: list[tuple[Place, str]] = field(default_factory=list)
+    left: int = 0
+
+    def __post_init__(self) -> None:
+        self._used: dict[str, int] = {}
+        self._met: set[int] = set()
+        waiting: deque[tuple[str, str, str, int, Place | None]] = deque()
+        for k, (name, node) in enumerate(self.objects.objects()):
+            waiting.append(("", name or f"[[{k + 1}]]", "", node, None))
+        while waiting:
+            if len(self.places) >= _MOST_PLACES:
+                self.left = len(waiting)
+                break
+            above, name, sign, node, parent = waiting.popleft()
+            kind = self.objects.kind(node)
+            if node in self.skip or kind in ("null", "global", "base", "empty", "missing", "unbound"):
+                continue
+            if kind in ("environment", "pointer", "weak"):
+                if node in self._met:
+                    continue
+                self._met.add(node)
+            place = self._place(above, name, sign, node, kind, parent)
+            self.places.append(place)
+            if why := self._closes(place):
+                self.closed.append((place, why))
+                continue
+            for sign, name, child in self._below(place):
+                waiting.append((place.where, name, sign, child, place))
+
+    def _closes(self, place: Place) -> str:
+        if _DEFINITION in self.objects.classes(place.node):
+            return "the definition of a class, which is not gone through"
+        return "a handle of compiled code, which is not gone through" if place.name in _HANDLES else ""
+
+    def _place(self, above: str, name: str, sign: str, node: int, kind: str, parent: Place | None) -> Place:
+        """A place of its own: what has the name of another one is numbered."""
+        shown = name.replace("/", "\u2215").replace("@", "\uff20")
+        where = above + sign + shown
+        if len(where) > _LONGEST:
+            where = f"{where[: _LONGEST // 2]}...#{len(self.places)}{sign}{shown[:40]}"
+        count = self._used.get(where, 0)
+        self._used[where] = count + 1
+        if count:
+            where = f"{where}#{count + 1}"
+            self._used.setdefault(where, 1)
+        code = code_of(self.objects, node) if kind in ("call", "symbol") else None
+        if kind in ("closure", "bytecode"):
+            code = self._function(node)
+        return Place(where, name, node, kind, parent, code, sign == "@")
+
+    def _function(self, node: int) -> Code:
+        """Arguments and body, of compiled functions their source and all constants."""
+        parts = self.objects.parts(node) if self.objects.kind(node) == "closure" else {"body": node}
+        pieces = [code_of(self.objects, part) for part in self._source(parts.get("arguments", 0))]
+        body = [code_of(self.objects, part) for part in self._source(parts.get("body", 0))]
+        # Compiled code repeats its source: what it has beyond that alone is shown.
+        known = body[0].text if body else ""
+        rest = [piece for piece in body[1:] if piece.text and piece.text not in known]
+        text = f"function({', '.join(p.text for p in pieces)}) {known}" + "".join(f"; {p.text}" for p in rest)
+        every = [*pieces, *body]
+        return Code(text, [odd for piece in every for odd in piece.odd], all(piece.plain for piece in every))
+
+    def _source(self, node: int) -> list[int]:
+        """The code itself, or what compiled code is made of, parts in parts as well."""
+        found: list[int] = []
+        waiting = [node] if node else []
+        while waiting:
+            one = waiting.pop()
+            if self.objects.kind(one) == "bytecode":
+                parts = self.objects.all_parts(one)
+                waiting += reversed([part for part in parts if not self._is_index(part, len(parts))])
+            else:
+                found.append(one)
+        return found
+
+    def _is_index(self, node: int, constants: int) -> bool:
+        """Which constant of compiled code an instruction belongs to: whole numbers below how many there are."""
+        if not _INDICES & set(self.objects.classes(node)):
+            return False
+        values = np.ravel(self.objects.numbers(node)).astype(float)
+        values = values[~np.isnan(values)]
+        return bool(np.all((values >= 0) & (values <= constants) & (values == np.round(values))))
+
+    def _below(self, place: Place) -> Iterator[tuple[str, str, int]]:
+        """Sign, name and node of everything in a place."""
+        objects, node = self.objects, place.node
+        if place.kind in LISTS or place.kind == "environment":
+            for k, (name, child) in enumerate(objects.elements(node)):
+                yield "/", name or f"[[{k + 1}]]", child
+        if place.code is not None:
+            for k, odd in enumerate(place.code.odd):
+                yield "/", f"<{k + 1}>", odd
+        if place.kind in ("closure", "promise", "pointer", "environment", "alternative"):
+            for name, child in objects.parts(node).items():
+                if name not in ("frame", "hash table", "arguments", "body"):
+                    yield "/", f"<{name}>", child
+        for name, child in objects.attributes(node).items():
+            yield "@", name or "<no name>", child
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self.places)
+
+
+def is_vector(place: Place) -> bool:
+    """Whether it holds values."""
+    return place.kind in VECTORS

@@ -1,0 +1,154 @@
+"""What fits that R saved hold of their records, before and after the usual removal."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+import r_written
+from r_written import FIXTURES
+
+import bayesrecon
+from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.look import Look
+from bayesrecon.auditing.matching import Matching
+from bayesrecon.posteriors.formats import read_contents, read_draws
+
+with (FIXTURES / "patients.csv").open() as _file:
+    ROWS = list(csv.DictReader(_file))
+PATIENTS = {name: np.array([float(row[name]) for row in ROWS]) for name in ("age", "bmi", "pressure", "days", "died")}
+IDS = np.array([row["id"] for row in ROWS])
+NAMED = Matching({**PATIENTS, "id": IDS})
+
+
+def looked(name):
+    findings, _ = look_around(Look(read_contents(FIXTURES / name), named=NAMED))
+    return findings
+
+
+def high(name):
+    return {where for f in looked(name) if f.severity == "high" for where in f.where}
+
+
+def column(name, field):
+    """The values that come back as a field, by whichever finding."""
+    return next(np.asarray(f.records[field]) for f in looked(name) if field in f.records)
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("lm.rds", ["object/model/age", "object/residuals", "object/qr/qr", "object/terms@.Environment/d/<value>/id"]),
+        ("lm-do_call.rds", ["object/call/<2>/id"]),
+        ("lm-row_names.rds", ["object/residuals@names", "object/model@row.names"]),
+        ("glm_logit.rds", ["object/data/id", "object/linear.predictors"]),
+        ("nls-model_false.rds", ["object/m/resid/<environment>/env/age"]),
+        ("lmer-frame_removed.rds", ["object@pp@.xData/.->X", "object@resp@.xData/.->y"]),
+        ("coxph.rds", ["object/x", "object/y"]),
+        ("gam-stripped.rds", ["object/smooth/[[1]]/Xu"]),
+        ("randomForest.rds", ["object/y"]),
+        ("function.rds", ["object/<environment>/table/id"]),
+        ("draws_array-with_data.rds", ["object@patients/id"]),
+        ("two_fits.RData", ["linear/model/age", "counts/data/id"]),
+        ("list-with_data.rds", ["object/table/age"]),
+    ],
+)
+def test_rows_are_found_where_they_are(name, places):
+    assert set(places) <= high(name)
+
+
+def test_the_design_and_the_response_come_back_from_factors_and_effects():
+    """After what butcher takes away."""
+    np.testing.assert_allclose(column("lm-axed.rds", "age"), PATIENTS["age"], atol=1e-9)
+    np.testing.assert_allclose(column("lm-axed.rds", "bmi"), PATIENTS["bmi"], atol=1e-9)
+    np.testing.assert_allclose(column("lm-axed.rds", "the response"), PATIENTS["pressure"], atol=1e-9)
+
+
+def test_a_single_covariate_comes_back_from_predictors():
+    np.testing.assert_allclose(column("glm_logit.rds", "age"), PATIENTS["age"], atol=1e-8)
+
+
+def test_the_response_is_the_sum_of_fitted_values_and_residuals():
+    np.testing.assert_allclose(column("lm-model_false.rds", "pressure"), PATIENTS["pressure"], atol=1e-9)
+
+
+def test_a_survival_curve_tells_everybodys_time():
+    """Rows of the private table, one to one."""
+    times, events = (column("survfit-call_removed.rds", field) for field in ("time", "event"))
+    truth = zip(PATIENTS["days"], PATIENTS["died"], strict=True)
+    assert sorted(zip(times, events, strict=True)) == sorted(truth)
+
+
+def test_leaves_of_one_record_hold_its_response():
+    alone = column("rpart-stripped.rds", "response")
+    assert len(alone) >= 5
+    assert set(np.round(alone, 6)) <= set(PATIENTS["pressure"])
+
+
+def test_the_number_of_records_is_left_in_a_stripped_fit():
+    (told,) = (f for f in looked("lm-stripped.rds") if f.evidence)
+    assert [(i.name, i.estimate) for i in told.evidence] == [("n", 60.0)]
+    assert "n = 60 by the beginning of a factor" in told.summary
+
+
+def test_estimates_are_attacked_as_the_table_that_they_are():
+    found = bayesrecon.audit(FIXTURES / "summary_lm-stripped.rds", data=str(FIXTURES / "patients.csv"), remedies=False)
+    assert found.verdict == "findings"
+    (table,) = found.findings
+    rows = {i.name: (i.estimate, i.truth) for i in table.evidence}
+    for name in ("n", "mean(age)", "mean(bmi)", "mean(pressure)"):
+        assert rows[name][0] == pytest.approx(rows[name][1], rel=1e-9)
+
+
+def test_coefficients_without_a_covariance_are_said_not_to_be_attacked():
+    found = bayesrecon.audit(FIXTURES / "lm-stripped.rds", remedies=False)
+    (untried,) = found.not_run
+    assert untried.attack == "estimates"
+    assert "residual variance" in untried.reason
+    assert found.verdict == "incomplete"
+
+
+@pytest.mark.parametrize("name", ["mcmc_list", "draws_array", "draws_df", "draws_rvars"])
+def test_draws_of_every_package_are_the_same(name):
+    draws, one = read_draws(FIXTURES / f"{name}.rds"), read_draws(FIXTURES / "mcmc_list.rds")
+    assert (draws.chains, draws.length) == (2, 150)
+    np.testing.assert_array_equal(draws.values["beta"], one.values["beta"])
+    np.testing.assert_array_equal(draws.values["sigma"], one.values["sigma"])
+
+
+def test_draws_of_stan_come_with_their_warm_up_and_their_program():
+    found = read_contents(FIXTURES / "brms.rds")
+    assert (found.draws.chains, found.draws.length) == (2, 200)
+    assert found.draws.log_density.shape == (2, 200)
+    assert "data {" in found.program
+    assert {"acceptance_rate", "energy", "lp"} <= {v.name for v in found.group("sample_stats")}
+    assert any(v.group == "warmup_posterior" for v in found.variables)
+    assert found.coordinates["posterior/r_clinic"].tolist() == [f"clinic{k + 1}" for k in range(6)]
+
+
+def test_default_priors_show_the_median_of_the_response():
+    (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior")
+    shown = float(re.search(r"\((\d+\.\d)\)", told.title)[1])
+    assert abs(shown - np.median(PATIENTS["pressure"])) <= 0.05 + 1e-9  # half of its last digit
+
+
+def test_the_scale_of_a_default_prior_is_the_standard_deviation():
+    """rstanarm's, of the intercept: two and a half times that of the response."""
+    entry, *_ = (
+        e
+        for e in read_contents(FIXTURES / "stanreg-stripped.rds").entries
+        if e.where.endswith("prior_intercept/adjusted_scale") and e.kind == "array"
+    )
+    assert float(entry.values[0]) / 2.5 == pytest.approx(np.std(PATIENTS["pressure"], ddof=1), rel=1e-12)
+    assert any(entry.where in f.where and f.severity == "medium" for f in looked("stanreg-stripped.rds"))
+
+
+def test_a_name_clears_nothing(tmp_path):
+    """Rows that somebody calls by the name of a harmless thing are still rows."""
+    path = tmp_path / "a.rds"
+    names = r_written.whole(r_written.PAIRS | r_written.HAS_TAG) + r_written.symbol("names")
+    names += r_written.whole(r_written.TEXT, 1) + r_written.chars("pivot") + r_written.whole(r_written.NULL)
+    values = r_written.doubles(*PATIENTS["age"])
+    path.write_bytes(r_written.head() + r_written.whole(r_written.LIST | r_written.HAS_ATTRIBUTES, 1) + values + names)
+    findings, _ = look_around(Look(read_contents(path)))
+    assert [(f.severity, f.where) for f in findings] == [("high", ("object/pivot",))]
