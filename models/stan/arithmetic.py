@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.models.stan.linear import solve
-from bayesrecon.models.stan.values import StanError, V, xp_of
+from bayesrecon.models.stan.values import StanError, V, turns_of, xp_of
 
 _ROWS = {"vector": "row_vector", "row_vector": "vector", "matrix": "matrix"}
 _PRODUCTS = {
@@ -20,6 +20,20 @@ _PRODUCTS = {
 
 
 def unary(op: str, x: V) -> V:
+    found = _unary(op, x)
+    if x.turns is not None and found.scalar:
+        found.turns = turns_of(lambda a: _unary(op, V(x.base, a)).a if op != "!" else (a == 0) * 1, x)
+    return found
+
+
+def binary(op: str, x: V, y: V) -> V:
+    found = _binary(op, x, y)
+    if (x.turns is not None or y.turns is not None) and found.scalar and op in _KNOWN:
+        found.turns = turns_of(_KNOWN[op], x, y)
+    return found
+
+
+def _unary(op: str, x: V) -> V:
     if op == "'":
         if x.depth or x.base not in _ROWS:
             raise StanError(f"a {x.words} cannot be transposed")
@@ -31,7 +45,7 @@ def unary(op: str, x: V) -> V:
     return V("int", _whole(x.a == 0), 0, x.tainted)
 
 
-def binary(op: str, x: V, y: V) -> V:
+def _binary(op: str, x: V, y: V) -> V:
     tainted = x.tainted or y.tainted
     if op in ("*", "/", "\\") and not (x.scalar or y.scalar):
         return _matrix(op, x, y, tainted)
@@ -112,6 +126,16 @@ _COMPARE = {
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
 }
+_KNOWN = {
+    **{op: (lambda a, b, f=f: np.asarray(f(a, b)) * 1) for op, f in _COMPARE.items()},
+    "&&": lambda a, b: ((np.asarray(a) != 0) & (np.asarray(b) != 0)) * 1,
+    "||": lambda a, b: ((np.asarray(a) != 0) | (np.asarray(b) != 0)) * 1,
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+}
+"""Operators whose results are kept turn by turn: those that branches and bounds are made of."""
+
 _ELEMENTWISE = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,

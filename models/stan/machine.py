@@ -19,6 +19,7 @@ from bayesrecon.models.stan.values import (
     assign_at,
     blank,
     check_size,
+    decided,
     index,
     number,
     real,
@@ -43,7 +44,7 @@ class Run:
     terms: list[tuple[int, Any, bool]] = field(default_factory=list)
     steps: int = 0
     context: bool = False
-    loops: bool = True
+    selects: bool = True
     calls: int = 0
 
     def spend(self) -> None:
@@ -118,7 +119,7 @@ class Machine:
         return binary(node.op, left, self.value(node.right, frame, run))
 
     def _ternary(self, node: tree.Ternary, frame: Frame, run: Run) -> V:
-        test = self.value(node.test, frame, run)
+        test = decided(self.value(node.test, frame, run))
         if test.known:
             chosen = self.value(node.then if test.a else node.other, frame, run)
             return chosen.with_taint(test.tainted)
@@ -218,7 +219,7 @@ class Machine:
         return self.block((node,), frame, run)
 
     def conditional(self, node: tree.If, rest: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
-        test = self.value(node.test, frame, run)
+        test = decided(self.value(node.test, frame, run))
         other = () if node.other is None else (node.other,)
         if test.known:
             before, run.context = run.context, run.context or test.tainted
@@ -229,7 +230,7 @@ class Machine:
 
     def both(self, test: V, then: Any, other: Any, rest: Any, frame: Frame, run: Run) -> Leave | None:
         """Both branches of what is not known, and a choice between what they leave."""
-        if not run.loops:
+        if not run.selects:
             raise Untraceable("a branch depends on the variable of a loop")
         before, run.context = run.context, run.context or test.tainted
         ends, frames, added = [], [], []
@@ -308,7 +309,9 @@ class Machine:
         if not nodes:
             if held.shape != value.shape:
                 raise StanError(f"a value of sizes {value.shape} is assigned to a variable of sizes {held.shape}")
-            return own_copy(V(held.base, value.a, held.depth, value.tainted or run.context))
+            if held.base == "int" and value.base != "int":
+                raise StanError(f"a {value.words} is assigned to a whole number")
+            return own_copy(V(held.base, value.a, held.depth, value.tainted or run.context, value.turns))
         return assign_at(held, self.indices(nodes, held, frame, run), value, run.context)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
@@ -374,6 +377,7 @@ class Machine:
         end = None
         while end is None or end.kind == "continue":
             test = self.value(node.test, frame, run)
+            test = decided(test)
             if not test.known:
                 raise Untraceable("how often a loop runs depends on what is not a constant")
             run.context = run.context or test.tainted

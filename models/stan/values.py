@@ -32,12 +32,23 @@ SPECIAL = {
 """What a constrained type is once its constraint is forgotten."""
 
 
+Turns = tuple[Any, np.ndarray]
+
+
 class StanError(BayesreconError):
     """Something in a program that cannot be evaluated; whoever runs it adds the place."""
 
 
 class Untraceable(StanError):
     """A size, a bound or a branch that depends on what is not known when the program is compiled."""
+
+
+class Split(Untraceable):
+    """Turns of a loop that have to be run apart: a branch, a size or a bound differs between them."""
+
+    def __init__(self, values: np.ndarray):
+        super().__init__("turns of a loop differ")
+        self.values = values
 
 
 class V:
@@ -49,12 +60,13 @@ class V:
         a: a Python number or array `(*array, *base)`; of NumPy where it is known, of JAX where it is traced. An array
             of objects holds entries that were assigned one by one.
         tainted: whether it depends on a record.
+        turns: in a loop that is run at once, the loop and what the value is in each of its turns, where that is known.
     """
 
-    __slots__ = ("a", "base", "depth", "tainted")
+    __slots__ = ("a", "base", "depth", "tainted", "turns")
 
-    def __init__(self, base: str, a: Any, depth: int = 0, tainted: bool = False):
-        self.base, self.depth, self.a, self.tainted = base, depth, a, tainted
+    def __init__(self, base: str, a: Any, depth: int = 0, tainted: bool = False, turns: Turns | None = None):
+        self.base, self.depth, self.a, self.tainted, self.turns = base, depth, a, tainted, turns
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -75,7 +87,7 @@ class V:
 
     def with_taint(self, tainted: bool) -> "V":
         if tainted and not self.tainted:
-            return V(self.base, self.a, self.depth, True)
+            return V(self.base, self.a, self.depth, True, self.turns)
         return self
 
 
@@ -108,11 +120,35 @@ def number(v: V, what: str) -> int:
     """A whole number that has to be known: a size or a bound."""
     if not v.scalar:
         raise StanError(f"{what} is a whole number, and here is a {v.words}")
+    v = decided(v)
     if isinstance(v.a, jax.Array):
         raise Untraceable(f"{what} depends on {'a record' if v.tainted else 'what is not a constant'}")
     if not float(v.a).is_integer():
         raise StanError(f"{what} is not a whole number but {float(v.a):g}")
     return int(v.a)
+
+
+def decided(v: V) -> V:
+    """A number that is the same in all turns of a loop as a known one.
+
+    Raises:
+        Split: it is known and differs between them.
+    """
+    if v.turns is None:
+        return v
+    values = v.turns[1]
+    if (values != values[0]).any():
+        raise Split(values)
+    return V(v.base, values[0].item(), 0, v.tainted)
+
+
+def turns_of(f: Any, *values: V) -> Turns | None:
+    """`f` of numbers turn by turn, where they are known in each turn of one loop."""
+    loops = {id(v.turns[0]): v.turns[0] for v in values if v.turns is not None}
+    if len(loops) != 1 or not all(v.turns is not None or v.known for v in values):
+        return None
+    (loop,) = loops.values()
+    return loop, np.asarray(f(*(v.a if v.turns is None else v.turns[1] for v in values)))
 
 
 def check_size(shape: tuple[int, ...], what: str) -> None:
@@ -164,6 +200,8 @@ def index(v: V, indices: list[Any]) -> V:
             traced = isinstance(i, jax.Array)
             a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
     found = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
+    if v.known and found.scalar and len(indices) == axes:
+        found.turns = turns_of(lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices)
     return settled(found)
 
 
