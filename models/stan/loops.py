@@ -15,12 +15,15 @@ from bayesrecon.models.stan.values import AXES, Split, Untraceable, V, index_bas
 UNROLLED = 8
 """Turns up to which a loop is run turn by turn: a scan of so few compiles more slowly."""
 
-SHORT = 3_000
+SHORT = 600
 """Nodes times turns up to which a loop whose branches are not known is run turn by turn rather than with both branches
 of each: the derivatives of the branch that is not taken are no burden then."""
 
-GROUPS = 64
-"""Groups of turns that take different branches; beyond it compiling them takes longer than running them."""
+GROUPS = 12
+"""Groups of turns that take different branches; beyond it compiling them takes longer than running both branches."""
+
+TRIED = 1_500
+"""Steps after which no more is tried to tell turns apart by their branches."""
 
 _JAX_ERRORS = (
     jax.errors.ConcretizationTypeError,
@@ -43,11 +46,11 @@ def run_loop(
     if not _traced(machine, nodes, frame):
         return False
     written = sorted(tree.assigned_in(node.body) & frame.keys())
-    slots = _slots(node, written, nodes)
+    slots = _slots(node, written, nodes, frame)
     steps = run.steps
     every = np.arange(first, last + 1)
     ways = [(_at_once, False), (_scanned, False)]
-    if turns * len(nodes) > SHORT:
+    if turns * len(nodes) > SHORT or run.nested:
         ways += [(_at_once, True), (_scanned, True)]
     for attempt, selects in ways:
         if (attempt is _at_once and not slots) or (selects and not run.selects):
@@ -72,7 +75,7 @@ class Inside:
 
     def new(self) -> Run:
         run = self.run
-        return Run(steps=run.steps, context=run.context or self.tainted, selects=self.selects, calls=run.calls)
+        return Run(steps=run.steps, context=run.context or self.tainted, selects=self.selects, calls=run.calls, nested=True)
 
 
 def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:
@@ -84,24 +87,36 @@ def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:
     )
 
 
-def _slots(node: tree.For, written: list[str], nodes: list[Any]) -> bool | None:
-    """Whether every written variable is used at the loop's own place only; None where one is not."""
+def _slots(node: tree.For, written: list[str], nodes: list[Any], frame: Frame) -> bool:
+    """Whether every written variable is used at the loop's own place only."""
     uses = {name: 0 for name in written}
     own = {name: 0 for name in written}
     for n in nodes:
         if isinstance(n, tree.Variable) and n.name in uses:
             uses[n.name] += 1
         if isinstance(n, tree.Index) and isinstance(n.of, tree.Variable) and n.of.name in own:
-            first = n.indices[0]
-            own[n.of.name] += isinstance(first, tree.Variable) and first.name == node.name
-    if any(isinstance(n, tree.Declare) and n.name in uses for n in nodes):
-        return None
-    return True if uses == own else None
+            at = n.indices[_consumed(frame[n.of.name]) :]
+            own[n.of.name] += bool(at) and isinstance(at[0], tree.Variable) and at[0].name == node.name
+    return uses == own and not any(isinstance(n, tree.Declare) and n.name in uses for n in nodes)
+
+
+def _consumed(held: Any) -> int:
+    return held.consumed if isinstance(held, Slot) else 0
+
+
+def _held(held: Any) -> V:
+    return settled(held.row if isinstance(held, Slot) else held)
 
 
 def _summed(inner: Run) -> tuple[Any, Any]:
     zero = jnp.zeros(())
     return tuple(sum((v for _, v, t in inner.terms if t == side), start=zero) for side in (False, True))  # type: ignore[return-value]
+
+
+def _around(node: tree.For, frame: Frame) -> Frame:
+    """What a loop finds, each entry of it at hand."""
+    read = tree.names_in(node.body)
+    return {n: settled(v) if n in read and not isinstance(v, Slot) else v for n, v in frame.items()}
 
 
 def _row(v: V, a: Any) -> V:
@@ -115,19 +130,22 @@ def _at_once(
 ) -> None:
     """All turns together; those that take different branches in groups."""
     groups, left, added = [every], [], []
-    held = {name: settled(frame[name]) for name in written}
+    held = {name: _held(frame[name]) for name in written}
     for name, v in held.items():
         if not v.shape or not 1 <= every[0] <= every[-1] <= v.shape[0]:
             raise Untraceable(f"{name} has no entry for every turn of the loop")
+    spent = 0
     while groups:
         group = groups.pop()
+        before = inside.run.steps
         try:
             rows, terms = _group(machine, node, group, inside, frame, held)
         except Split as split:
             if len(split.values) != len(group):
                 raise
             groups += [group[split.values == value] for value in np.unique(split.values)]
-            if len(groups) > GROUPS:
+            spent += split.steps - before
+            if len(groups) + len(left) > GROUPS or spent > TRIED:
                 raise Untraceable("the turns of a loop differ too much") from None
             continue
         left.append((group, rows))
@@ -137,24 +155,36 @@ def _at_once(
         for group, rows in left:
             new = new.at[group - 1].set(rows[name][0])
             tainted |= rows[name][1]
-        frame[name] = V(v.base, new, v.depth, tainted)
+        _put(frame, name, V(v.base, new, v.depth, tainted))
     _add(node, inside.run, sum(free for free, _ in added), sum(bound for _, bound in added))
+
+
+def _put(frame: Frame, name: str, v: V) -> None:
+    held: Any = frame[name]
+    if isinstance(held, Slot):
+        held.row = v
+    else:
+        frame[name] = v
 
 
 def _group(
     machine: Machine, node: tree.For, group: np.ndarray, inside: Inside, frame: Frame, held: dict[str, V]
 ) -> tuple[dict[str, tuple[Any, bool]], tuple[Any, Any]]:
     """Turns that take the same branches: what they leave in the variables that they write, and what they add."""
-    outer = {name: v if isinstance(v, Slot) else settled(v) for name, v in frame.items()}
+    outer = _around(node, frame)
     taints: dict[str, bool] = {}
     steps: list[int] = []
     loop = object()
 
     def turn(i: Any, rows: dict[str, Any]) -> Any:
         inner, variables = inside.new(), dict(outer)
-        variables.update({name: Slot(_row(held[name], a)) for name, a in rows.items()})  # type: ignore[misc]
+        variables.update({n: Slot(_row(held[n], a), 1 + _consumed(frame[n])) for n, a in rows.items()})  # type: ignore[misc]
         variables[node.name] = V("int", i, turns=(loop, group))
-        machine.statement(node.body, variables, inner)
+        try:
+            machine.statement(node.body, variables, inner)
+        except Split as split:
+            split.steps = inner.steps
+            raise
         left = {name: settled(variables[name].row) for name in held}  # type: ignore[attr-defined]
         taints.update({name: v.tainted for name, v in left.items()})
         steps.append(inner.steps)
@@ -170,20 +200,19 @@ def _scanned(
     machine: Machine, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """One turn after the other."""
-    held = {name: frame[name] for name in written}
-    if any(isinstance(v, Slot) for v in held.values()):
-        raise Untraceable("a loop writes what a loop around it writes")
-    held = {name: settled(v) for name, v in held.items()}
-    outer = {name: v if isinstance(v, Slot) else settled(v) for name, v in frame.items()}
+    held = {name: _held(frame[name]) for name in written}
+    outer = _around(node, frame)
     taints = {name: v.tainted for name, v in held.items()}
     steps: list[int] = []
 
     def turn(carry: dict[str, Any], i: Any) -> Any:
         inner, variables = inside.new(), dict(outer)
-        variables.update({n: V(held[n].base, a, held[n].depth, taints[n]) for n, a in carry.items()})
+        for n, a in carry.items():
+            row = V(held[n].base, a, held[n].depth, taints[n])
+            variables[n] = Slot(row, _consumed(frame[n])) if isinstance(frame[n], Slot) else row  # type: ignore[assignment]
         variables[node.name] = V("int", i)
         machine.statement(node.body, variables, inner)
-        left = {name: settled(variables[name]) for name in written}
+        left = {name: _held(variables[name]) for name in written}
         taints.update({name: taints[name] or v.tainted for name, v in left.items()})
         steps.append(inner.steps)
         return {name: jnp.asarray(v.a, carry[name].dtype) for name, v in left.items()}, _summed(inner)
@@ -198,7 +227,7 @@ def _scanned(
             break
     inside.run.steps = max(steps)
     for name, v in held.items():
-        frame[name] = V(v.base, left[name], v.depth, taints[name])
+        _put(frame, name, V(v.base, left[name], v.depth, taints[name]))
     _add(node, inside.run, free.sum(), bound.sum())
 
 

@@ -13,6 +13,7 @@ from bayesrecon.models.stan.containers import listed
 from bayesrecon.models.stan.functions import apply
 from bayesrecon.models.stan.values import (
     SPECIAL,
+    Split,
     StanError,
     Untraceable,
     V,
@@ -45,6 +46,7 @@ class Run:
     steps: int = 0
     context: bool = False
     selects: bool = True
+    nested: bool = False
     calls: int = 0
 
     def spend(self) -> None:
@@ -89,6 +91,8 @@ class Machine:
         """With the place in the program, the innermost."""
         if getattr(error, "placed", False):
             return error
+        if isinstance(error, Split):
+            return error
         line, column = node.at
         made = type(error)(f"{self.program.name}, line {line}, column {column}: {error}")
         made.placed = True  # type: ignore[attr-defined]
@@ -119,7 +123,7 @@ class Machine:
         return binary(node.op, left, self.value(node.right, frame, run))
 
     def _ternary(self, node: tree.Ternary, frame: Frame, run: Run) -> V:
-        test = decided(self.value(node.test, frame, run))
+        test = self.decided(self.value(node.test, frame, run), run)
         if test.known:
             chosen = self.value(node.then if test.a else node.other, frame, run)
             return chosen.with_taint(test.tainted)
@@ -154,7 +158,7 @@ class Machine:
             held = frame.get(node.of.name)
             if isinstance(held, Slot):
                 inner = held.row
-                return settled(index(inner, self.indices(node.indices[1:], inner, frame, run)))
+                return settled(index(inner, self.indices(node.indices[held.consumed :], inner, frame, run)))
             of = self._raw(node.of, frame)
         else:
             of = self.value(node.of, frame, run)
@@ -218,8 +222,15 @@ class Machine:
     def statement(self, node: Any, frame: Frame, run: Run) -> Leave | None:
         return self.block((node,), frame, run)
 
+    def decided(self, test: V, run: Run) -> V:
+        """A test that is the same in all turns of a loop as a known one; where it is not, both branches are run if
+        they may be."""
+        if test.turns is not None and run.selects and (test.turns[1] != test.turns[1][0]).any():
+            return V(test.base, test.a, 0, test.tainted)
+        return decided(test)
+
     def conditional(self, node: tree.If, rest: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
-        test = decided(self.value(node.test, frame, run))
+        test = self.decided(self.value(node.test, frame, run), run)
         other = () if node.other is None else (node.other,)
         if test.known:
             before, run.context = run.context, run.context or test.tainted
@@ -301,7 +312,7 @@ class Machine:
         if held is None:
             raise StanError(f"there is no variable {to.name}")
         if isinstance(held, Slot):
-            held.row = self._assigned(held.row, tuple(nodes[1:]), value, frame, run)
+            held.row = self._assigned(held.row, tuple(nodes[held.consumed :]), value, frame, run)
         else:
             frame[to.name] = self._assigned(held, tuple(nodes), value, frame, run)
 
@@ -432,12 +443,15 @@ class Machine:
 
 
 class Slot:
-    """The entry of a variable that a turn of a loop writes, the variable itself not being at hand."""
+    """The entry of a variable that a turn of a loop writes, the variable itself not being at hand.
 
-    __slots__ = ("row",)
+    `consumed` of its indices are those of the loop and of the loops around it.
+    """
 
-    def __init__(self, row: V):
-        self.row = row
+    __slots__ = ("consumed", "row")
+
+    def __init__(self, row: V, consumed: int = 1):
+        self.row, self.consumed = row, consumed
 
 
 _FINISHED = Leave("finished")
@@ -461,7 +475,7 @@ def chosen_of(test: V, one: V, other: V) -> V:
 
 def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
-    return {name: Slot(own_copy(v.row)) if isinstance(v, Slot) else own_copy(v) for name, v in frame.items()}
+    return {name: Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v) for name, v in frame.items()}
 
 
 def own_copy(v: V) -> V:

@@ -48,7 +48,7 @@ class Split(Untraceable):
 
     def __init__(self, values: np.ndarray):
         super().__init__("turns of a loop differ")
-        self.values = values
+        self.values, self.steps = values, 0
 
 
 class V:
