@@ -45,7 +45,7 @@ def run_loop(
         return False
     if not _traced(machine, nodes, frame):
         return False
-    written = sorted(tree.assigned_in(node.body) & frame.keys())
+    written = sorted((tree.assigned_in(node.body) & frame.keys()) - run.frozen)
     slots = _slots(node, written, nodes, frame)
     steps = run.steps
     every = np.arange(first, last + 1)
@@ -75,7 +75,7 @@ class Inside:
 
     def new(self) -> Run:
         run = self.run
-        return Run(steps=run.steps, context=run.context or self.tainted, selects=self.selects, calls=run.calls, nested=True)
+        return Run(steps=run.steps, context=run.context or self.tainted, selects=self.selects, calls=run.calls, nested=True, frozen=run.frozen)
 
 
 def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:

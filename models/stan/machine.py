@@ -47,6 +47,7 @@ class Run:
     context: bool = False
     selects: bool = True
     nested: bool = False
+    frozen: frozenset[str] = frozenset()
     calls: int = 0
 
     def spend(self) -> None:
@@ -273,6 +274,8 @@ class Machine:
         return Leave("return", chosen_of(test, *(end.value for end in ends)))  # type: ignore[union-attr, arg-type]
 
     def _declare(self, node: tree.Declare, frame: Frame, run: Run) -> None:
+        if node.name in run.frozen:
+            return
         frame[node.name] = self.declared(node, frame, run)
 
     def shape_of(self, kind: tree.Type, frame: Frame, run: Run) -> tuple[int, ...]:
@@ -297,6 +300,8 @@ class Machine:
         return own_copy(_as_declared(given, base)).with_taint(run.context)
 
     def _assign(self, node: tree.Assign, frame: Frame, run: Run) -> None:
+        if run.frozen and tree.assigned_in(node) <= run.frozen:
+            return
         if node.op != "=":
             value = binary(node.op[:-1], self.value(node.to, frame, run), self.value(node.value, frame, run))
         else:

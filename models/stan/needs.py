@@ -25,13 +25,13 @@ def flattened(block: tuple[Any, ...]) -> list[Any]:
     return found
 
 
-def pruned(program: tree.Program) -> tree.Program:
-    """The program with what its density depends on alone."""
+def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.Program:
+    """The program with what its density depends on alone, where some transformed data are given."""
     needed = tree.names_in(program.model) | _sizes(program.parameters)
     parameters, found = _needed(program.transformed_parameters, needed)
     needed |= found | tree.names_in(tuple(parameters))
-    data, found = _needed(program.transformed_data, needed)
-    needed |= found | tree.names_in(tuple(data))
+    data, found = _needed(program.transformed_data, needed, given)
+    needed |= found
     kept = tuple(d for d in program.data if isinstance(d, tree.Declare) and d.name in _with_sizes(program.data, needed))
     return replace(
         program, data=kept, transformed_data=tuple(data), transformed_parameters=tuple(parameters), generated=()
@@ -50,7 +50,9 @@ def _with_sizes(block: tuple[Any, ...], needed: set[str]) -> set[str]:
     return found
 
 
-def _needed(block: tuple[Any, ...], needed: set[str]) -> tuple[list[Any], set[str]]:
+def _needed(
+    block: tuple[Any, ...], needed: set[str], given: frozenset[str] = frozenset()
+) -> tuple[list[Any], set[str]]:
     """Statements that write what is needed, and the names that those need in turn."""
     needed, statements = set(needed), flattened(block)
     keep: set[int] = set()
@@ -59,7 +61,7 @@ def _needed(block: tuple[Any, ...], needed: set[str]) -> tuple[list[Any], set[st
         grown = False
         for i, s in enumerate(statements):
             writes = tree.assigned_in(s) | (declared_in(s) if isinstance(s, tree.Declare) else set())
-            if i not in keep and (writes & needed or adds(s)):
+            if i not in keep and (writes & (needed - given) or adds(s)):
                 keep.add(i)
                 needed |= tree.names_in(s)
                 grown = True

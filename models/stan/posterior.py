@@ -93,11 +93,10 @@ def value_of(node: tree.Declare, given: Any, shape: tuple[int, ...]) -> V:
 def transform_data(machine: Machine, frame: Frame) -> Frame:
     """With the transformed data; those that are given already are kept."""
     frame = dict(frame)
-    kept = dict(frame)
+    run = Run(frozen=frozenset(frame))
     with np.errstate(all="ignore"):
-        for statement in machine.program.transformed_data:
-            machine.block((statement,), frame, Run())
-    return {**frame, **kept}
+        machine.block(machine.program.transformed_data, frame, run)
+    return frame
 
 
 def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]] | None = None) -> tuple[Place, ...]:
