@@ -167,6 +167,7 @@ class Model:
         power: of the likelihood in a tempered posterior; `models.tempered` sets it.
         of: the model whose log density was released at points, where this one is made for these.
         smooth: whether its score is known not to jump; others are looked at where draws are attacked.
+        notes: what was done to make it, which whoever reads a result should know.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -190,6 +191,7 @@ class Model:
     power: float = 1.0
     of: "Model | None" = None
     smooth: bool = False
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """A line: what there is to estimate, and what a record holds."""

@@ -13,6 +13,9 @@ from bayesrecon.types import Model, Records
 
 POINTS = 5
 RECORDS = 3
+TRIES = 4  # sets of records
+MANY = 24  # records of a series
+POOL, POOLS = 30, 10  # records that are drawn to find possible ones, and how often
 _SCALES = (0.5, 0.1, 1.5)  # of free coordinates: most densities are finite near zero
 _CLOSE = 1e-8  # relative to the parts that are added
 
@@ -24,16 +27,39 @@ def check(parts: Parts, model: Model) -> None:
         BayesreconError: with the line that couples records, where there is one.
     """
     count = parts.units if parts.unit else RECORDS if parts.count else 1
-    for seed in range(3):
-        records = parts.blank(count, seed + 1)
+    terms = jax.jit(jax.vmap(jax.value_and_grad(model.log_lik), in_axes=(None, 0)))
+    for seed in range(TRIES):
+        records = _possible(parts, model, terms, count, seed + 1)
+        if records is None:
+            continue
         joint, single = jax.jit(_joint(parts, model, records)), jax.jit(_single(parts, model, records))
-        found = _compared(parts, model, records, joint, single)
-        if found:
+        if _compared(parts, model, records, joint, single):
             return
     raise BayesreconError(
         f"{parts.name}: the log density is not finite at any of the points tried, so that it cannot be checked; state "
         "where the fields lie with domain="
     )
+
+
+def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> Records | None:
+    """Records that are possible under the model: drawn at random, few data of several fields belong together."""
+    theta = np.random.default_rng(seed).normal(size=model.dimension) * _SCALES[seed % 3]
+    chosen: dict[int, Records] = {}
+    for turn in range(POOLS):
+        pool = parts.blank(max(count, POOL), seed + 100 * turn)
+        if parts.unit:
+            pool[parts.unit] = np.arange(max(count, POOL)) % count + 1
+        values, slopes = (np.asarray(a) for a in terms(theta, {k: jnp.asarray(v) for k, v in pool.items()}))
+        good = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
+        if (np.isfinite(values) & ~good).any() and turn == POOLS - 1:
+            break
+        for i in np.flatnonzero(good):
+            place = int(pool[parts.unit][i]) - 1 if parts.unit else len(chosen)
+            if place < count:
+                chosen.setdefault(place, {k: v[i] for k, v in pool.items()})
+        if len(chosen) == count:
+            return {k: np.stack([chosen[n][k] for n in range(count)]) for k in parts.fields}
+    return None
 
 
 def _joint(parts: Parts, model: Model, records: Records) -> Any:
@@ -82,10 +108,29 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
         if done == POINTS:
             break
     if done and not moved:
+        _explain_constant(parts, model)
         raise BayesreconError(f"{parts.name}: the term of a record does not depend on any parameter")
     if done and not told:
         raise BayesreconError(f"{parts.name}: the term of a record does not depend on the record")
     return done > 0
+
+
+def _explain_constant(parts: Parts, model: Model) -> None:
+    """A program that looks back in a series has terms of many records only.
+
+    Raises:
+        BayesreconError: with the line.
+    """
+    if parts.unit or parts.count is None:
+        return
+    records = parts.blank(MANY, 1)
+    theta = np.full(model.dimension, 0.1)
+    for line, value in _by_line(parts.run_joint(model.constrain(jnp.asarray(theta)), records, MANY).terms).items():
+        if value != 0:
+            raise BayesreconError(
+                f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): one record alone adds "
+                "nothing; a lag belongs into the record itself"
+            )
 
 
 def _by_line(terms: Any) -> dict[int, float]:

@@ -48,7 +48,7 @@ def coupled_column(parts: Parts) -> Column | None:
 
 def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Any], Any], float]]:
     """Totals that such columns satisfy whatever the data: of centred ones the sum is zero, of standardised ones the sum
-    of squares is one less than the number of records, and products of orthogonal ones sum to zero."""
+    of squares is the number of records less one, times the square of the scale."""
     found: dict[str, tuple[Callable[[Any], Any], float]] = {}
     if not parts.cut or parts.unit:
         return found
@@ -61,8 +61,9 @@ def identities_of(parts: Parts) -> dict[str, tuple[Callable[[Any], Any], float]]
             label = f"{name}[{i + 1}]" if shape else name
             if all(abs(t[:, i].sum()) <= 1e-9 * (1 + np.abs(t[:, i]).sum()) for t in tables):
                 found[f"sum({label})"] = (_entry(name, i), 0.0)
-            if all(abs((t[:, i] ** 2).sum() - (_PROBED - 1)) <= 1e-9 * _PROBED for t in tables):
-                found[f"sum({label}^2) - n"] = (_square(name, i), -1.0)
+            spread = [float((t[:, i] ** 2).sum()) / (_PROBED - 1) for t in tables]
+            if spread[0] > 0 and all(abs(s - spread[0]) <= 1e-9 * spread[0] for s in spread):
+                found[f"sum({label}^2) / {spread[0]:g} - n"] = (_square(name, i, spread[0]), -1.0)
     return found
 
 
@@ -70,8 +71,8 @@ def _entry(name: str, i: int) -> Callable[[Any], Any]:
     return lambda record: record[name].reshape(-1)[i]
 
 
-def _square(name: str, i: int) -> Callable[[Any], Any]:
-    return lambda record: record[name].reshape(-1)[i] ** 2 - 1.0
+def _square(name: str, i: int, spread: float) -> Callable[[Any], Any]:
+    return lambda record: record[name].reshape(-1)[i] ** 2 / spread - 1.0
 
 
 def _raw_frames(parts: Parts) -> list[Any]:

@@ -161,6 +161,7 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexes: bool)
                 ends[name] = float(value.a)
     low, high = ends["lower"], ends["upper"]
     if node.type.base == "int":
+        low = max(low, 1.0) if indexes and math.isfinite(high) and high > 1 else low
         if (low, high) == (0.0, 1.0) and not indexes:
             return BINARY
         if math.isfinite(low) and math.isfinite(high) and low < high and indexes and high - low < LISTED:

@@ -29,12 +29,12 @@ def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.P
     """The program with what its density depends on alone, where some transformed data are given."""
     needed = tree.names_in(program.model) | _sizes(program.parameters)
     parameters, found = _needed(program.transformed_parameters, needed)
-    needed |= found | tree.names_in(tuple(parameters))
+    needed |= found | tree.names_in(parameters)
     data, found = _needed(program.transformed_data, needed, given)
     needed |= found
     kept = tuple(d for d in program.data if isinstance(d, tree.Declare) and d.name in _with_sizes(program.data, needed))
     return replace(
-        program, data=kept, transformed_data=tuple(data), transformed_parameters=tuple(parameters), generated=()
+        program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=()
     )
 
 
@@ -50,22 +50,74 @@ def _with_sizes(block: tuple[Any, ...], needed: set[str]) -> set[str]:
     return found
 
 
+def _leaves(body: tuple[Any, ...], controls: frozenset[str] = frozenset()) -> list[tuple[Any, frozenset[str]]]:
+    """Statements that contain no others, each with the names that decide whether it runs."""
+    found: list[tuple[Any, frozenset[str]]] = []
+    for s in body:
+        inside = _inside(s)
+        if inside is None:
+            found.append((s, controls))
+        else:
+            found += _leaves(inside, controls | tree.names_in(_heads(s)))
+    return found
+
+
+def _inside(s: Any) -> tuple[Any, ...] | None:
+    if isinstance(s, tree.Block):
+        return s.body
+    if isinstance(s, tree.For | tree.While):
+        return (s.body,)
+    if isinstance(s, tree.If):
+        return (s.then,) if s.other is None else (s.then, s.other)
+    return None
+
+
+def _heads(s: Any) -> tuple[Any, ...]:
+    if isinstance(s, tree.For):
+        return (s.low, s.high) if s.high is not None else (s.low,)
+    return (s.test,) if isinstance(s, tree.If | tree.While) else ()
+
+
+def _slim(body: tuple[Any, ...], kept: set[int]) -> tuple[Any, ...]:
+    """Statements with the leaves that are kept alone."""
+    found: list[Any] = []
+    for s in body:
+        if _inside(s) is None:
+            if id(s) in kept:
+                found.append(s)
+            continue
+        if not any(id(leaf) in kept for leaf, _ in _leaves((s,))):
+            continue
+        if isinstance(s, tree.Block):
+            found.append(replace(s, body=_slim(s.body, kept)))
+        elif isinstance(s, tree.If):
+            then, other = (tree.Block(s.at, _slim((part,) if part else (), kept)) for part in (s.then, s.other))
+            found.append(replace(s, then=then, other=other if s.other is not None else None))
+        else:
+            found.append(replace(s, body=tree.Block(s.at, _slim((s.body,), kept))))
+    return tuple(found)
+
+
 def _needed(
     block: tuple[Any, ...], needed: set[str], given: frozenset[str] = frozenset()
-) -> tuple[list[Any], set[str]]:
+) -> tuple[tuple[Any, ...], set[str]]:
     """Statements that write what is needed, and the names that those need in turn."""
-    needed, statements = set(needed), flattened(block)
-    keep: set[int] = set()
+    needed, leaves = set(needed), _leaves(block)
+    kept: set[int] = {id(s) for s, _ in leaves if isinstance(s, tree.Jump | tree.Return)}
+    jumps = bool(kept)
     grown = True
     while grown:
         grown = False
-        for i, s in enumerate(statements):
+        for s, controls in leaves:
             writes = tree.assigned_in(s) | (declared_in(s) if isinstance(s, tree.Declare) else set())
-            if i not in keep and (writes & (needed - given) or adds(s)):
-                keep.add(i)
-                needed |= tree.names_in(s)
+            if id(s) not in kept and (writes & (needed - given) or adds(s)):
+                kept.add(id(s))
+                needed |= tree.names_in(s) | controls
                 grown = True
-    return [s for i, s in enumerate(statements) if i in keep], needed
+            elif jumps and isinstance(s, tree.Jump | tree.Return) and not controls <= needed:
+                needed |= controls
+                grown = True
+    return _slim(block, kept), needed
 
 
 def tainted_names(program: tree.Program, sources: set[str]) -> set[str]:

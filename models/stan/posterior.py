@@ -152,11 +152,12 @@ class Posterior:
         self.machine = machine_of(program)
         self.frame = transform_data(self.machine, read_data(self.machine, data))
         self.places = places(self.machine, self.frame)
-        self.free_shapes = {}
-        inner = dict(self.frame)
-        for p in self.places:
-            transform = transform_of(self.machine, p, _standing(self.places, inner))
-            self.free_shapes[p.name] = transform.inverse_shape(p.shape)
+        self.free_shapes = {
+            p.name: transform_of(self.machine, p, self.frame).inverse_shape(p.shape)
+            if p.node.type.base in SPECIAL
+            else p.shape
+            for p in self.places
+        }
 
     @property
     def dimension(self) -> int:
@@ -198,7 +199,3 @@ def _filled(place: Place, values: Any, shape: tuple[int, ...]) -> Any:
         return jnp.swapaxes(values.reshape(swapped), -1, -2)
     return values.reshape(shape)
 
-
-def _standing(found: tuple[Place, ...], frame: Frame) -> Frame:
-    """The frame with parameters at one, for bounds that depend on them."""
-    return {**{p.name: V(p.base, np.ones(p.shape) if p.shape else 1.0, p.depth) for p in found}, **frame}

@@ -44,11 +44,10 @@ class StanModel(Model):
     """A model of a Stan program.
 
     Args:
-        parts: the program cut into records. notes: what a reader of results should know.
+        parts: the program cut into records.
     """
 
     parts: Parts | None = None
-    notes: tuple[str, ...] = ()
 
 
 @in_float64
@@ -92,7 +91,17 @@ def from_stan(
         known = [d.name for d in (*declarations(program.data), *declarations(program.transformed_data))]
         if k not in known:
             raise BayesreconError(f"constants: {k!r} is not in the data of {program.name}{near(k, known)}")
-    return _chosen(program, given, record, dict(sizes or {}), domain)
+    return _chosen(program, given, record, _declared_sizes(program, sizes or {}), domain)
+
+
+def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Shapes by the names of the program's parameters, which draws of a model hold as free ones, too."""
+    found = {k: tuple(v) for k, v in sizes.items()}
+    for d in declarations(program.parameters):
+        for free in (f"{d.name}_raw", f"{d.name}_free"):
+            if d.name not in found and free in found:
+                found[d.name] = found[free]
+    return found
 
 
 def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
