@@ -1,41 +1,490 @@
-"""The objects everything else speaks about, in one place: models, the kinds of releases, pairs of them, pseudo-data."""
+"""The objects everything else speaks about: `Model`, `Release`, `Deletion` and `PseudoData`.
 
-from bayesrecon.inexact import Ascent as Ascent
-from bayesrecon.inexact import Limit as Limit
-from bayesrecon.inexact import Limits as Limits
-from bayesrecon.inexact import Noise as Noise
-from bayesrecon.model import Field as Field
-from bayesrecon.model import GaussianPredictor as GaussianPredictor
-from bayesrecon.model import Identity as Identity
-from bayesrecon.model import LinearPredictor as LinearPredictor
-from bayesrecon.model import Model as Model
-from bayesrecon.model import Parameter as Parameter
-from bayesrecon.model import Params as Params
-from bayesrecon.model import Prediction as Prediction
-from bayesrecon.model import Progress as Progress
-from bayesrecon.model import PseudoData as PseudoData
-from bayesrecon.model import Records as Records
-from bayesrecon.model import Transform as Transform
-from bayesrecon.model import entry as entry
-from bayesrecon.model import power_suffix as power_suffix
-from bayesrecon.model import simulated as simulated
-from bayesrecon.pairs import ApproximatedPair as ApproximatedPair
-from bayesrecon.pairs import Deletion as Deletion
-from bayesrecon.pairs import DrawsPair as DrawsPair
-from bayesrecon.pairs import TrainedPair as TrainedPair
-from bayesrecon.pairs import paired as paired
-from bayesrecon.pairs import shortly as shortly
-from bayesrecon.releases import EQUATIONS as EQUATIONS
-from bayesrecon.releases import Approximation as Approximation
-from bayesrecon.releases import Derived as Derived
-from bayesrecon.releases import LogDensity as LogDensity
-from bayesrecon.releases import OneAtom as OneAtom
-from bayesrecon.releases import OptimisedFit as OptimisedFit
-from bayesrecon.releases import OptimisedMode as OptimisedMode
-from bayesrecon.releases import PosteriorDraws as PosteriorDraws
-from bayesrecon.releases import Release as Release
-from bayesrecon.releases import StatedLimits as StatedLimits
-from bayesrecon.releases import Summary as Summary
-from bayesrecon.releases import TrainedParameter as TrainedParameter
-from bayesrecon.releases import VariationalOptimum as VariationalOptimum
-from bayesrecon.releases import refuse_others as refuse_others
+Shapes follow the notation table in docs/glossary.md: T atoms, d unconstrained coordinates, M pseudo-records.
+"""
+
+import functools
+import html
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.domains import REAL, Domain
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kinds import kind_of_release, shortly
+from bayesrecon.stored import as_rows
+
+Params = dict[str, Any]
+Records = dict[str, Any]
+Progress = Callable[[str, float], None]
+"""Called with a label and the fraction done."""
+
+
+class Transform(Protocol):
+    """A bijection from unconstrained to constrained values (NumPyro's transforms satisfy it)."""
+
+    def __call__(self, x: Any) -> Any: ...
+    def _inverse(self, y: Any) -> Any: ...
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any: ...
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]: ...
+
+
+class Identity:
+    """The transform of a parameter that is already unconstrained."""
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+    def _inverse(self, y: Any) -> Any:
+        return y
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return jnp.zeros_like(x)
+
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One named parameter: its constrained shape, its transform and its elementwise bounds.
+
+    `bounds` is None when the support is not a box (a simplex, an ordered vector, a correlation matrix).
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    transform: Transform = field(default_factory=Identity)
+    bounds: tuple[float, float] | None = (-math.inf, math.inf)
+
+    @functools.cached_property
+    def free_shape(self) -> tuple[int, ...]:
+        return tuple(self.transform.inverse_shape(self.shape))
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.free_shape)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a record: its shape and the domain of its entries."""
+
+    shape: tuple[int, ...] = ()
+    domain: Domain = REAL
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    """How a likelihood depends on its record when it does so through `eta = W x + b` alone: `l(theta, z) = h(eta, y)`.
+
+    Args:
+        coef: name of the parameter W, `(K, p)`.
+        intercept: name of the parameter b, `(K,)`, or None.
+        x, y: names of the fields: features `(p,)`, and the response.
+        log_lik: h, `(eta (K,), y) -> scalar`.
+        loss: its name, e.g. "softmax".
+        labels: the response's values when they are finitely many.
+    """
+
+    coef: str
+    intercept: str | None
+    x: str
+    y: str
+    log_lik: Callable[[Any, Any], Any]
+    loss: str
+    labels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """How a likelihood depends on its parameters when it does so through a prediction, `l(theta, z) = h(f(theta), z)`.
+
+    Args:
+        output: f, `(params, record) -> array`.
+        log_lik: h, `(array, record) -> scalar`.
+    """
+
+    output: Callable[[Any, Any], Any]
+    log_lik: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPredictor:
+    """How a likelihood depends on its parameters when it is a Gaussian linear regression, `r / (s sigma)` standard
+    normal with a residual `r = y - b(z) - x(z) beta`: the kernel then has a closed form.
+
+    Args:
+        coefficients: positions of beta in theta.
+        design: `(beta (p,), records) -> r (M,), x (M, p), s (M,)`.
+        scale: position in theta of what sigma is a power of, None where sigma is one.
+        power: of it.
+        logarithm: its logarithm is in theta.
+    """
+
+    MOST: ClassVar[int] = 64
+    """Coefficients, beyond which their products are more than the records that a kernel is written on."""
+
+    coefficients: tuple[int, ...]
+    design: Callable[[np.ndarray, Records], tuple[Any, Any, Any]]
+    scale: int | None = None
+    power: float = 1.0
+    logarithm: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A likelihood per record and a prior, in terms of named parameters.
+
+    Args:
+        name: shown in tables and stored with results.
+        parameters: in the order in which `theta` stacks their unconstrained values.
+        fields: the record's fields.
+        log_lik_at: `(params, record) -> scalar`, log likelihood of one record.
+        log_prior_at: `(params) -> scalar`, log prior density in the coordinates it was written in.
+        prepare: maps published draws to `params` where the two differ (a non-centred latent that has
+            to be rebuilt); takes and returns `{name: (chains, draws, *shape)}`.
+        program: the NumPyro program behind the model, where there is one; `posteriors.nuts` runs it.
+        simulate: `(params, records, key) -> records` with the observed fields drawn from the model, where it can.
+        settings: arguments that rebuild the model through `models.load(name, **settings)`.
+        identities: totals that the program itself fixes whatever the data, `{name: (f, total)}` with
+            `sum_n f(x_n) = total` and `f(record) -> scalar`; a covariate that the program centres by its
+            own mean sums to zero.
+        linear: what the likelihood is made of when the record enters through a linear predictor; attacks on
+            trained parameters then have closed forms.
+        prediction: what the likelihood is made of when a loss compares a prediction with the record.
+        gaussian: what the likelihood is made of when it is a Gaussian linear regression.
+        forward: the gradients of NUTS are taken in forward mode, which pays where few parameters go through many steps,
+            as in a differential equation.
+        matched: of an approximation whose equations hold only nearly: `(given (d,), theta (d,), PseudoData) -> theta`,
+            the parameter that the equations give the data for which the approximated posterior has the given one.
+        finer: the same model with its expectations taken by another rule, which tells how far they are off.
+        power: of the likelihood in a tempered posterior; `models.tempered` sets it.
+        of: the model whose log density was released at points, where this one is made for these.
+        smooth: whether its score is known not to jump; others are looked at where draws are attacked.
+        notes: what was done to make it, which whoever reads a result should know.
+
+    Models compare and hash by identity, so that compiled functions are reused.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    fields: Mapping[str, Field]
+    log_lik_at: Callable[[Params, Records], Any]
+    log_prior_at: Callable[[Params], Any]
+    prepare: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
+    program: Callable[..., Any] | None = None
+    simulate: Callable[[Params, Records, Any], Records] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    identities: Mapping[str, tuple[Callable[[Records], Any], float]] = field(default_factory=dict)
+    linear: LinearPredictor | None = None
+    prediction: Prediction | None = None
+    gaussian: GaussianPredictor | None = None
+    forward: bool = False
+    matched: Callable[[Any, Any, "PseudoData"], Any] | None = None
+    finer: "Model | None" = None
+    power: float = 1.0
+    of: "Model | None" = None
+    smooth: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """A line: what there is to estimate, and what a record holds."""
+        tempered = "" if self.power == 1 else f", power {self.power:g}"
+        return f"Model({self.name!r}: {_listed(self.coordinates)}; record of {_listed(tuple(self.fields))}{tempered})"
+
+    def _repr_html_(self) -> str:
+        return _as_html(repr(self))
+
+    @functools.cached_property
+    def dimension(self) -> int:
+        """d, the number of unconstrained coordinates."""
+        return sum(p.size for p in self.parameters)
+
+    @functools.cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the d coordinates, `name` or `name[i,j]` counted from one."""
+        return tuple(entry(p.name, index) for p in self.parameters for index in np.ndindex(p.free_shape))
+
+    def split(self, theta: Any) -> Params:
+        """Unconstrained values by parameter name; `theta` is `(d,)`."""
+        parts, start = {}, 0
+        for p in self.parameters:
+            parts[p.name] = theta[start : start + p.size].reshape(p.free_shape)
+            start += p.size
+        return parts
+
+    def constrain(self, theta: Any) -> Params:
+        """Parameters in their own space from one unconstrained vector `(d,)`."""
+        free = self.split(theta)
+        return {p.name: p.transform(free[p.name]) for p in self.parameters}
+
+    def unconstrain(self, params: Mapping[str, Any]) -> Any:
+        """The unconstrained vector `(d,)` of one set of parameters."""
+        return jnp.concatenate(
+            [jnp.reshape(p.transform._inverse(jnp.asarray(params[p.name])), (-1,)) for p in self.parameters]
+        )
+
+    def log_lik(self, theta: Any, record: Records) -> Any:
+        """l(theta, z): what one record adds to the log posterior at one unconstrained vector, its log likelihood times
+        the power."""
+        value = self.log_lik_at(self.constrain(theta), record)
+        return value if self.power == 1 else self.power * value
+
+    def log_prior(self, theta: Any) -> Any:
+        """log pi0 at one unconstrained vector, without the transform's Jacobian."""
+        return self.log_prior_at(self.constrain(theta))
+
+    def log_det(self, theta: Any) -> Any:
+        """Log absolute determinant of the constraining map at one unconstrained vector."""
+        free = self.split(theta)
+        terms = [
+            jnp.sum(p.transform.log_abs_det_jacobian(free[p.name], p.transform(free[p.name]))) for p in self.parameters
+        ]
+        return jnp.asarray(sum(terms))
+
+    @functools.cached_property
+    def untempered(self) -> "Model":
+        """The model that the records themselves follow."""
+        if self.power == 1:
+            return self
+        return replace(self, name=self.name.removesuffix(power_suffix(self.power)), power=1.0)
+
+    @functools.cached_property
+    def in_constrained_coordinates(self) -> "Model":
+        """The same model with the constrained values themselves as coordinates."""
+        for p in self.parameters:
+            if p.bounds is None:
+                raise BayesreconError(
+                    f"coordinates='constrained' is not available: the support of {p.name} is not a box; "
+                    "use coordinates='unconstrained'"
+                )
+        boxes = tuple(Parameter(p.name, p.shape, bounds=p.bounds) for p in self.parameters)
+        gaussian = self.gaussian
+        if gaussian is not None and gaussian.scale is not None:
+            owner = [p for p in self.parameters for _ in range(p.size)][gaussian.scale]
+            gaussian = replace(gaussian, logarithm=owner.bounds != (0.0, math.inf))
+        return replace(self, parameters=boxes, gaussian=gaussian)
+
+
+def power_suffix(power: float) -> str:
+    """What the name of a tempered model ends with."""
+    return "" if power == 1 else f" to the power {power:g}"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """What an optimiser left, in units that may not be known.
+
+    The gradient of the objective at `theta` is `s * score @ xi`, xi independent standard normal, and what noisy steps
+    make of it.
+
+    Args:
+        score: `(d, h)`.
+        steps: `(d, g)` directions of what noisy gradients moved, each in steps of the size of its own gradient (Adam
+            and its kin); none where gradients had no noise.
+        points: `(K, d)` parameters at late steps in their order, with `theta` their mean; None where there are none.
+        turned: `(K, d, d)` what a step of the optimiser that moves the mean by v moves each point by, `turned[i] @ v`,
+            where it moved other numbers than these: its gradients average to zero, those in theta need not.
+        freedom: degrees of freedom with which s = 1 is known: infinite where it was stated, 0 where nothing is known of
+            s but what the equations tell.
+    """
+
+    score: Any
+    steps: Any
+    points: Any = None
+    turned: Any = None
+    freedom: float = field(default=math.inf, metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """What separates a trained parameter as it was released from the exact one, in its own coordinates.
+
+    The exact one is `theta + normal @ xi + bounded @ delta`, xi independent standard normal and delta in [-1, 1].
+
+    Args:
+        normal: `(d, g)`, sampling noise.
+        bounded: `(d, b)`, rounding: a column for every number that was printed.
+        told: of any size and direction; what no data can make of the equations tells how large it is.
+        ascent: what is left of an optimisation that was not exact.
+    """
+
+    normal: Any
+    bounded: Any
+    told: bool = field(default=False, metadata={"static": True})
+    ascent: Ascent | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Where a statistic lies, whatever else was not told; its value where that is told but for rounding."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    estimate: float | None = None
+
+
+class Limits(Protocol):
+    """What a release says of statistics, `{statistic: Limit}`, given the fields with their domains and the number of
+    records where it is known."""
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None) -> Mapping[str, Limit]: ...
+
+
+def _listed(names: tuple[str, ...], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _as_html(text: str) -> str:
+    return f"<code>{html.escape(text)}</code>"
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What was released: weighted atoms in unconstrained coordinates, and the model they belong to.
+
+    Build one with `bayesrecon.posteriors`; the constructor does not validate.
+
+    Args:
+        theta: `(T, d)` atoms, or `Stored` ones, which are read when they are needed.
+        weights: `(T,)`, summing to one.
+        chain: `(T,)` chain number of each atom, draws in order within a chain.
+        log_density: `(T,)` log posterior values when the release carries them, else None.
+        model: the model.
+        temperature: 1 for posterior draws, 0 for a Dirac mass on a trained parameter.
+        name: shown in tables.
+        notes: what happened while reading (dropped draws and the like).
+        metric: `(d, k)` factor of Sigma, the directions in which a trained parameter is stationary, each in units of
+            its own; all by default.
+        noise: of a trained parameter, None where it is exact.
+        limits: of statistics, of a release that leaves its equations open.
+    """
+
+    theta: Any
+    weights: Any
+    chain: Any
+    log_density: Any
+    model: Model = field(metadata={"static": True})
+    temperature: float = field(default=1.0, metadata={"static": True})
+    name: str = field(default="release", metadata={"static": True})
+    notes: tuple[str, ...] = field(default=(), metadata={"static": True})
+    metric: Any = None
+    noise: Noise | None = None
+    limits: Limits | None = field(default=None, metadata={"static": True})
+
+    def __repr__(self) -> str:
+        """A line: how many draws of which model."""
+        try:
+            count, width = self.theta.shape
+        except (AttributeError, ValueError):  # leaves of a tree need not be arrays
+            return f"Release({self.name!r})"
+        kind = f"{count} draws of" if self.temperature else f"{shortly(kind_of_release(self))} with"
+        beside = ", with log densities" if self.log_density is not None else ""
+        return f"Release({self.name!r}: {kind} {width} coordinates, model {self.model.name!r}{beside})"
+
+    def _repr_html_(self) -> str:
+        return _as_html(repr(self))
+
+    @property
+    def size(self) -> int:
+        """T, the number of atoms."""
+        return self.theta.shape[0]
+
+    def take(self, at: Any) -> "Release":
+        """Some atoms, in the order of their positions `at`, with their weights scaled to one."""
+        weights = np.asarray(self.weights)[at]
+        return replace(
+            self,
+            theta=as_rows(self.theta)[at],
+            weights=weights / weights.sum(),
+            chain=np.asarray(self.chain)[at],
+            log_density=None if self.log_density is None else np.asarray(self.log_density)[at],
+        )
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Deletion:
+    """Two releases around a deletion: `before` was computed with the record, `after` without it."""
+
+    before: Release
+    after: Release
+
+
+def paired(before: Release, after: Release) -> Deletion:
+    """A checked `Deletion` pair: both releases must share one model and one temperature.
+
+    Raises:
+        BayesreconError: releases of different models, settings or temperatures, or two that are identical.
+    """
+    if (before.model.of or before.model) is not (after.model.of or after.model):
+        sizes = before.theta.shape[1], after.theta.shape[1]
+        if before.model.name == after.model.name and sizes[0] != sizes[1]:
+            raise BayesreconError(
+                f"before has {sizes[0]} parameters and after {sizes[1]}: they are not of one model, so no record lies "
+                "between them; retrain with the same features and classes"
+            )
+        one, two = before.model.settings, after.model.settings
+        changed = [f"{k} {one[k]} and {two[k]}" for k in one if k in two and one[k] != two[k]]
+        if before.model.name == after.model.name and changed:
+            raise BayesreconError(
+                f"before and after were trained differently ({', '.join(changed)}), which moves the parameters "
+                "more than a record does; retrain with one setting"
+            )
+        raise BayesreconError(
+            f"the two releases belong to different models ({before.model.name} and {after.model.name}); "
+            "read both with the same model object"
+        )
+    for release in (before, after):
+        if release.limits is not None:
+            raise BayesreconError(
+                f"{release.name} leaves its equations open; read it with its correlations (correlations=)"
+            )
+    if before.temperature != after.temperature:
+        raise BayesreconError("one release holds posterior draws and the other a trained parameter; supply two alike")
+    same = before.model is after.model and before.theta.shape == after.theta.shape
+    if same and np.array_equal(before.theta, after.theta):
+        raise BayesreconError("before and after are identical: nothing was deleted, or one file was given twice")
+    return Deletion(before, after)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class PseudoData:
+    """The measure `sum_m w_m delta_{z_m}`: `weights` `(M,)` and `records` `{field: (M, *shape)}`."""
+
+    weights: Any
+    records: Records
+
+    def to_dataframe(self, **more: Any) -> Any:
+        """One row per record: its weight, `more` columns, and its fields."""
+        import pandas as pd
+
+        columns = {"weight": np.asarray(self.weights), **more}
+        for name, values in self.records.items():
+            values = np.asarray(values)
+            for index in np.ndindex(values.shape[1:]):
+                columns[entry(name, index)] = values[(slice(None), *index)]
+        return pd.DataFrame(columns).rename_axis("record")
+
+
+def entry(name: str, index: tuple[int, ...]) -> str:
+    """Name of an entry of an array, counted from one: `name[i,j]`, or `name` without an index."""
+    return f"{name}[{','.join(str(i + 1) for i in index)}]" if index else name
+
+
+@functools.partial(jax.jit, static_argnames="model")
+def simulated(model: Model, theta: Any, records: Records, keys: Any) -> Records:
+    """Records `{field: (S, M, *shape)}` with their responses drawn anew, for S parameters `(S, d)` and keys."""
+    simulate: Any = model.simulate
+    return jax.vmap(lambda t, key: simulate(model.constrain(t), records, key))(theta, keys)

@@ -1,5 +1,5 @@
-"""Models: NumPyro programs, one family a file, and what makes a `Model` of a program, a PyMC model, a density or a
-loss."""
+"""Models: NumPyro programs, one family a file, and what makes a `Model` of a program, a PyMC model, a Stan
+program, a density or a loss."""
 
 from bayesrecon.models.adapter import from_numpyro as from_numpyro
 from bayesrecon.models.density import from_density as from_density
@@ -12,4 +12,6 @@ from bayesrecon.models.pymc import from_pymc as from_pymc
 from bayesrecon.models.registry import find as find
 from bayesrecon.models.registry import load as load
 from bayesrecon.models.registry import shipped as shipped
+from bayesrecon.models.stan import from_stan as from_stan
+from bayesrecon.models.stan import stan_data as stan_data
 from bayesrecon.models.tempered import tempered as tempered

@@ -9,10 +9,12 @@ from bayesrecon.model import Model
 from bayesrecon.models.adapter import from_numpyro
 from bayesrecon.models.pymc.program import from_pymc, pymc_model
 from bayesrecon.models.registry import load
+from bayesrecon.models.stan.source import from_stan
 
 
 def model_of(given: Any) -> Model:
-    """A `Model` from one, from the name of a shipped one, from a PyMC or Bambi model, or from a NumPyro program.
+    """A `Model` from one, from the name of a shipped one, from a PyMC or Bambi model, from a NumPyro program,
+    or from the path of a Stan program (`program.stan`).
 
     Of a program every argument without a default, and `y=None` or its like, is a field of one number a record;
     `from_numpyro` takes fields of other shapes and domains.
@@ -27,7 +29,7 @@ def model_of(given: Any) -> Model:
     if isinstance(given, Model):
         return given
     if isinstance(given, str):
-        return load(given)
+        return from_stan(given) if given.endswith(".stan") else load(given)
     if pymc_model(given) is not None:
         return from_pymc(given)
     if callable(given) and not isinstance(given, type):

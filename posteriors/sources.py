@@ -81,7 +81,7 @@ def accepted_draws(
     found = weights_among(draws.values, expected, weights)
     values = {k: v for k, v in draws.values.items() if found is None or k != found.name}
     values = values if model.prepare is None else model.prepare(values)
-    notes: list[str] = []
+    notes = list(model.notes)
     missing = [k for k in expected if k not in values]
     unknown = [k for k in values if k not in expected]
     if missing:

@@ -15,6 +15,7 @@ Parameters = Mapping[str, tuple[Any, Any]]
 MODEL: Parameters = {
     "model": (options.ModelOption, None),
     "settings": (options.Settings, None),
+    "constants": (options.Constants, None),
     "power": (options.Power, None),
     "correlations": (options.Correlations, None),
     "trusted": (options.Trusted, False),

@@ -70,17 +70,43 @@ def image_shape(text: str | None) -> tuple[int, int] | None:
     return int(parts[0]), int(parts[1])
 
 
-def load_model(spec: str, settings: Mapping[str, Any] | None = None) -> Model:
-    """A shipped model's name, or `file.py:name` of a model, or of a function that returns one.
+def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[Any] = ()) -> Model:
+    """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
 
-    The file is the user's own program and is executed. A model is what `models.model_of` takes: a `Model`, a PyMC or
-    Bambi model, a NumPyro program.
+    A Python file is the user's own program and is executed. A model is what `models.model_of` takes: a `Model`, a PyMC
+    or Bambi model, a NumPyro program. A Stan program is only read; draws, the `sources`, tell its sizes.
     """
+    if spec.endswith(".stan"):
+        return load_stan(spec, settings or {}, sources)
     if ":" not in spec and not spec.endswith(".py"):
         from bayesrecon.models import load
 
         return load(spec, **(settings or {}))
     return _model(load_object(spec, "the model, or the function that returns it,"), spec, settings)
+
+
+def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[Any]) -> Model:
+    """The model of a Stan program, with sizes from the draws.
+
+    Raises:
+        BayesreconError: settings that such a model does not have, or what `models.from_stan` refuses.
+    """
+    from bayesrecon.models import from_stan
+    from bayesrecon.posteriors.stan_sizes import sizes_of_draws
+
+    unknown = settings.keys() - {"constants", "record", "domain"}
+    if unknown:
+        raise BayesreconError(f"--settings of a Stan program are record and domain, not {', '.join(sorted(unknown))}")
+    return from_stan(spec, sizes=sizes_of_draws(sources), **settings)
+
+
+def with_constants(settings: Mapping[str, Any], constants: str | None, model: str | None) -> dict[str, Any]:
+    """Settings with the constants of a Stan program, from a JSON file."""
+    if constants is None:
+        return dict(settings)
+    if model is None or not model.endswith(".stan"):
+        raise BayesreconError("--constants belong to a Stan program: name it with --model program.stan")
+    return {**settings, "constants": read_table(constants)}
 
 
 def load_object(spec: str, what: str, option: str = "--model") -> Any:
@@ -144,6 +170,7 @@ def open_release(
     trusted: bool = False,
     power: float | None = None,
     correlations: Sequence[str] | None = None,
+    constants: str | None = None,
 ) -> Release:
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
@@ -154,7 +181,8 @@ def open_release(
         if power is not None or draws is not None:
             raise BayesreconError("--power and --draws have no part in a table of estimates")
         return _open_table(sources[0], model, settings, related[0])
-    return _opened(sources, model, settings, draws, download, trusted, power)
+    given = with_constants(parse_settings(settings), constants, model)
+    return _opened(sources, model, given, draws, download, trusted, power)
 
 
 def at_power(model: Model, power: float | None) -> Model:
@@ -167,18 +195,17 @@ def at_power(model: Model, power: float | None) -> Model:
 def _opened(
     sources: Sequence[str],
     model: str | None,
-    settings: str | None,
+    given: Mapping[str, Any],
     draws: int | None,
     download: bool,
     trusted: bool,
     power: float | None,
 ) -> Release:
-    given = parse_settings(settings)
     if given and model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
     from bayesrecon.posteriors.door import is_file, release_of
 
-    chosen = load_model(model, given) if model else None
+    chosen = load_model(model, given, sources) if model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.reference import from_posteriordb
@@ -229,7 +256,7 @@ def open_all_given(given: Any) -> list[Release]:
 def _how(given: Any) -> dict[str, Any]:
     return {
         name: getattr(given, name)
-        for name in ("model", "settings", "power", "draws", "download", "trusted", "correlations")
+        for name in ("model", "settings", "power", "draws", "download", "trusted", "correlations", "constants")
     }
 
 
@@ -291,6 +318,10 @@ def open_data(
 
         table = read_data(open_database(), data)
     given = parse_settings(settings)
+    if model_name.endswith(".stan"):
+        from bayesrecon.models import stan_data
+
+        return stan_data(model_name, table, **given)
     if ":" in model_name or model_name.endswith(".py"):
         model = load_model(model_name, given)
         return model, {f: table[f] for f in model.fields if f in table}

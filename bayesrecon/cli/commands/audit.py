@@ -84,10 +84,10 @@ def audit(
         return
     if given.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
-    settings = inputs.parse_settings(given.settings)
+    settings = inputs.with_constants(inputs.parse_settings(given.settings), given.constants, given.model)
     if settings and given.model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
-    chosen = inputs.load_model(given.model, settings) if given.model else None
+    chosen = inputs.load_model(given.model, settings, files) if given.model else None
     sources, named = _sources(files, given.download)
     if fix is not None and len(sources) > 1:
         raise BayesreconError("--fix takes one file, or the chains of one fit")

@@ -1,0 +1,4 @@
+"""Stan programs, parsed and evaluated with JAX."""
+
+from bayesrecon.models.stan.data import stan_data as stan_data
+from bayesrecon.models.stan.source import from_stan as from_stan

@@ -1,0 +1,169 @@
+"""Is a program a product over the records that were read off it? Values and gradients of records together and one by
+one are compared at random points."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Records
+from bayesrecon.models.stan.records import Parts
+
+POINTS = 5
+RECORDS = 3
+TRIES = 4  # sets of records
+MANY = 24  # records of a series
+POOL, POOLS = 30, 10  # records that are drawn to find possible ones, and how often
+_SCALES = (0.5, 0.1, 1.5)  # of free coordinates: most densities are finite near zero
+_CLOSE = 1e-8  # relative to the parts that are added
+
+
+def check(parts: Parts, model: Model) -> None:
+    """Refuse a program whose likelihood is not the product of its records' terms.
+
+    Raises:
+        BayesreconError: with the line that couples records, where there is one.
+    """
+    count = parts.units if parts.unit else RECORDS if parts.count else 1
+    terms = jax.jit(jax.vmap(jax.value_and_grad(model.log_lik), in_axes=(None, 0)))
+    for seed in range(TRIES):
+        records = _possible(parts, model, terms, count, seed + 1)
+        if records is None:
+            continue
+        joint, single = jax.jit(_joint(parts, model, records)), jax.jit(_single(parts, model, records))
+        if _compared(parts, model, records, joint, single):
+            return
+    raise BayesreconError(
+        f"{parts.name}: the log density is not finite at any of the points tried, so that it cannot be checked; state "
+        "where the fields lie with domain="
+    )
+
+
+def _possible(parts: Parts, model: Model, terms: Any, count: int, seed: int) -> Records | None:
+    """Records that are possible under the model: drawn at random, few data of several fields belong together."""
+    theta = np.random.default_rng(seed).normal(size=model.dimension) * _SCALES[seed % 3]
+    chosen: dict[int, Records] = {}
+    for turn in range(POOLS):
+        pool = parts.blank(max(count, POOL), seed + 100 * turn)
+        if parts.unit:
+            pool[parts.unit] = np.arange(max(count, POOL)) % count + 1
+        values, slopes = (np.asarray(a) for a in terms(theta, {k: jnp.asarray(v) for k, v in pool.items()}))
+        good = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
+        if (np.isfinite(values) & ~good).any() and turn == POOLS - 1:
+            break
+        for i in np.flatnonzero(good):
+            place = int(pool[parts.unit][i]) - 1 if parts.unit else len(chosen)
+            if place < count:
+                chosen.setdefault(place, {k: v[i] for k, v in pool.items()})
+        if len(chosen) == count:
+            return {k: np.stack([chosen[n][k] for n in range(count)]) for k in parts.fields}
+    return None
+
+
+def _joint(parts: Parts, model: Model, records: Records) -> Any:
+    count = len(next(iter(records.values())))
+
+    def value(theta: Any) -> Any:
+        params = model.constrain(theta)
+        return parts.run_joint(params, records, count).total() + parts.coordinates.values(params)[1]
+
+    return jax.value_and_grad(value)
+
+
+def _single(parts: Parts, model: Model, records: Records) -> Any:
+    """Prior, terms `(n,)`, gradient of the prior, and of the terms `(n, d)`."""
+    batch = {k: jnp.asarray(v) for k, v in records.items()}
+
+    def values(theta: Any) -> Any:
+        prior, of_prior = jax.value_and_grad(model.log_prior)(theta)
+        terms, of_terms = jax.vmap(jax.value_and_grad(model.log_lik), in_axes=(None, 0))(theta, batch)
+        return prior, terms, of_prior, of_terms
+
+    return values
+
+
+def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: Any) -> bool:
+    """Whether enough points were compared.
+
+    Raises:
+        BayesreconError: they differ.
+    """
+    rng = np.random.default_rng(0)
+    done, moved, told = 0, False, len(next(iter(records.values()))) == 1
+    for trial in range(4 * POINTS):
+        theta = rng.normal(size=model.dimension) * _SCALES[trial % 3 if trial >= POINTS else 0]
+        (whole, slope), (prior, terms, of_prior, of_terms) = joint(theta), single(theta)
+        if not (np.isfinite(whole) and np.isfinite(slope).all()):
+            continue
+        size = 1 + abs(float(prior)) + float(np.abs(terms).sum())
+        steep = 1 + np.abs(of_prior).max() + float(np.abs(of_terms).sum(axis=0).max())
+        total, rate = prior + terms.sum(), of_prior + of_terms.sum(axis=0)
+        if not (abs(float(total - whole)) <= _CLOSE * size and np.abs(rate - slope).max() <= _CLOSE * steep):
+            raise BayesreconError(_coupled(parts, model, records, theta, float(whole), float(total)))
+        moved |= bool(np.abs(of_terms).max() > 0)
+        told |= bool(np.ptp(np.asarray(terms)) > 1e-12 * size or np.abs(np.diff(of_terms, axis=0)).max() > 0)
+        done += 1
+        if done == POINTS:
+            break
+    if done and not moved:
+        _explain_constant(parts, model)
+        raise BayesreconError(f"{parts.name}: the term of a record does not depend on any parameter")
+    if done and not told:
+        raise BayesreconError(f"{parts.name}: the term of a record does not depend on the record")
+    return done > 0
+
+
+def _explain_constant(parts: Parts, model: Model) -> None:
+    """A program that looks back in a series has terms of many records only.
+
+    Raises:
+        BayesreconError: with the line.
+    """
+    if parts.unit or parts.count is None:
+        return
+    records = parts.blank(MANY, 1)
+    theta = np.full(model.dimension, 0.1)
+    for line, value in _by_line(parts.run_joint(model.constrain(jnp.asarray(theta)), records, MANY).terms).items():
+        if value != 0:
+            raise BayesreconError(
+                f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): one record alone adds "
+                "nothing; a lag belongs into the record itself"
+            )
+
+
+def _by_line(terms: Any) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for line, value, tainted in terms:
+        if tainted:
+            found[line] = found.get(line, 0.0) + float(value)
+    return found
+
+
+def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, whole: float, total: float) -> str:
+    """Which line gives something else to records together than one by one."""
+    count = len(next(iter(records.values())))
+    told = f"{count} records together give {whole:.6g}, one by one {total:.6g}"
+    params = model.constrain(jnp.asarray(theta))
+    joint = _by_line(parts.run_joint(params, records, count).terms)
+    single: dict[int, float] = {}
+    for n in range(count):
+        for line, value in _by_line(parts.run_record(params, {k: v[n] for k, v in records.items()}).terms).items():
+            single[line] = single.get(line, 0.0) + value
+    for line in sorted(joint.keys() | single.keys()):
+        one, other = joint.get(line, 0.0), single.get(line, 0.0)
+        if not abs(one - other) <= 1e-7 * (1 + abs(one) + abs(other)):
+            told = f"{count} records together give {one:.6g}, one by one {other:.6g}"
+            return (
+                f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): {told}; "
+                "the likelihood has to be a product over records"
+            )
+    return f"{parts.name}: the likelihood is not a product over records: {told}"
+
+
+def text_of(parts: Parts, line: int) -> str:
+    """A line of the program, in short."""
+    lines = parts.machine.program.source.splitlines()
+    text = " ".join(lines[line - 1].split()) if 0 < line <= len(lines) else ""
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,95 @@
+"""Logarithms of distribution functions and of their complements, entry by entry; discrete ones at whole numbers."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax.scipy.special import betainc, gammainc, gammaincc, log_ndtr
+
+from bayesrecon.models.stan.special import log1m_exp, log_inv_logit
+
+
+def _student(z: Any, nu: Any) -> Any:
+    """P(T <= z)."""
+    x = nu / (nu + z * z)
+    tail = 0.5 * betainc(nu / 2, 0.5 * jnp.ones_like(x), x)
+    return jnp.where(z > 0, 1 - tail, tail)
+
+
+def _laplace(z: Any) -> Any:
+    low, high = jnp.minimum(z, 0.0), jnp.maximum(z, 0.0)
+    return jnp.where(z < 0, math.log(0.5) + low, jnp.log1p(-0.5 * jnp.exp(-high)))
+
+
+def _arctan(z: Any) -> Any:
+    return 0.5 + jnp.arctan(z) / math.pi
+
+
+Pair = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+def _of(below: Callable[..., Any], above: Callable[..., Any]) -> Pair:
+    """From the two probabilities themselves."""
+    return lambda *a: jnp.log(below(*a)), lambda *a: jnp.log(above(*a))
+
+
+def _symmetric(log_below: Callable[..., Any]) -> Pair:
+    """Of a location and a scale after y, symmetric, from the logarithm at a standardised point."""
+    return (
+        lambda y, *a: log_below((y - a[-2]) / a[-1], *a[:-2]),
+        lambda y, *a: log_below(-(y - a[-2]) / a[-1], *a[:-2]),
+    )
+
+
+def _binomial(y: Any, n: Any, p: Any) -> Any:
+    whole = jnp.asarray(y >= n)
+    return jnp.where(whole, 1.0, betainc(jnp.where(whole, 1.0, n - y), y + 1.0, 1.0 - p))
+
+
+CUMULATIVE: dict[str, Pair] = {
+    "normal": _symmetric(log_ndtr),
+    "std_normal": (log_ndtr, lambda y: log_ndtr(-y)),
+    "logistic": _symmetric(log_inv_logit),
+    "cauchy": _symmetric(lambda z: jnp.log(_arctan(z))),
+    "student_t": _symmetric(lambda z, nu: jnp.log(_student(z, nu))),
+    "double_exponential": _symmetric(_laplace),
+    "lognormal": (
+        lambda y, mu, sigma: log_ndtr((jnp.log(y) - mu) / sigma),
+        lambda y, mu, sigma: log_ndtr(-(jnp.log(y) - mu) / sigma),
+    ),
+    "exponential": (lambda y, b: log1m_exp(-b * y), lambda y, b: -b * y),
+    "weibull": (lambda y, a, s: log1m_exp(-((y / s) ** a)), lambda y, a, s: -((y / s) ** a)),
+    "frechet": (lambda y, a, s: -((y / s) ** -a), lambda y, a, s: log1m_exp(-((y / s) ** -a))),
+    "gumbel": (
+        lambda y, mu, b: -jnp.exp(-(y - mu) / b),
+        lambda y, mu, b: log1m_exp(-jnp.exp(-(y - mu) / b)),
+    ),
+    "rayleigh": (lambda y, s: log1m_exp(-0.5 * (y / s) ** 2), lambda y, s: -0.5 * (y / s) ** 2),
+    "loglogistic": (
+        lambda y, a, b: -jnp.log1p((y / a) ** -b),
+        lambda y, a, b: -jnp.log1p((y / a) ** b),
+    ),
+    "pareto": (
+        lambda y, low, a: log1m_exp(a * jnp.log(low / y)),
+        lambda y, low, a: a * jnp.log(low / y),
+    ),
+    "uniform": _of(
+        lambda y, a, b: jnp.clip((y - a) / (b - a), 0.0, 1.0), lambda y, a, b: jnp.clip((b - y) / (b - a), 0.0, 1.0)
+    ),
+    "gamma": _of(lambda y, a, b: gammainc(a, b * y), lambda y, a, b: gammaincc(a, b * y)),
+    "inv_gamma": _of(lambda y, a, b: gammaincc(a, b / y), lambda y, a, b: gammainc(a, b / y)),
+    "chi_square": _of(lambda y, nu: gammainc(nu / 2, y / 2), lambda y, nu: gammaincc(nu / 2, y / 2)),
+    "beta": _of(lambda y, a, b: betainc(a, b, y), lambda y, a, b: betainc(b, a, 1 - y)),
+    "poisson": _of(lambda y, m: gammaincc(y + 1.0, m), lambda y, m: gammainc(y + 1.0, m)),
+    "bernoulli": _of(lambda y, p: jnp.where(y < 1, 1 - p, 1.0), lambda y, p: jnp.where(y < 1, p, 0.0)),
+    "binomial": _of(_binomial, lambda y, n, p: 1 - _binomial(y, n, p)),
+    "neg_binomial_2": _of(
+        lambda y, m, phi: betainc(phi, y + 1.0, phi / (phi + m)),
+        lambda y, m, phi: betainc(y + 1.0, phi, m / (phi + m)),
+    ),
+    "neg_binomial": _of(
+        lambda y, a, b: betainc(a, y + 1.0, b / (b + 1.0)), lambda y, a, b: betainc(y + 1.0, a, 1.0 / (b + 1.0))
+    ),
+}
+"""`log P(Y <= y)` and `log P(Y > y)` of y and the parameters, by the name in Stan."""

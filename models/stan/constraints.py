@@ -1,0 +1,260 @@
+"""Constrained parameters: maps from free coordinates with their Jacobians, in the coordinates of the Stan reference."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.models.stan.linear import cholesky
+from bayesrecon.models.stan.values import StanError
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Numbers between bounds, entry by entry; None where there is none."""
+
+    low: Any = None
+    high: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        if self.low is not None and self.high is not None:
+            return self.low + (self.high - self.low) * jax.nn.sigmoid(x)
+        if self.low is not None:
+            return self.low + jnp.exp(x)
+        return x if self.high is None else self.high - jnp.exp(x)
+
+    def _inverse(self, y: Any) -> Any:
+        if self.low is not None and self.high is not None:
+            share = (y - self.low) / (self.high - self.low)
+            return jnp.log(share) - jnp.log1p(-share)
+        if self.low is not None:
+            return jnp.log(y - self.low)
+        return y if self.high is None else jnp.log(self.high - y)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        if self.low is not None and self.high is not None:
+            return jnp.log(self.high - self.low) + jax.nn.log_sigmoid(x) + jax.nn.log_sigmoid(-x)
+        return jnp.zeros_like(x) if self.low is None and self.high is None else x
+
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+def bounded(low: Any, high: Any) -> Bounded:
+    """Between bounds, of which known infinite ones are none.
+
+    Raises:
+        StanError: bounds that leave nothing, or of which some entries are infinite and others are not.
+    """
+
+    def end(value: Any, sign: float) -> Any:
+        if value is None or isinstance(value, jax.Array):
+            return value
+        infinite = np.isinf(value)
+        if infinite.all() and (np.sign(value) == sign).all():
+            return None
+        if infinite.any():
+            raise StanError("bounds of which some entries are infinite are not supported")
+        return np.asarray(value, float)
+
+    low, high = end(low, -1.0), end(high, 1.0)
+    known = not isinstance(low, jax.Array) and not isinstance(high, jax.Array)
+    if low is not None and high is not None and known and not np.all(low < high):
+        raise StanError("a lower bound is not below the upper one")
+    return Bounded(low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """`offset + multiplier x`."""
+
+    offset: Any = 0.0
+    multiplier: Any = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.offset + self.multiplier * x
+
+    def _inverse(self, y: Any) -> Any:
+        return (y - self.offset) / self.multiplier
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return jnp.broadcast_to(jnp.log(self.multiplier), jnp.shape(x))
+
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+@dataclass(frozen=True, eq=False)
+class Shaped:
+    """A map of one vector or matrix, over the arrays of it.
+
+    Args:
+        axes: of one constrained value. free: its shape -> number of free coordinates.
+        forward: free coordinates and shape -> value and log Jacobian. backward: value -> free coordinates.
+    """
+
+    axes: int
+    free: Callable[[tuple[int, ...]], int]
+    forward: Callable[[Any, tuple[int, ...]], tuple[Any, Any]]
+    backward: Callable[[Any], Any]
+    shape: tuple[int, ...]
+
+    def _mapped(self, f: Callable[[Any], Any], x: Any, axes: int) -> Any:
+        x = jnp.asarray(x, float)
+        for _ in range(x.ndim - axes):
+            f = jax.vmap(f)
+        return f(x)
+
+    def __call__(self, x: Any) -> Any:
+        return self._mapped(lambda one: self.forward(one, self.shape)[0], x, 1)
+
+    def _inverse(self, y: Any) -> Any:
+        return self._mapped(self.backward, y, self.axes)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return jnp.sum(self._mapped(lambda one: self.forward(one, self.shape)[1], x, 1))
+
+    def inverse_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (*shape[: len(shape) - self.axes], self.free(shape[len(shape) - self.axes :]))
+
+
+def _ordered(x: Any, shape: Any) -> tuple[Any, Any]:
+    steps = jnp.concatenate([x[:1], jnp.exp(x[1:])])
+    return jnp.cumsum(steps), jnp.sum(x[1:])
+
+
+def _ordered_back(y: Any) -> Any:
+    return jnp.concatenate([y[:1], jnp.log(jnp.diff(y))])
+
+
+def _positive_ordered(x: Any, shape: Any) -> tuple[Any, Any]:
+    return jnp.cumsum(jnp.exp(x)), jnp.sum(x)
+
+
+def _positive_ordered_back(y: Any) -> Any:
+    return jnp.log(jnp.diff(y, prepend=0.0))
+
+
+def _basis(size: int) -> np.ndarray:
+    """Orthonormal columns `(size, size - 1)` of vectors whose entries sum to zero."""
+    columns = np.zeros((size, size - 1))
+    for i in range(1, size):
+        weight = 1 / math.sqrt(i * (i + 1))
+        columns[:i, i - 1] = weight
+        columns[i, i - 1] = -i * weight
+    return columns
+
+
+def _zero_sum(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    return _basis(shape[0]) @ x, jnp.zeros(())
+
+
+def _zero_sum_back(y: Any) -> Any:
+    return _basis(y.shape[0]).T @ y
+
+
+def _simplex(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    z = _basis(shape[0]) @ x
+    logs = jax.nn.log_softmax(z)
+    return jnp.exp(logs), jnp.sum(logs) + 0.5 * math.log(shape[0])
+
+
+def _simplex_back(y: Any) -> Any:
+    return _basis(y.shape[0]).T @ jnp.log(y)
+
+
+def _corr_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """A Cholesky factor of a correlation matrix, row by row from partial correlations `tanh(x)`."""
+    size = shape[0]
+    z = jnp.tanh(x)
+    total = 2 * jnp.sum(math.log(2) - x - jax.nn.softplus(-2 * x))  # log(1 - tanh^2)
+    rows, k = [jnp.zeros(size).at[0].set(1.0)], 0
+    for i in range(1, size):
+        rest, entries = jnp.ones(()), []
+        for j in range(i):
+            entries.append(z[k] * jnp.sqrt(rest))
+            if j:
+                total = total + 0.5 * jnp.log(rest)
+            rest = rest * (1 - z[k] ** 2)
+            k += 1
+        rows.append(jnp.stack([*entries, jnp.sqrt(rest), *([jnp.zeros(())] * (size - i - 1))]))
+    return jnp.stack(rows), total
+
+
+def _corr_factor_back(y: Any) -> Any:
+    found = []
+    for i in range(1, y.shape[0]):
+        rest = jnp.ones(())
+        for j in range(i):
+            z = y[i, j] / jnp.sqrt(rest)
+            found.append(jnp.arctanh(z))
+            rest = rest * (1 - z**2)
+    return jnp.stack(found) if found else jnp.zeros(0)
+
+
+def _corr(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """A correlation matrix: its factor, with the Jacobian of `L L'` below the diagonal."""
+    size = shape[0]
+    factor, total = _corr_factor(x, shape)
+    powers = np.arange(size - 1, -1, -1.0)
+    return factor @ factor.T, total + jnp.sum(powers * jnp.log(jnp.diagonal(factor)))
+
+
+def _cov_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """A lower factor with a positive diagonal, `(M, N)`."""
+    size, columns = shape
+    rows, at = np.tril_indices(size, 0, columns)
+    full = jnp.zeros(shape).at[rows, at].set(x)
+    n = np.arange(columns)
+    logs = full[n, n]
+    return full.at[n, n].set(jnp.exp(logs)), jnp.sum(logs)
+
+
+def _cov_factor_back(y: Any) -> Any:
+    rows, columns = np.tril_indices(y.shape[0], 0, y.shape[1])
+    n = np.arange(y.shape[1])
+    return y.at[n, n].set(jnp.log(y[n, n]))[rows, columns]
+
+
+def _cov(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    size = shape[0]
+    factor, total = _cov_factor(x, shape)
+    powers = np.arange(size, 0, -1.0)
+    return factor @ factor.T, total + size * math.log(2) + jnp.sum(powers * jnp.log(jnp.diagonal(factor)))
+
+
+def _lower(size: int) -> int:
+    return size * (size - 1) // 2
+
+
+_SHAPED: dict[str, tuple[Any, ...]] = {
+    "ordered": (1, lambda s: s[0], _ordered, _ordered_back),
+    "positive_ordered": (1, lambda s: s[0], _positive_ordered, _positive_ordered_back),
+    "simplex": (1, lambda s: s[0] - 1, _simplex, _simplex_back),
+    "sum_to_zero_vector": (1, lambda s: s[0] - 1, _zero_sum, _zero_sum_back),
+    "cholesky_factor_corr": (2, lambda s: _lower(s[0]), _corr_factor, _corr_factor_back),
+    "corr_matrix": (2, lambda s: _lower(s[0]), _corr, lambda y: _corr_factor_back(cholesky(jnp.asarray(y)))),
+    "cholesky_factor_cov": (2, lambda s: len(np.tril_indices(s[0], 0, s[1])[0]), _cov_factor, _cov_factor_back),
+    "cov_matrix": (2, lambda s: _lower(s[0] + 1), _cov, lambda y: _cov_factor_back(cholesky(jnp.asarray(y)))),
+}
+
+
+def shaped(base: str, shape: tuple[int, ...]) -> Shaped:
+    """The map of a constrained type.
+
+    Args:
+        shape: of one value, without the array around it.
+
+    Raises:
+        StanError: a type whose free coordinates are more than it has dimensions, or that is not there.
+    """
+    if base not in _SHAPED:
+        raise StanError(f"parameters of type {base} are not supported")
+    axes, free, forward, backward = _SHAPED[base]
+    if not shape[-1]:
+        raise StanError(f"a parameter of type {base} is empty")
+    return Shaped(axes, free, forward, backward, shape)

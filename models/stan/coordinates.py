@@ -1,0 +1,307 @@
+"""The coordinates of a model: parameters as they are declared, those with a centred prior written non-centred, and
+those whose bounds depend on others by their free values."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Identity, Parameter, Params
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.constraints import Bounded
+from bayesrecon.models.stan.linear import cholesky, lower_solve
+from bayesrecon.models.stan.machine import Frame, Machine, Run
+from bayesrecon.models.stan.needs import adds, declared_in, flattened
+from bayesrecon.models.stan.posterior import Place, transform_of
+from bayesrecon.models.stan.values import V
+from bayesrecon.precision import in_float64
+
+SCALED = {"normal", "student_t", "cauchy", "double_exponential", "logistic", "gumbel"}
+"""Families of a location and a scale, their last two parameters."""
+
+CENTRED = SCALED | {"lognormal", "multi_normal_cholesky", "multi_normal"}
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A parameter that is computed of a free one.
+
+    Args:
+        place: the parameter. name: of the free one.
+        needs: parameters that have to be there before.
+        apply: frame and free values -> parameter and log Jacobian.
+        invert: frame (with the parameter) -> free values.
+        note: what happened, for the reader.
+    """
+
+    place: Place
+    name: str
+    needs: frozenset[str]
+    apply: Callable[[Frame, Any], tuple[Any, Any]]
+    invert: Callable[[Frame, Any], Any]
+    note: str
+
+
+class Coordinates:
+    """Parameters of a model and the way from them to those of the program.
+
+    Args:
+        machine, frame: the program, and constants with the transformed data that no record enters.
+        places: its parameters.
+        tainted: names that depend on records.
+    """
+
+    def __init__(self, machine: Machine, frame: Frame, places: tuple[Place, ...], tainted: set[str]):
+        self.machine, self.frame, self.places = machine, frame, places
+        names = {p.name for p in places}
+        rules = {p.name: dependent_rule(machine, p, names) for p in places if p.dependent}
+        for p in places:
+            if p.name not in rules:
+                rule = centred_rule(machine, p, names, tainted)
+                if rule is not None:
+                    rules[p.name] = rule
+        self.rules = _in_order(rules, machine)
+        self.transforms = {p.name: transform_of(machine, p, frame) for p in places if p.name not in rules}
+        self.parameters = tuple(self._parameter(p) for p in places)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(rule.note for rule in self.rules)
+
+    def _parameter(self, place: Place) -> Parameter:
+        rule = next((r for r in self.rules if r.place is place), None)
+        if rule is not None:
+            return Parameter(rule.name, place.shape, Identity())
+        transform = self.transforms[place.name]
+        return Parameter(place.name, place.shape, transform, _box(transform))
+
+    def values(self, params: Params) -> tuple[Frame, Any]:
+        """The program's parameters, and the log Jacobian of those that are computed."""
+        frame = dict(self.frame)
+        total: Any = jnp.zeros(())
+        ruled = {r.place.name for r in self.rules}
+        for p in self.places:
+            if p.name not in ruled:
+                frame[p.name] = V(p.base, params[p.name], p.depth)
+        for rule in self.rules:
+            value, jacobian = rule.apply(frame, params[rule.name])
+            frame[rule.place.name] = V(rule.place.base, value, rule.place.depth)
+            total = total + jacobian
+        return frame, total
+
+    @in_float64
+    def prepare(self, draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Draws of the program's parameters as those of the model's."""
+        wanted = [r for r in self.rules if r.name not in draws and r.place.name in draws]
+        if not wanted:
+            return draws
+        published = {p.name: p for p in self.places if p.name in draws}
+        missing = [p.name for p in self.places if p.name not in draws and _free(self.rules, p.name) not in draws]
+        if missing:
+            raise BayesreconError(f"the draws lack {missing[0]}, of which other parameters are computed")
+
+        def one(values: dict[str, Any]) -> dict[str, Any]:
+            frame = dict(self.frame)
+            frame.update({n: V(published[n].base, a, published[n].depth) for n, a in values.items()})
+            return {r.name: r.invert(frame, values[r.place.name]) for r in wanted}
+
+        given = {n: jnp.asarray(draws[n], float).reshape(*draws[n].shape[:2], *p.shape) for n, p in published.items()}
+        found = jax.jit(jax.vmap(jax.vmap(one)))(given)
+        rest = {k: v for k, v in draws.items() if k not in {r.place.name for r in wanted}}
+        return {**rest, **{k: np.asarray(v) for k, v in found.items()}}
+
+
+def _free(rules: tuple[Rule, ...], name: str) -> str:
+    return next((r.name for r in rules if r.place.name == name), name)
+
+
+def _box(transform: Any) -> tuple[float, float] | None:
+    if not isinstance(transform, Bounded):
+        return (-math.inf, math.inf) if isinstance(transform, Identity) else None
+    ends = []
+    for end, missing in ((transform.low, -math.inf), (transform.high, math.inf)):
+        values = np.unique(missing if end is None else end)
+        if values.size != 1:
+            return None
+        ends.append(float(values[0]))
+    return ends[0], ends[1]
+
+
+def _in_order(rules: Mapping[str, Rule], machine: Machine) -> tuple[Rule, ...]:
+    """Rules in an order in which each finds what it needs."""
+    waiting, done = dict(rules), []
+    while waiting:
+        ready = [n for n, r in waiting.items() if not (r.needs & waiting.keys())]
+        if not ready:
+            raise BayesreconError(
+                f"{machine.program.name}: the parameters {', '.join(waiting)} depend on each other in a circle"
+            )
+        done += [waiting.pop(n) for n in ready]
+    return tuple(done)
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def dependent_rule(machine: Machine, place: Place, names: set[str]) -> Rule:
+    """A parameter whose bounds, offset or multiplier depend on other parameters."""
+    needs = frozenset(names & {n for _, b in place.node.type.bounds for n in tree.names_in(b)})
+
+    def apply(frame: Frame, x: Any) -> tuple[Any, Any]:
+        transform = transform_of(machine, place, frame)
+        y = transform(x)
+        return y, jnp.sum(transform.log_abs_det_jacobian(x, y))
+
+    def invert(frame: Frame, y: Any) -> Any:
+        return transform_of(machine, place, frame)._inverse(y)
+
+    name = _unused(f"{place.name}_free", names)
+    note = f"{place.name} is taken in the coordinates of its bounds, which depend on {', '.join(sorted(needs))}"
+    return Rule(place, name, needs, apply, invert, note)
+
+
+@dataclass(frozen=True, eq=False)
+class _Prior:
+    """A statement that gives a parameter a centred prior: the family, its arguments, and the loop around it."""
+
+    family: str
+    args: tuple[Any, ...]
+    loop: tree.For | None
+    line: int
+
+
+def _priors(block: tuple[Any, ...], name: str, loop: tree.For | None = None) -> list[_Prior]:
+    found: list[_Prior] = []
+    for s in flattened(block):
+        if isinstance(s, tree.For) and loop is None and s.high is not None:
+            body = s.body.body if isinstance(s.body, tree.Block) else (s.body,)
+            found += _priors(body, name, s)
+        of: Any = None
+        if isinstance(s, tree.Tilde) and not s.truncated:
+            of, family, args, line = s.of, s.name, s.args, s.at[0]
+        elif isinstance(s, tree.Increment) and isinstance(s.value, tree.Call) and s.value.args:
+            family = s.value.name.removesuffix("_lpdf").removesuffix("_lupdf").removesuffix("_log")
+            of, args, line = s.value.args[0], s.value.args[1:], s.at[0]
+            if family == s.value.name:
+                of = None
+        if of is None:
+            continue
+        if loop is None:
+            if isinstance(of, tree.Call) and of.name == "to_vector" and len(of.args) == 1:
+                of = of.args[0]
+            if isinstance(of, tree.Variable) and of.name == name:
+                found.append(_Prior(family, args, None, line))
+        elif isinstance(of, tree.Index) and isinstance(of.of, tree.Variable) and of.of.name == name:
+            own = len(of.indices) == 1 and isinstance(of.indices[0], tree.Variable) and of.indices[0].name == loop.name
+            if own:
+                found.append(_Prior(family, args, loop, line))
+    return found
+
+
+def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tuple[list[Any], set[str]]:
+    """Statements that compute the names, and everything that they read."""
+    statements = [s for s in (*flattened(program.transformed_parameters), *flattened(program.model))]
+    needed, keep = set(names), set()
+    grown = True
+    while grown:
+        grown = False
+        for i, s in enumerate(statements):
+            writes = tree.assigned_in(s) | (declared_in(s) if isinstance(s, tree.Declare) else set())
+            if i not in keep and writes & (needed - parameters):
+                keep.add(i)
+                needed |= tree.names_in(s)
+                grown = True
+    return [statements[i] for i in sorted(keep)], needed
+
+
+def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[str]) -> Rule | None:
+    """A parameter whose prior has a location and a scale that is a parameter; None where there is none."""
+    kind, program = place.node.type, machine.program
+    found = [p for p in _priors(program.model, place.name) if p.family in CENTRED]
+    if not found or kind.base not in ("real", "vector", "row_vector", "matrix"):
+        return None
+    prior = found[0]
+    positive = [n for n, _ in kind.bounds] == ["lower"]
+    if (kind.bounds and prior.family != "lognormal") or (prior.family == "lognormal" and not positive):
+        return None
+    if len(prior.args) < 2 or (prior.family.startswith("multi") and kind.base != "vector"):
+        return None
+    loops = {prior.loop.name} if prior.loop else set()
+    if prior.family.startswith("multi") and tree.names_in(prior.args[-1]) & loops:
+        return None
+    statements, needed = _behind(program, tree.names_in(prior.args) - loops, names)
+    scale_names = _behind(program, tree.names_in(prior.args[-1]) - loops, names)[1]
+    if not scale_names & names or place.name in needed or needed & tainted or any(adds(s) for s in statements):
+        return None
+    location, scale = prior.args[-2:]
+    loop = prior.loop
+
+    def ends(frame: Frame) -> tuple[Any, Any]:
+        inside, run = dict(frame), Run()
+        machine.block(tuple(statements), inside, run)
+        if loop is None:
+            return tuple(machine.value(a, inside, run).a for a in (location, scale))  # type: ignore[return-value]
+
+        def at(i: Any) -> Any:
+            here = {**inside, loop.name: V("int", i)}
+            return tuple(jnp.asarray(machine.value(a, here, run).a, float) for a in (location, scale))
+
+        return jax.vmap(at)(jnp.arange(1, place.shape[0] + 1))
+
+    moves = _moves(prior.family, place, loop is not None)
+
+    def apply(frame: Frame, x: Any) -> tuple[Any, Any]:
+        return moves[0](x, *ends(frame))
+
+    def invert(frame: Frame, y: Any) -> Any:
+        return moves[1](y, *ends(frame))
+
+    name = _unused(f"{place.name}_raw", names)
+    note = f"{place.name} (line {prior.line}) is written non-centred, as {name}: draws are mapped along"
+    return Rule(place, name, frozenset(needed & names), apply, invert, note)
+
+
+def _moves(family: str, place: Place, looped: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """From standard values to those of a location and a scale with the log Jacobian, and back."""
+    rows = place.shape[0] if len(place.shape) > 1 else 1
+
+    def wide(a: Any) -> Any:
+        """One number for each entry of a loop over the first axis."""
+        return a.reshape(-1, *(1,) * (len(place.shape) - 1)) if looped and jnp.ndim(a) == 1 else a
+
+    def plain(x: Any, mu: Any, tau: Any) -> tuple[Any, Any]:
+        y = wide(mu) + wide(tau) * x
+        return y, jnp.sum(jnp.broadcast_to(jnp.log(wide(tau)), place.shape))
+
+    def positive(x: Any, mu: Any, tau: Any) -> tuple[Any, Any]:
+        logs, jacobian = plain(x, mu, tau)
+        return jnp.exp(logs), jacobian + jnp.sum(logs)
+
+    def factor_of(a: Any) -> Any:
+        return jnp.asarray(a, float) if family.endswith("cholesky") else cholesky(jnp.asarray(a, float))
+
+    def joint(x: Any, mu: Any, matrix: Any) -> tuple[Any, Any]:
+        if jnp.ndim(matrix) == 3:  # one matrix for each turn of a loop, which is the same
+            matrix = matrix[0]
+        factor = factor_of(matrix)
+        y = mu + x @ factor.T
+        return y, rows * jnp.sum(jnp.log(jnp.diagonal(factor)))
+
+    def joint_back(y: Any, mu: Any, matrix: Any) -> Any:
+        if jnp.ndim(matrix) == 3:
+            matrix = matrix[0]
+        return lower_solve(factor_of(matrix), (y - mu).T).T
+
+    if family.startswith("multi"):
+        return joint, joint_back
+    if family == "lognormal":
+        return positive, lambda y, mu, tau: (jnp.log(y) - wide(mu)) / wide(tau)
+    return plain, lambda y, mu, tau: (y - wide(mu)) / wide(tau)

@@ -1,0 +1,77 @@
+"""The records in the data of a Stan program."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Records
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.layout import columns, counts, sizes_of
+from bayesrecon.models.stan.needs import pruned
+from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
+from bayesrecon.models.stan.source import StanModel, from_stan, read_program
+
+
+def stan_data(
+    source: str | os.PathLike[str], data: Mapping[str, Any], *, record: str | None = None, domain: Any = None
+) -> tuple[StanModel, Records]:
+    """The model of a Stan program and the records in its data, which NUTS can be run on.
+
+    Args:
+        source: path of the program, or its text.
+        data: what the program's data block declares.
+        record, domain: as in `from_stan`.
+
+    Returns:
+        the model, and `{field: (N, *shape)}`.
+
+    Raises:
+        BayesreconError: what `from_stan` refuses, and data that are missing or of other sizes.
+
+    >>> text = "data { int N; vector[N] y; } parameters { real b; } model { y ~ normal(b, 1); }"
+    >>> model, records = stan_data(text, {"N": 3, "y": [1.0, 2.0, 4.0]})
+    >>> records["y"].tolist()
+    [1.0, 2.0, 4.0]
+    """
+    program = read_program(source)
+    names = {d.name for d in declarations(program.data)}
+    first: BayesreconError | None = None
+    possible = counts(pruned(program)) if record is None else (record,)
+    for count in possible or ("all",):
+        try:
+            model = from_stan(source, constants=_constants(program, data, names, count), record=count, domain=domain)
+        except BayesreconError as error:
+            first = first or error
+            continue
+        return model, records_of(model, program, data)
+    assert first is not None
+    raise first
+
+
+def _constants(program: tree.Program, data: Mapping[str, Any], names: set[str], count: str) -> dict[str, Any]:
+    if count == "all":
+        used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
+        return {k: v for k, v in data.items() if k in used}
+    followers = columns(pruned(program), count) or {}
+    every = columns(program, count) or {}
+    return {k: v for k, v in data.items() if k in names and k not in followers and k not in every}
+
+
+def records_of(model: StanModel, program: tree.Program, data: Mapping[str, Any]) -> Records:
+    """The fields of every record, from the program's data."""
+    parts = model.parts
+    assert parts is not None
+    machine = machine_of(pruned(program))
+    frame = transform_data(machine, read_data(machine, data))
+    found: Records = {}
+    for name in model.fields:
+        if name == parts.unit:
+            found[name] = np.arange(1, parts.units + 1)
+            continue
+        column = parts.cut.get(name) or parts.columns[name]
+        values = np.asarray(frame[name].a)
+        found[name] = np.moveaxis(values, column.axis, 0) if column.follows else values[None]
+    return found

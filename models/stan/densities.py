@@ -1,0 +1,168 @@
+"""Densities by their names in Stan: sums over containers, distribution functions, truncation, generalised linear ones."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from bayesrecon.models.stan.cdfs import CUMULATIVE
+from bayesrecon.models.stan.continuous import CONTINUOUS
+from bayesrecon.models.stan.discrete import DISCRETE
+from bayesrecon.models.stan.multivariate import MULTIVARIATE, categorical_logit, ordered_logistic
+from bayesrecon.models.stan.special import log1m_exp
+from bayesrecon.models.stan.values import StanError, V, xp_of
+
+SUFFIXES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_log")
+"""What a log density's name ends with, the last of them in old programs."""
+
+_CUMULATIVE = {
+    "_lcdf": (0, True),
+    "_lccdf": (1, True),
+    "_cdf_log": (0, True),
+    "_ccdf_log": (1, True),
+    "_cdf": (0, False),
+    "_ccdf": (1, False),
+}
+
+
+def _linear(x: V, alpha: V, beta: V) -> Any:
+    rows = jnp.asarray(x.a, float)
+    if x.base == "row_vector":
+        rows = rows[None]
+    return alpha.a + rows @ beta.a
+
+
+def _glm(name: str) -> Callable[..., Any]:
+    def density(y: V, x: V, alpha: V, beta: V, *more: V) -> Any:
+        eta = V("vector", _linear(x, alpha, beta))
+        return log_density(name, [_as_array(y, eta), eta, *more])
+
+    return density
+
+
+def _as_array(y: V, eta: V) -> V:
+    """A response, which may be one number for all rows."""
+    return V(y.base, jnp.broadcast_to(y.a, eta.shape), 1 if y.scalar else y.depth)
+
+
+def _binomial_glm(y: V, n: V, x: V, alpha: V, beta: V) -> Any:
+    eta = V("vector", _linear(x, alpha, beta))
+    return log_density("binomial_logit", [_as_array(y, eta), n, eta])
+
+
+def _categorical_glm(y: V, x: V, alpha: V, beta: V) -> Any:
+    rows = jnp.asarray(x.a, float)
+    rows = rows[None] if x.base == "row_vector" else rows
+    return categorical_logit(y, V("vector", alpha.a + rows @ beta.a, 1))
+
+
+def _ordered_glm(y: V, x: V, beta: V, cuts: V) -> Any:
+    rows = jnp.asarray(x.a, float)
+    rows = rows[None] if x.base == "row_vector" else rows
+    return ordered_logistic(y, V("vector", rows @ beta.a), cuts)
+
+
+GENERALISED: dict[str, Callable[..., Any]] = {
+    "normal_id_glm": _glm("normal"),
+    "bernoulli_logit_glm": _glm("bernoulli_logit"),
+    "poisson_log_glm": _glm("poisson_log"),
+    "neg_binomial_2_log_glm": _glm("neg_binomial_2_log"),
+    "binomial_logit_glm": _binomial_glm,
+    "categorical_logit_glm": _categorical_glm,
+    "ordered_logistic_glm": _ordered_glm,
+}
+
+
+def known(name: str) -> bool:
+    """Whether there is a density of this name."""
+    return any(name in table for table in (CONTINUOUS, DISCRETE, MULTIVARIATE, GENERALISED))
+
+
+def _entries(f: Callable[..., Any], args: list[V]) -> Any:
+    """A function of numbers over containers, which all have one length."""
+    shapes = {v.shape for v in args if v.shape}
+    if len(shapes) > 1 and len({s if len(s) == 1 else None for s in shapes}) > 1:
+        raise StanError(f"containers of {' and '.join(str(s[0]) for s in sorted(shapes))} entries are taken together")
+    return f(*(jnp.asarray(v.a, float) for v in args))
+
+
+def log_density(name: str, args: list[V]) -> Any:
+    """The logarithm of a density or probability, summed over containers; unlike `~` in Stan, with its constants."""
+    f = CONTINUOUS.get(name) or DISCRETE.get(name)
+    try:
+        if f is not None:
+            return jnp.sum(_entries(f, args))
+        return (MULTIVARIATE.get(name) or GENERALISED[name])(*args)
+    except TypeError as error:
+        if "positional argument" in str(error):
+            raise StanError(f"{name} does not take {len(args) - 1} parameters") from None
+        raise
+
+
+def cumulative(call: str) -> Callable[[list[V]], Any] | None:
+    """The distribution function that a call names."""
+    for suffix, (side, logarithm) in _CUMULATIVE.items():
+        name = call.removesuffix(suffix)
+        if name != call and name in CUMULATIVE:
+            f = CUMULATIVE[name][side]
+
+            def total(args: list[V], f: Callable[..., Any] = f, logarithm: bool = logarithm) -> Any:
+                whole = jnp.sum(_entries(f, args))
+                return whole if logarithm else jnp.exp(whole)
+
+            return total
+    return None
+
+
+def density_of_call(call: str) -> str | None:
+    """The density that a call such as `normal_lpdf` names."""
+    for suffix in SUFFIXES:
+        if call.endswith(suffix) and known(call.removesuffix(suffix)):
+            return call.removesuffix(suffix)
+    return None
+
+
+def truncation(name: str, y: V, args: list[V], low: V | None, high: V | None) -> Any:
+    """What `T[low, high]` takes off the log density."""
+    if name not in CUMULATIVE:
+        raise StanError(f"{name} is truncated, which is not supported for this density")
+    below, above = CUMULATIVE[name]
+    count = y.shape[0] if y.shape else 1
+    discrete = name in DISCRETE
+
+    def at(f: Callable[..., Any], end: V) -> Any:
+        values = _entries(f, [end, *args])
+        return values * count if not values.shape else jnp.sum(values)
+
+    if low is not None and discrete:
+        low = V(low.base, low.a - 1, low.depth)
+    if low is None and high is None:
+        return jnp.zeros(())
+    if low is None:
+        assert high is not None
+        return at(below, high)
+    if high is None:
+        return at(above, low)
+
+    def between(*values: Any) -> Any:
+        end_low, end_high, *rest = values
+        one, other = below(end_high, *rest), below(end_low, *rest)
+        near, far = above(end_low, *rest), above(end_high, *rest)
+        upper = other > jnp.log(0.5)
+        top, bottom = jnp.where(upper, near, one), jnp.where(upper, far, other)
+        gone = jnp.isneginf(bottom)
+        return top + jnp.where(gone, 0.0, log1m_exp(jnp.where(gone, -1.0, bottom - top)))
+
+    values = _entries(between, [low, high, *args])
+    return values * count if not values.shape else jnp.sum(values)
+
+
+def outside(y: V, low: V | None, high: V | None) -> Any:
+    """Whether an entry lies outside of what a density is truncated to."""
+    xp = xp_of(*(v.a for v in (y, low, high) if v is not None))
+    found: Any = False
+    if low is not None:
+        found = found | xp.any(xp.asarray(y.a) < low.a)
+    if high is not None:
+        found = found | xp.any(xp.asarray(y.a) > high.a)
+    return found

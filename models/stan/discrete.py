@@ -1,0 +1,73 @@
+"""Log probabilities of one whole number, entry by entry, as the Stan functions reference defines them."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax.scipy.special import betaln, gammaln
+
+from bayesrecon.models.stan.special import log_choose, log_inv_logit, xlogy
+
+
+def bernoulli(y: Any, p: Any) -> Any:
+    return xlogy(y, p) + xlogy(1 - y, 1 - p)
+
+
+def bernoulli_logit(y: Any, eta: Any) -> Any:
+    return y * log_inv_logit(eta) + (1 - y) * log_inv_logit(-eta)
+
+
+def binomial(y: Any, n: Any, p: Any) -> Any:
+    return log_choose(n, y) + xlogy(y, p) + xlogy(n - y, 1 - p)
+
+
+def binomial_logit(y: Any, n: Any, eta: Any) -> Any:
+    return log_choose(n, y) + y * log_inv_logit(eta) + (n - y) * log_inv_logit(-eta)
+
+
+def beta_binomial(y: Any, n: Any, a: Any, b: Any) -> Any:
+    return log_choose(n, y) + betaln(y + a, n - y + b) - betaln(a, b)
+
+
+def poisson(y: Any, rate: Any) -> Any:
+    return xlogy(y, rate) - rate - gammaln(y + 1.0)
+
+
+def poisson_log(y: Any, eta: Any) -> Any:
+    return y * eta - jnp.exp(eta) - gammaln(y + 1.0)
+
+
+def neg_binomial(y: Any, alpha: Any, beta: Any) -> Any:
+    return log_choose(y + alpha - 1, y) + alpha * (jnp.log(beta) - jnp.log1p(beta)) - y * jnp.log1p(beta)
+
+
+def neg_binomial_2(y: Any, mu: Any, phi: Any) -> Any:
+    whole = gammaln(y + phi) - gammaln(phi) - gammaln(y + 1.0)
+    return whole + xlogy(y, mu / (mu + phi)) - phi * jnp.log1p(mu / phi)
+
+
+def neg_binomial_2_log(y: Any, eta: Any, phi: Any) -> Any:
+    whole = gammaln(y + phi) - gammaln(phi) - gammaln(y + 1.0)
+    both = jnp.logaddexp(eta, jnp.log(phi))
+    return whole + y * (eta - both) - phi * (both - jnp.log(phi))
+
+
+def geometric(y: Any, p: Any) -> Any:
+    return jnp.log(p) + y * jnp.log1p(-p)
+
+
+def hypergeometric(y: Any, drawn: Any, a: Any, b: Any) -> Any:
+    return log_choose(a, y) + log_choose(b, drawn - y) - log_choose(a + b, drawn)
+
+
+def discrete_range(y: Any, low: Any, high: Any) -> Any:
+    return jnp.where((y >= low) & (y <= high), -jnp.log(high - low + 1.0), -jnp.inf)
+
+
+DISCRETE = {
+    f.__name__: f
+    for f in (
+        bernoulli, bernoulli_logit, binomial, binomial_logit, beta_binomial, poisson, poisson_log, neg_binomial,
+        neg_binomial_2, neg_binomial_2_log, geometric, hypergeometric, discrete_range,
+    )
+}  # fmt: skip
+"""By the name in Stan."""

@@ -1,0 +1,61 @@
+"""One door to the functions of the language that take no functions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import near
+from bayesrecon.models.stan import densities
+from bayesrecon.models.stan.containers import CONTAINERS
+from bayesrecon.models.stan.mathematics import CONSTANTS, NUMERIC, ONE, THREE, TWO, numbers
+from bayesrecon.models.stan.matrices import MATRICES
+from bayesrecon.models.stan.values import StanError, V, real
+
+_NUMBERS: dict[int, dict[str, Callable[..., Any]]] = {1: ONE, 2: TWO, 3: THREE}
+
+
+def apply(name: str, args: list[V]) -> V:
+    """A function of the language.
+
+    Known values give known ones, also while something is being traced.
+
+    Raises:
+        StanError: there is none of this name, or it does not take these values.
+    """
+    tainted = any(v.tainted for v in args)
+    if not all(v.known for v in args):
+        return _applied(name, args).with_taint(tainted)
+    with jax.ensure_compile_time_eval():
+        found = _applied(name, args)
+        if isinstance(found.a, jax.Array):
+            found = V(found.base, np.asarray(found.a)[()], found.depth)
+    return found.with_taint(tainted)
+
+
+def _applied(name: str, args: list[V]) -> V:
+    try:
+        if not args and name in CONSTANTS:
+            return real(CONSTANTS[name])
+        if name in _NUMBERS.get(len(args), {}):
+            return numbers(_NUMBERS[len(args)][name], args)
+        found = NUMERIC.get(name) or CONTAINERS.get(name) or MATRICES.get(name)
+        if found is not None:
+            return found(*args)
+        density = densities.density_of_call(name)
+        if density is not None and args:
+            return V("real", jnp.asarray(densities.log_density(density, args)))
+        cumulative = densities.cumulative(name)
+        if cumulative is not None and args:
+            return V("real", cumulative(args))
+    except StanError:
+        raise
+    except (TypeError, ValueError, IndexError, AttributeError, KeyError) as error:
+        if isinstance(error, jax.errors.JAXTypeError):
+            raise
+        raise StanError(f"{name} does not take ({', '.join(f'{v.words} {v.shape}' for v in args)})") from error
+    if name.endswith("_rng"):
+        raise StanError(f"{name} draws at random, which a log density cannot depend on")
+    raise StanError(f"the function {name} is not there{near(name, [*ONE, *TWO, *CONTAINERS, *MATRICES])}")

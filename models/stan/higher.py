@@ -1,0 +1,94 @@
+"""Functions that take functions: partial sums, and differential equations."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.machine import Frame, Higher, Machine, Run
+from bayesrecon.models.stan.values import StanError, V, settled, whole
+
+STEPS = 64
+"""Steps of the integrator between two times; of a curve that a program of posteriordb solves the error is then below
+the tolerance that the program asks for."""
+
+
+def _function(machine: Machine, node: tree.Call) -> str:
+    first = node.args[0] if node.args else None
+    name = first.name if isinstance(first, tree.Variable) else ""
+    for suffix in ("_lupdf", "_lupmf"):
+        if name.endswith(suffix):
+            name = name.removesuffix(suffix) + suffix.replace("u", "")
+    if name not in machine.functions:
+        raise StanError(f"{node.name} takes a function that the program defines")
+    return name
+
+
+def _partial_sum(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V:
+    """`reduce_sum(f, x, grainsize, ...)`: f of the whole x."""
+    name = _function(machine, node)
+    args = [machine.value(a, frame, run) for a in node.args[1:]]
+    over, *rest = args[0], *args[2:]
+    return machine.own(name, [over, whole(1), whole(over.shape[0]), *rest], run)
+
+
+def _solved(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V:
+    """States `(times, size)` of an initial value problem, by the classical method of Runge and Kutta."""
+    name = _function(machine, node)
+    args = [machine.value(a, frame, run) for a in node.args[1:]]
+    old = node.name.startswith("integrate_ode")
+    skipped = 2 if node.name.endswith("_tol") else 0
+    start, t0, times = args[:3]
+    rest = args[3:6] if old else args[3 + (3 if skipped else 0) :]
+    if not (t0.known and times.known):
+        raise StanError(f"{node.name} at times that are not constants is not supported")
+    base = "real" if old else "vector"
+
+    def slope(t: Any, y: Any) -> Any:
+        inner = Run(steps=run.steps, context=run.context, calls=run.calls)
+        state = V(base, y, 1 if old else 0)
+        found = settled(machine.own(name, [V("real", t), state, *rest], inner))
+        run.steps = max(run.steps, inner.steps)
+        return jnp.asarray(found.a, float)
+
+    def advance(state: Any, at: Any) -> Any:
+        t, h = at
+        one = slope(t, state)
+        two = slope(t + h / 2, state + h / 2 * one)
+        three = slope(t + h / 2, state + h / 2 * two)
+        four = slope(t + h, state + h * three)
+        return state + h / 6 * (one + 2 * two + 2 * three + four), None
+
+    def interval(state: Any, ends: Any) -> Any:
+        low, high = ends
+        h = (high - low) / STEPS
+        at = low + h * jnp.arange(STEPS)
+        state, _ = jax.lax.scan(advance, state, (at, jnp.full(STEPS, 1.0) * h))
+        return state, state
+
+    edges = np.concatenate([[float(t0.a)], np.asarray(times.a, float)])
+    if len(edges) > 1 and (np.diff(edges) <= 0).any():
+        raise StanError(f"the times of {node.name} do not increase")
+    y0 = jnp.asarray(start.a, float)
+    _, states = jax.lax.scan(interval, y0, (jnp.asarray(edges[:-1]), jnp.asarray(edges[1:])))
+    tainted = any(v.tainted for v in args)
+    return V("real", states, 2, tainted) if old else V("vector", states, 1, tainted)
+
+
+def _refused(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V:
+    raise StanError(f"{node.name} is not supported")
+
+
+HIGHER: dict[str, Higher] = {
+    **dict.fromkeys(("reduce_sum", "reduce_sum_static"), _partial_sum),
+    **dict.fromkeys(("integrate_ode_rk45", "integrate_ode_bdf", "integrate_ode_adams", "integrate_ode"), _solved),
+    **dict.fromkeys(("ode_rk45", "ode_bdf", "ode_adams", "ode_ckrk"), _solved),
+    **dict.fromkeys(("ode_rk45_tol", "ode_bdf_tol", "ode_adams_tol", "ode_ckrk_tol"), _solved),
+    **dict.fromkeys(
+        ("map_rect", "algebra_solver", "algebra_solver_newton", "integrate_1d", "solve_newton", "solve_powell", "dae"),
+        _refused,
+    ),
+}
+"""By the name in Stan."""

@@ -1,0 +1,198 @@
+"""What of a program's data belongs to a record, and what is a constant; sizes that parameters tell."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.domains import BINARY, REAL, Domain
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.machine import Frame, Machine, Run
+from bayesrecon.models.stan.posterior import declarations, value_of
+from bayesrecon.models.stan.values import SPECIAL, StanError, V
+
+LISTED = 1_000
+"""Levels of a field of whole numbers that indexes something; beyond it they are numbers like others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A field of the record: where it is declared, and on which axis records follow each other; `follows` is false of
+    data that are one record as a whole."""
+
+    node: tree.Declare
+    axis: int
+    follows: bool = True
+
+
+def sizes_of(node: tree.Declare) -> tuple[Any, ...]:
+    return (*node.type.dims, *node.type.sizes)
+
+
+def counts(program: tree.Program) -> tuple[str, ...]:
+    """Whole numbers in the data that data have as a size, those of most variables first."""
+    numbers = {d.name for d in declarations(program.data) if d.type.base == "int" and not sizes_of(d)}
+    found: dict[str, int] = {}
+    for d in declarations(program.data):
+        for k, size in enumerate(sizes_of(d)):
+            if isinstance(size, tree.Variable) and size.name in numbers:
+                found[size.name] = found.get(size.name, 0) + (3 if k == 0 else 1)
+    return tuple(sorted(found, key=lambda name: -found[name]))
+
+
+def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
+    """The data that follow a count, as fields; None where one of them does so in another way than by one axis."""
+    found: dict[str, Column] = {}
+    for d in declarations(program.data):
+        uses = [k for k, size in enumerate(sizes_of(d)) if count in tree.names_in(size)]
+        if not uses:
+            continue
+        if len(uses) > 1 or not isinstance(sizes_of(d)[uses[0]], tree.Variable):
+            return None
+        found[d.name] = Column(d, uses[0])
+    return found
+
+
+def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Whole numbers of the data that the shapes of parameters tell: `vector[K - 1] b` of length 3 tells K.
+
+    Raises:
+        BayesreconError: shapes that contradict each other.
+    """
+    made = {d.name: d.value for d in program.transformed_data if isinstance(d, tree.Declare) and d.value is not None}
+    for s in program.transformed_data:
+        if isinstance(s, tree.Assign) and isinstance(s.to, tree.Variable):
+            made.setdefault(s.to.name, s.value)
+    data = {d.name for d in declarations(program.data)}
+    found: dict[str, int] = {}
+    for d in declarations(program.parameters):
+        shape = shapes.get(d.name)
+        if shape is None:
+            continue
+        sizes = sizes_of(d)
+        if d.type.base in ("cholesky_factor_corr", "corr_matrix", "cov_matrix"):
+            sizes = (*sizes, sizes[-1])
+        if len(shape) != len(sizes):
+            # An array of one entry is written without its index by some tools, and with it by others.
+            continue
+        for size, value in zip(sizes, shape, strict=True):
+            solved = _solve(size, int(value), made)
+            if solved is None or solved[0] not in data:
+                continue
+            if found.setdefault(*solved) != solved[1]:
+                raise BayesreconError(
+                    f"{program.name}: the draws give {solved[0]} as {found[solved[0]]} and as {solved[1]} "
+                    f"({d.name} has sizes {shape}); are they of this program?"
+                )
+    return found
+
+
+def _solve(size: Any, value: int, made: Mapping[str, Any]) -> tuple[str, int] | None:
+    """The variable that makes an expression of a size equal to a value."""
+    for _ in range(20):
+        if isinstance(size, tree.Variable):
+            if size.name not in made:
+                return size.name, value
+            size = made[size.name]
+        elif isinstance(size, tree.Binary) and size.op in "+-" and isinstance(size.right, tree.Number):
+            value = value - int(size.right.value) if size.op == "+" else value + int(size.right.value)
+            size = size.left
+        elif isinstance(size, tree.Binary) and size.op == "+" and isinstance(size.left, tree.Number):
+            value, size = value - int(size.left.value), size.right
+        else:
+            return None
+    return None
+
+
+def constants_of(
+    machine: Machine, fields: Mapping[str, Column], count: str | None, given: Mapping[str, Any], told: Mapping[str, int]
+) -> Frame:
+    """The data that are no fields, from what is given and what the parameters tell.
+
+    Raises:
+        BayesreconError: what is given and is none, what contradicts the parameters, and what is missing, by name.
+    """
+    program = machine.program
+    frame: Frame = {}
+    missing: list[str] = []
+    for node in declarations(program.data):
+        if node.name in fields or node.name == count:
+            continue
+        value = given.get(node.name, told.get(node.name))
+        if node.name == "prior_only" and value is None:  # brms' switch for leaving the data out
+            value = 0
+        if node.name in given and node.name in told and given[node.name] != told[node.name]:
+            raise BayesreconError(
+                f"{program.name}: {node.name} is given as {given[node.name]}, and the draws give it as "
+                f"{told[node.name]}; are they of this program?"
+            )
+        if value is None:
+            missing.append(node.name)
+            continue
+        if missing:
+            continue
+        try:
+            frame[node.name] = value_of(node, value, machine.shape_of(node.type, frame, Run()))
+        except StanError as error:
+            raise machine.placed(error, node) from None
+    if missing:
+        listed = ", ".join(missing)
+        example = ", ".join(f'"{name}": ...' for name in missing[:2])
+        raise BayesreconError(
+            f"{program.name}: {listed} {'is' if len(missing) == 1 else 'are'} neither of a record nor told by the draws; "
+            f"state {'it' if len(missing) == 1 else 'them'} as constants={{{example}}} (--constants FILE.json)"
+        )
+    return frame
+
+
+def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexes: bool) -> Domain:
+    """Where the entries of a field lie, by its declared bounds."""
+    ends = {"lower": -math.inf, "upper": math.inf}
+    for name, bound in node.type.bounds:
+        if name in ends:
+            try:
+                value = machine.value(bound, frame, Run())
+            except StanError:
+                continue  # a bound that depends on other data
+            if value.scalar and value.known:
+                ends[name] = float(value.a)
+    low, high = ends["lower"], ends["upper"]
+    if node.type.base == "int":
+        low = max(low, 1.0) if indexes and math.isfinite(high) and high > 1 else low
+        if (low, high) == (0.0, 1.0) and not indexes:
+            return BINARY
+        if math.isfinite(low) and math.isfinite(high) and low < high and indexes and high - low < LISTED:
+            return Domain("levels", levels=tuple(np.arange(low, high + 1)))
+        return Domain("integer", low, high)
+    if SPECIAL.get(node.type.base):
+        return Domain("interval", 0.0, 1.0) if node.type.base == "simplex" else REAL
+    if low == -math.inf and high == math.inf:
+        return REAL
+    return Domain("interval", low, high)
+
+
+def indexing(program: tree.Program) -> set[str]:
+    """Variables that index something, or bound a loop."""
+    found: set[str] = set()
+    for n in tree.walk((program.transformed_data, program.transformed_parameters, program.model, program.functions)):
+        if isinstance(n, tree.Index):
+            for i in n.indices:
+                inside = i.of if isinstance(i, tree.Index) else i
+                if isinstance(inside, tree.Variable):
+                    found.add(inside.name)
+    return found
+
+
+def with_axis(column: Column, values: Any, xp: Any) -> V:
+    """One record's value as the data variable of a single record."""
+    base = SPECIAL.get(column.node.type.base, column.node.type.base)
+    return V(base, xp.expand_dims(values, column.axis), len(column.node.type.dims), True)
+
+
+def stacked(column: Column, values: Any, xp: Any) -> V:
+    """Records `(N, *shape)` as the data variable."""
+    base = SPECIAL.get(column.node.type.base, column.node.type.base)
+    return V(base, xp.moveaxis(values, 0, column.axis), len(column.node.type.dims), True)

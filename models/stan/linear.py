@@ -1,0 +1,54 @@
+"""Linear algebra on arrays, of NumPy where everything is known."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.models.stan.values import StanError
+
+
+def solve(a: Any, b: Any) -> Any:
+    """`a^-1 b`."""
+    if isinstance(a, jax.Array) or isinstance(b, jax.Array):
+        return jnp.linalg.solve(jnp.asarray(a, float), jnp.asarray(b, float))
+    try:
+        return np.linalg.solve(np.asarray(a, float), np.asarray(b, float))
+    except np.linalg.LinAlgError:
+        raise StanError("a system of equations has no unique solution") from None
+
+
+def cholesky(a: Any) -> Any:
+    """Lower factor; column by column where it is traced and small, as LAPACK's batched factorisation under nested
+    forward derivatives can wait for ever."""
+    if not isinstance(a, jax.Array):
+        try:
+            return np.linalg.cholesky(np.asarray(a, float))
+        except np.linalg.LinAlgError:
+            raise StanError("a matrix is not positive definite") from None
+    size = a.shape[0]
+    if size > 12:
+        return jnp.linalg.cholesky(a)
+    rows = np.arange(size)
+    columns: list[Any] = []
+    for j in range(size):
+        column = a[:, j]
+        for done in columns:
+            column = column - done * done[j]
+        columns.append(jnp.where(rows >= j, column / jnp.sqrt(column[j]), 0.0))
+    return jnp.stack(columns, axis=1) if columns else a
+
+
+def lower_solve(factor: Any, b: Any) -> Any:
+    """`factor^-1 b` of a lower factor."""
+    factor, b = jnp.asarray(factor, float), jnp.asarray(b, float)
+    if factor.shape[0] > 12:
+        return jax.scipy.linalg.solve_triangular(factor, b, lower=True)
+    found: list[Any] = []
+    for j in range(factor.shape[0]):
+        rest = b[j]
+        for i, done in enumerate(found):
+            rest = rest - factor[j, i] * done
+        found.append(rest / factor[j, j])
+    return jnp.stack(found) if found else b

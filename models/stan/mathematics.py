@@ -1,0 +1,208 @@
+"""Functions of numbers, entry by entry, over containers of any type."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jax.scipy import special as jsp
+
+from bayesrecon.models.stan import special
+from bayesrecon.models.stan.arithmetic import binary
+from bayesrecon.models.stan.values import StanError, V, whole, xp_of
+
+
+def _either(numpy_name: str, jax_name: str | None = None) -> Callable[[Any], Any]:
+    return lambda x: getattr(xp_of(x), numpy_name if xp_of(x) is np else jax_name or numpy_name)(x)
+
+
+def _special(of_scipy: Callable[[Any], Any], of_jax: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: (of_scipy if xp_of(x) is np else of_jax)(np.asarray(x, float) if xp_of(x) is np else x)
+
+
+def _known(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of JAX, whose result is known where its argument is."""
+    return lambda x: f(x)
+
+
+def _round_away(x: Any) -> Any:
+    xp = xp_of(x)
+    return xp.sign(x) * xp.floor(xp.abs(x) + 0.5)
+
+
+ONE: dict[str, Callable[[Any], Any]] = {
+    **{
+        name: _either(name)
+        for name in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc")
+    },
+    **{name: _either(name) for name in ("log1p", "expm1", "log10", "log2", "exp2")},
+    "asin": _either("arcsin"),
+    "acos": _either("arccos"),
+    "atan": _either("arctan"),
+    "asinh": _either("arcsinh"),
+    "acosh": _either("arccosh"),
+    "atanh": _either("arctanh"),
+    "cbrt": _either("cbrt"),
+    "round": _round_away,
+    "square": lambda x: x * x,
+    "inv": lambda x: 1.0 / xp_of(x).asarray(x, float),
+    "inv_sqrt": lambda x: 1.0 / xp_of(x).sqrt(x),
+    "inv_square": lambda x: 1.0 / (x * 1.0 * x),
+    "fabs": _either("abs"),
+    "step": lambda x: xp_of(x).where(x >= 0, 1.0, 0.0),
+    "inv_logit": _special(scipy.special.expit, jax.nn.sigmoid),
+    "logit": _special(scipy.special.logit, lambda x: jnp.log(x) - jnp.log1p(-x)),
+    "inv_cloglog": lambda x: -xp_of(x).expm1(-xp_of(x).exp(x)),
+    "cloglog": lambda x: xp_of(x).log(-xp_of(x).log1p(-x)),
+    "Phi": _special(scipy.special.ndtr, jsp.ndtr),
+    "std_normal_qf": _special(scipy.special.ndtri, jsp.ndtri),
+    "inv_Phi": _special(scipy.special.ndtri, jsp.ndtri),
+    "Phi_approx": lambda x: ONE["inv_logit"](0.07056 * x**3 + 1.5976 * x),
+    "lgamma": _special(scipy.special.gammaln, jsp.gammaln),
+    "tgamma": _special(scipy.special.gamma, lambda x: jnp.exp(jsp.gammaln(x))),
+    "digamma": _special(scipy.special.digamma, jsp.digamma),
+    "trigamma": _special(lambda x: scipy.special.polygamma(1, x), lambda x: jsp.polygamma(1, x)),
+    "erf": _special(scipy.special.erf, jsp.erf),
+    "erfc": _special(scipy.special.erfc, jsp.erfc),
+    "log1p_exp": lambda x: xp_of(x).logaddexp(0.0, x),
+    "log1m": lambda x: xp_of(x).log1p(-x),
+    "log1m_exp": special.log1m_exp,
+    "log_inv_logit": special.log_inv_logit,
+    "log1m_inv_logit": special.log1m_inv_logit,
+    "lambert_w0": _special(lambda x: scipy.special.lambertw(x).real, _known(lambda x: _unsupported("lambert_w0"))),
+}
+"""Functions of one number."""
+
+
+def _unsupported(name: str) -> Any:
+    raise StanError(f"{name} of what is not a constant is not supported")
+
+
+def _max(x: Any, y: Any) -> Any:
+    return xp_of(x, y).maximum(x, y)
+
+
+def _min(x: Any, y: Any) -> Any:
+    return xp_of(x, y).minimum(x, y)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    return binary(".^", V("real", x), V("real", y)).a
+
+
+TWO: dict[str, Callable[[Any, Any], Any]] = {
+    "pow": _pow,
+    "fmax": _max,
+    "fmin": _min,
+    "fmod": lambda x, y: xp_of(x, y).fmod(x, y),
+    "fdim": lambda x, y: _max(x - y, 0.0),
+    "atan2": lambda x, y: xp_of(x, y).arctan2(x, y),
+    "hypot": lambda x, y: xp_of(x, y).hypot(x, y),
+    "lchoose": special.log_choose,
+    "choose": lambda x, y: xp_of(x, y).round(xp_of(x, y).exp(special.log_choose(x, y))),
+    "binomial_coefficient_log": special.log_choose,
+    "lbeta": lambda x, y: jsp.betaln(jnp.asarray(x, float), jnp.asarray(y, float)),
+    "beta": lambda x, y: jnp.exp(jsp.betaln(jnp.asarray(x, float), jnp.asarray(y, float))),
+    "multiply_log": special.xlogy,
+    "lmultiply": special.xlogy,
+    "log_diff_exp": special.log_diff_exp,
+    "log_falling_factorial": lambda x, n: jsp.gammaln(x + 1.0) - jsp.gammaln(x - n + 1.0),
+    "log_rising_factorial": lambda x, n: jsp.gammaln(x + n * 1.0) - jsp.gammaln(x * 1.0),
+    "rising_factorial": lambda x, n: jnp.exp(jsp.gammaln(x + n * 1.0) - jsp.gammaln(x * 1.0)),
+    "gamma_p": lambda x, y: jsp.gammainc(x, y),
+    "gamma_q": lambda x, y: jsp.gammaincc(x, y),
+    "ldexp": lambda x, y: x * 2.0**y,
+    "modified_bessel_first_kind": lambda n, x: special.modified_bessel(_order(n), x),
+    "lmgamma": lambda k, x: special.lmgamma(int(k), x),
+    "log_modified_bessel_first_kind": lambda n, x: jnp.log(special.modified_bessel(_order(n), x)),
+}
+"""Functions of two numbers."""
+
+
+def _order(n: Any) -> int:
+    if isinstance(n, jax.Array) or n not in (0, 1):
+        raise StanError("Bessel functions are those of order 0 and 1")
+    return int(n)
+
+
+THREE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "fma": lambda x, y, z: x * y + z,
+    "inc_beta": lambda a, b, x: jsp.betainc(a, b, x),
+}
+"""Functions of three numbers."""
+
+WHOLE = {"int_step", "abs", "max", "min", "floor"}
+"""Functions that keep whole numbers whole."""
+
+CONSTANTS: dict[str, float] = {
+    "pi": math.pi,
+    "e": math.e,
+    "sqrt2": math.sqrt(2),
+    "log2": math.log(2),
+    "log10": math.log(10),
+    "negative_infinity": -math.inf,
+    "positive_infinity": math.inf,
+    "not_a_number": math.nan,
+    "machine_precision": 2.0**-52,
+}
+"""Functions without arguments."""
+
+
+def _broadcast(*args: V) -> tuple[str, int]:
+    """Base and depth of what functions of several numbers return."""
+    shaped = [v for v in args if not v.scalar]
+    if len({v.shape for v in shaped}) > 1:
+        raise StanError(f"containers of shapes {' and '.join(str(v.shape) for v in shaped)} are taken together")
+    if not shaped:
+        return "real", 0
+    base = shaped[0].base
+    return ("real" if base == "int" else base), shaped[0].depth
+
+
+def numbers(f: Callable[..., Any], args: list[V]) -> V:
+    """`f` of numbers, entry by entry."""
+    base, depth = _broadcast(*args)
+    return V(base, f(*(v.a for v in args)), depth)
+
+
+def absolute(x: V) -> V:
+    return V(x.base, xp_of(x.a).abs(x.a), x.depth)
+
+
+def int_step(x: V) -> V:
+    return whole(xp_of(x.a).where(x.a > 0, 1, 0))
+
+
+def is_nan(x: V) -> V:
+    return whole(xp_of(x.a).isnan(x.a).astype(int) if not np.isscalar(x.a) else int(math.isnan(x.a)))
+
+
+def is_inf(x: V) -> V:
+    return whole(int(np.isinf(x.a)) if x.known else jnp.isinf(x.a).astype(int))
+
+
+def to_int(x: V) -> V:
+    return V("int", xp_of(x.a).trunc(x.a) if not x.known else np.trunc(x.a).astype(int), x.depth)
+
+
+def log_mix(args: list[V]) -> V:
+    """`log(theta exp(a) + (1 - theta) exp(b))`, or of shares and log densities."""
+    if len(args) == 3:
+        theta, one, other = (jnp.asarray(v.a, float) for v in args)
+        return V("real", jnp.logaddexp(jnp.log(theta) + one, jnp.log1p(-theta) + other))
+    theta, logs = (jnp.asarray(v.a, float) for v in args)
+    return V("real", jnp.sum(special.log_sum_exp(jnp.log(theta) + logs, axis=-1)))
+
+
+NUMERIC: dict[str, Callable[..., V]] = {
+    "abs": absolute,
+    "int_step": int_step,
+    "is_nan": is_nan,
+    "is_inf": is_inf,
+    "to_int": to_int,
+    "log_mix": lambda *args: log_mix(list(args)),
+}
+"""Functions of values that are no plain map of entries."""

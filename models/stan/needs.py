@@ -1,0 +1,161 @@
+"""What a density needs of a program: statements without effect on it are left out, and so are the data they read."""
+
+from dataclasses import replace
+from typing import Any
+
+from bayesrecon.models.stan import tree
+
+_ADDS = (tree.Tilde, tree.Increment, tree.CallStatement)
+
+
+def adds(node: Any) -> bool:
+    """Whether statements may add to the target."""
+    return any(isinstance(n, _ADDS) for n in tree.walk(node))
+
+
+def declared_in(node: Any) -> set[str]:
+    return {n.name for n in tree.walk(node) if isinstance(n, tree.Declare)}
+
+
+def flattened(block: tuple[Any, ...]) -> list[Any]:
+    """Statements of a block, without the braces around several."""
+    found: list[Any] = []
+    for s in block:
+        found.extend(flattened(s.body) if isinstance(s, tree.Block) and not declared_in(s) else [s])
+    return found
+
+
+def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.Program:
+    """The program with what its density depends on alone, where some transformed data are given."""
+    needed = tree.names_in(program.model) | _sizes(program.parameters)
+    parameters, found = _needed(program.transformed_parameters, needed)
+    needed |= found | tree.names_in(parameters)
+    data, found = _needed(program.transformed_data, needed, given)
+    needed |= found
+    kept = tuple(d for d in program.data if isinstance(d, tree.Declare) and d.name in _with_sizes(program.data, needed))
+    return replace(program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=())
+
+
+def _sizes(block: tuple[Any, ...]) -> set[str]:
+    return {n for d in block if isinstance(d, tree.Declare) for n in tree.names_in(d.type)}
+
+
+def _with_sizes(block: tuple[Any, ...], needed: set[str]) -> set[str]:
+    found = set(needed)
+    for d in reversed(block):
+        if isinstance(d, tree.Declare) and d.name in found:
+            found |= {n for size in (*d.type.dims, *d.type.sizes) for n in tree.names_in(size)}
+    return found
+
+
+def _leaves(body: tuple[Any, ...], controls: frozenset[str] = frozenset()) -> list[tuple[Any, frozenset[str]]]:
+    """Statements that contain no others, each with the names that decide whether it runs."""
+    found: list[tuple[Any, frozenset[str]]] = []
+    for s in body:
+        inside = _inside(s)
+        if inside is None:
+            found.append((s, controls))
+        else:
+            found += _leaves(inside, controls | tree.names_in(_heads(s)))
+    return found
+
+
+def _inside(s: Any) -> tuple[Any, ...] | None:
+    if isinstance(s, tree.Block):
+        return s.body
+    if isinstance(s, tree.For | tree.While):
+        return (s.body,)
+    if isinstance(s, tree.If):
+        return (s.then,) if s.other is None else (s.then, s.other)
+    return None
+
+
+def _heads(s: Any) -> tuple[Any, ...]:
+    if isinstance(s, tree.For):
+        return (s.low, s.high) if s.high is not None else (s.low,)
+    return (s.test,) if isinstance(s, tree.If | tree.While) else ()
+
+
+def _slim(body: tuple[Any, ...], kept: set[int]) -> tuple[Any, ...]:
+    """Statements with the leaves that are kept alone."""
+    found: list[Any] = []
+    for s in body:
+        if _inside(s) is None:
+            if id(s) in kept:
+                found.append(s)
+            continue
+        if not any(id(leaf) in kept for leaf, _ in _leaves((s,))):
+            continue
+        if isinstance(s, tree.Block):
+            found.append(replace(s, body=_slim(s.body, kept)))
+        elif isinstance(s, tree.If):
+            then, other = (tree.Block(s.at, _slim((part,) if part else (), kept)) for part in (s.then, s.other))
+            found.append(replace(s, then=then, other=other if s.other is not None else None))
+        else:
+            found.append(replace(s, body=tree.Block(s.at, _slim((s.body,), kept))))
+    return tuple(found)
+
+
+def _needed(
+    block: tuple[Any, ...], needed: set[str], given: frozenset[str] = frozenset()
+) -> tuple[tuple[Any, ...], set[str]]:
+    """Statements that write what is needed, and the names that those need in turn."""
+    needed, leaves = set(needed), _leaves(block)
+    kept: set[int] = {id(s) for s, _ in leaves if isinstance(s, tree.Jump | tree.Return)}
+    jumps = bool(kept)
+    grown = True
+    while grown:
+        grown = False
+        for s, controls in leaves:
+            writes = tree.assigned_in(s) | (declared_in(s) if isinstance(s, tree.Declare) else set())
+            if id(s) not in kept and (writes & (needed - given) or adds(s)):
+                kept.add(id(s))
+                needed |= tree.names_in(s) | controls
+                grown = True
+            elif jumps and isinstance(s, tree.Jump | tree.Return) and not controls <= needed:
+                needed |= controls
+                grown = True
+    return _slim(block, kept), needed
+
+
+def tainted_names(program: tree.Program, sources: set[str]) -> set[str]:
+    """Variables that may depend on `sources`, whatever their values."""
+    found = set(sources)
+    blocks = (*program.transformed_data, *program.transformed_parameters, *program.model)
+    before = -1
+    while len(found) != before:
+        before = len(found)
+        for s in blocks:
+            found |= _written_by(s, found)
+    return found
+
+
+def _written_by(node: Any, tainted: set[str]) -> set[str]:
+    """What statements write that depends on tainted names: by its value, its place or what decides whether it runs."""
+    if isinstance(node, tree.If | tree.While):
+        if tree.names_in(node.test) & tainted:
+            return tree.assigned_in(node)
+    if isinstance(node, tree.For) and tree.names_in((node.low, node.high)) & tainted:
+        return tree.assigned_in(node) | {node.name}
+    if isinstance(node, tree.Assign):
+        return tree.assigned_in(node) if tree.names_in(node) & tainted else set()
+    if isinstance(node, tree.Declare):
+        return {node.name} if node.value is not None and tree.names_in(node.value) & tainted else set()
+    found: set[str] = set()
+    if isinstance(node, tree.If | tree.While | tree.For | tree.Block):
+        for child in tree.children(node):
+            found |= _written_by(child, tainted)
+    elif isinstance(node, tuple):
+        for child in node:
+            found |= _written_by(child, tainted)
+    return found
+
+
+def record_part(program: tree.Program, tainted: set[str]) -> tree.Program:
+    """The program without statements of the model that no record has a part in."""
+    kept = [s for s in flattened(program.model) if not (_only_adds(s) and not tree.names_in(s) & tainted)]
+    return replace(program, model=tuple(kept))
+
+
+def _only_adds(node: Any) -> bool:
+    return adds(node) and not tree.assigned_in(node) and not isinstance(node, tree.Declare)

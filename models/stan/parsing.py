@@ -1,0 +1,315 @@
+"""From the text of a Stan program to its tree."""
+
+import functools
+import re
+from typing import Any
+
+from bayesrecon.errors import BayesreconError, library
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.grammar import GRAMMAR
+
+LONGEST = 1_000_000
+"""Characters of a program: the longest that are written by hand or by brms have a tenth of it."""
+
+DEEPEST = 150
+"""Levels of nesting, a tenth of what the interpreter's own stack allows."""
+
+
+def parse(text: str, name: str = "program") -> tree.Program:
+    """The tree of a program.
+
+    Raises:
+        BayesreconError: what is no Stan program, with line and column; includes, which are resolved before.
+        MissingExtraError: `lark` is not installed.
+
+    >>> [d.name for d in parse("parameters { real mu; } model { mu ~ normal(0, 1); }").parameters]
+    ['mu']
+    """
+    lark = library("lark", "a Stan program", "stan")
+    if len(text) > LONGEST:
+        raise BayesreconError(f"{name}: {len(text)} characters, more than {LONGEST}; this is no Stan program")
+    _check_brackets(text, name)
+    try:
+        blocks = _builder().transform(_shallow(_parser().parse(text), name))
+    except lark.exceptions.UnexpectedCharacters as error:
+        raise BayesreconError(
+            f"{name}, line {error.line}, column {error.column}: {text[error.pos_in_stream]!r} is not understood"
+        ) from None
+    except lark.exceptions.UnexpectedToken as error:
+        what = "the program ends early" if error.token.type == "$END" else f"{str(error.token)[:40]!r} is not expected"
+        raise BayesreconError(f"{name}, line {error.line}, column {error.column}: {what} here") from None
+    except lark.exceptions.VisitError as error:
+        if isinstance(error.orig_exc, BayesreconError):
+            raise BayesreconError(f"{name}, {error.orig_exc}") from None
+        raise
+    found: dict[str, tuple[Any, ...]] = {}
+    for block, body in blocks:
+        if block in found:
+            raise BayesreconError(f"{name}: there are two blocks {block.replace('_', ' ')}")
+        found[block] = body
+    program = tree.Program(name=name, source=text, **found)
+    _check_depth(program)
+    return program
+
+
+def _check_brackets(text: str, name: str) -> None:
+    depth = 0
+    for match in re.finditer(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[\[({]|[\])}]', text, re.DOTALL):
+        depth += (match[0] in "[({") - (match[0] in "])}")
+        if depth > DEEPEST:
+            line = text.count("\n", 0, match.start()) + 1
+            raise BayesreconError(f"{name}, line {line}: brackets nested more than {DEEPEST} deep")
+
+
+def _shallow(found: Any, name: str) -> Any:
+    """What the parser made, where it is not nested deeper than Python can follow."""
+    waiting = [(found, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > 3 * DEEPEST:
+            raise BayesreconError(
+                f"{name}, line {node.meta.line}: nested more than {DEEPEST} deep; split the expression in parts"
+            )
+        waiting.extend((child, depth + 1) for child in node.children if hasattr(child, "children"))
+    return found
+
+
+def _check_depth(program: tree.Program) -> None:
+    waiting: list[tuple[Any, int]] = []
+    for block in ("functions", "data", "transformed_data", "parameters", "transformed_parameters", "model"):
+        waiting.append((getattr(program, block), 0))
+    waiting.append((program.generated, 0))
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise BayesreconError(
+                f"{program.name}, line {node.at[0]}: nested more than {DEEPEST} deep; split the expression in parts"
+            )
+        deeper = depth + isinstance(node, tree.Node)
+        waiting.extend((child, deeper) for child in tree.children(node))
+
+
+@functools.cache
+def _parser() -> Any:
+    import lark
+
+    return lark.Lark(GRAMMAR, parser="lalr", maybe_placeholders=True, propagate_positions=True)
+
+
+@functools.cache
+def _builder() -> Any:
+    """Makes nodes of what the parser read."""
+    import lark
+
+    def at(meta: Any) -> tree.Position:
+        return (getattr(meta, "line", 1), getattr(meta, "column", 1))
+
+    def real(items: Any) -> tuple[Any, ...]:
+        return tuple(items or ())
+
+    def place(token: Any) -> tree.Position:
+        return (token.line, token.column)
+
+    def _wholes(token: Any) -> int:
+        value = int(token.replace("_", ""))
+        if value > 2**31 - 1:
+            raise BayesreconError(f"line {token.line}: {token[:40]} is larger than a whole number can be")
+        return value
+
+    def shaped(base: str, bounds: Any, *sizes: Any) -> tree.Type:
+        return tree.Type(base, (), tuple(s for s in sizes if s is not None), tuple(bounds or ()))
+
+    @lark.v_args(meta=True)
+    class Builder(lark.visitors.Transformer_NonRecursive):
+        def start(self, meta, blocks):
+            return blocks
+
+        def body(self, meta, items):
+            return real(items)
+
+        def forward(self, meta, items):
+            return None
+
+        def old_argtype(self, meta, items):
+            return items[0], items[1] or 0
+
+        def new_argtype(self, meta, items):
+            return items[1], items[0]
+
+        def argdims(self, meta, items):
+            return 1 + (items[0].count(",") if items and items[0] else 0)
+
+        def arg(self, meta, items):
+            (base, depth), name = items[-2:]
+            return tree.Argument(str(name), base, depth)
+
+        def fundef(self, meta, items):
+            (base, depth), name, *args, body = items
+            return tree.Function(place(name), str(name), tuple(a for a in args if a), base, depth, body)
+
+        def target_plus(self, meta, items):
+            return tree.Increment(at(meta), items[-1])
+
+        def call_statement(self, meta, items):
+            return tree.CallStatement(at(meta), tree.Call(place(items[0]), str(items[0]), real(items[1])))
+
+        def message(self, meta, items):
+            return tree.Message(at(meta), items[0] != "print")
+
+        def if_else(self, meta, items):
+            return tree.If(at(meta), *items)
+
+        def if_only(self, meta, items):
+            return tree.If(at(meta), *items, None)
+
+        def for_range(self, meta, items):
+            return tree.For(at(meta), str(items[0]), *items[1:])
+
+        def for_each(self, meta, items):
+            return tree.For(at(meta), str(items[0]), items[1], None, items[2])
+
+        def while_loop(self, meta, items):
+            return tree.While(at(meta), *items)
+
+        def braces(self, meta, items):
+            return tree.Block(at(meta), real(items))
+
+        def profiled(self, meta, items):
+            return tree.Block(at(meta), real(items[1:]))
+
+        def returned(self, meta, items):
+            return tree.Return(at(meta), items[0] if items else None)
+
+        def broken(self, meta, items):
+            return tree.Jump(at(meta), True)
+
+        def continued(self, meta, items):
+            return tree.Jump(at(meta), False)
+
+        def nothing(self, meta, items):
+            return tree.Block(at(meta), ())
+
+        def decl(self, meta, items):
+            kind, *named = items
+            made = [tree.Declare(p, n, kind._replace(dims=kind.dims + d), v) for p, n, d, v in named]
+            return made[0] if len(made) == 1 else tuple(made)
+
+        def named(self, meta, items):
+            name, dims, _, value = items
+            return place(name), str(name), real(dims), value
+
+        def type(self, meta, items):
+            dims, base = items
+            return base._replace(dims=real(dims))
+
+        def t_int(self, meta, items):
+            return shaped("int", items[0])
+
+        def t_real(self, meta, items):
+            return shaped("real", items[0])
+
+        def t_complex(self, meta, items):
+            raise BayesreconError(f"line {meta.line}: complex numbers are not supported")
+
+        def t_vector(self, meta, items):
+            return shaped("vector", *items)
+
+        def t_row(self, meta, items):
+            return shaped("row_vector", *items)
+
+        def t_matrix(self, meta, items):
+            return shaped("matrix", *items)
+
+        def t_special(self, meta, items):
+            return shaped(str(items[0]), None, *items[1:])
+
+        def bounds(self, meta, items):
+            return real(items[1:-1])
+
+        def bound(self, meta, items):
+            return str(items[0]), items[2]
+
+        def assign(self, meta, items):
+            return tree.Assign(at(meta), items[0], "=" if items[1] == "<-" else str(items[1]), items[2])
+
+        def tilde(self, meta, items):
+            of, name, args, cut = items
+            low, high = cut or (None, None)
+            return tree.Tilde(at(meta), of, str(name), real(args), low, high, cut is not None)
+
+        def truncation_two(self, meta, items):
+            return tuple(items)
+
+        def truncation_one(self, meta, items):
+            return items[0], None
+
+        def args(self, meta, items):
+            return real(items)
+
+        def indices(self, meta, items):
+            return real(items)
+
+        def ternary(self, meta, items):
+            return tree.Ternary(at(meta), *items)
+
+        def binary(self, meta, items):
+            return tree.Binary(at(meta), str(items[1]), items[0], items[2])
+
+        def unary(self, meta, items):
+            return tree.Unary(at(meta), str(items[0]), items[1])
+
+        def transpose(self, meta, items):
+            return tree.Unary(at(meta), "'", items[0])
+
+        def index(self, meta, items):
+            return tree.Index(at(meta), items[0], items[1])
+
+        def range(self, meta, items):
+            return tree.Range(at(meta), *items)
+
+        def whole(self, meta, items):
+            return tree.Number(at(meta), _wholes(items[0]))
+
+        def number(self, meta, items):
+            return tree.Number(at(meta), float(items[0].replace("_", "")))
+
+        def variable(self, meta, items):
+            return tree.Variable(at(meta), str(items[0]))
+
+        def call(self, meta, items):
+            return tree.Call(at(meta), str(items[0]), real(items[1]))
+
+        def bar_call(self, meta, items):
+            return tree.Call(at(meta), str(items[0]), (items[1], *real(items[2])))
+
+        def target(self, meta, items):
+            return tree.Target(at(meta))
+
+        def parenthesis(self, meta, items):
+            return items[0]
+
+        def array_literal(self, meta, items):
+            return tree.Listed(at(meta), items[0], False)
+
+        def row_literal(self, meta, items):
+            return tree.Listed(at(meta), items[0], True)
+
+        def empty_row(self, meta, items):
+            return tree.Listed(at(meta), (), True)
+
+    def block(name: str) -> Any:
+        def make(self, meta, items):
+            return name, tuple(one for item in items for one in (item if isinstance(item, tuple) else (item,)))
+
+        return make
+
+    def constant(name: str) -> Any:
+        return lambda self, meta, items: name
+
+    for name in ("functions", "data", "transformed_data", "parameters", "transformed_parameters", "model", "generated"):
+        setattr(Builder, name, lark.v_args(meta=True)(block(name)))
+    for rule, base in (("int", "int"), ("real", "real"), ("vector", "vector"), ("row", "row_vector")):
+        setattr(Builder, f"a_{rule}", lark.v_args(meta=True)(constant(base)))
+    for rule in ("matrix", "void", "complex"):
+        setattr(Builder, f"a_{rule}", lark.v_args(meta=True)(constant(rule)))
+    return Builder()

@@ -1,0 +1,200 @@
+"""A Stan program with its data: the transformed data, the parameters, and the log density at free coordinates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.constraints import Affine, bounded, shaped
+from bayesrecon.models.stan.higher import HIGHER
+from bayesrecon.models.stan.loops import run_loop
+from bayesrecon.models.stan.machine import Frame, Machine, Run
+from bayesrecon.models.stan.values import SPECIAL, StanError, V, check_size
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A parameter as it is declared: constrained shape, and whether its bounds depend on other parameters."""
+
+    node: tree.Declare
+    shape: tuple[int, ...]
+    dependent: bool
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def base(self) -> str:
+        return SPECIAL.get(self.node.type.base, self.node.type.base)
+
+    @property
+    def depth(self) -> int:
+        return len(self.node.type.dims)
+
+
+def machine_of(program: tree.Program) -> Machine:
+    return Machine(program, HIGHER, run_loop)
+
+
+def declarations(block: tuple[Any, ...]) -> list[tree.Declare]:
+    return [s for s in block if isinstance(s, tree.Declare)]
+
+
+def read_data(machine: Machine, data: Mapping[str, Any], frame: Frame | None = None) -> Frame:
+    """What the data block declares, of `data`; what `frame` holds is taken as it stands.
+
+    Raises:
+        BayesreconError: what is missing, of other sizes, or no number.
+    """
+    frame = dict(frame or {})
+    run = Run()
+    for node in declarations(machine.program.data):
+        if node.name in frame:
+            continue
+        if node.name not in data:
+            raise BayesreconError(f"{machine.program.name}: the data lack {node.name}")
+        try:
+            shape = machine.shape_of(node.type, frame, run)
+            check_size(shape, node.name)
+            frame[node.name] = value_of(node, data[node.name], shape)
+        except StanError as error:
+            raise machine.placed(error, node) from None
+    return frame
+
+
+def value_of(node: tree.Declare, given: Any, shape: tuple[int, ...]) -> V:
+    """A value for a declared variable."""
+    base = SPECIAL.get(node.type.base, node.type.base)
+    depth = len(node.type.dims)
+    try:
+        a = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise StanError(f"{node.name} is given values that are not numbers") from None
+    if a.size == 0 and 0 in shape:
+        a = a.reshape(shape)
+    if a.shape == (1,) and shape == ():
+        a = a[0]
+    if a.shape == () and shape == (1,):
+        a = a[None]
+    if a.shape != shape:
+        raise StanError(f"{node.name} has sizes {shape} and is given {a.shape}")
+    if base == "int":
+        if a.size and not (np.isfinite(a).all() and (a == np.round(a)).all()):
+            raise StanError(f"{node.name} is given values that are not whole numbers")
+        return V("int", a.astype(np.int64) if a.ndim else int(a), depth)
+    return V(base, a if a.ndim else float(a), depth)
+
+
+def transform_data(machine: Machine, frame: Frame) -> Frame:
+    """With the transformed data; those that are given already are kept."""
+    frame = dict(frame)
+    run = Run(frozen=frozenset(frame))
+    with np.errstate(all="ignore"):
+        machine.block(machine.program.transformed_data, frame, run)
+    return frame
+
+
+def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]] | None = None) -> tuple[Place, ...]:
+    """The parameters, of sizes that `shapes` names or that the data give."""
+    found = []
+    names = {node.name for node in declarations(machine.program.parameters)}
+    for node in machine.program.parameters:
+        if not isinstance(node, tree.Declare):
+            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: only declarations stand in this block")
+        kind = node.type
+        if kind.base == "int":
+            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is a whole number")
+        try:
+            if shapes is not None and node.name in shapes:
+                shape = tuple(shapes[node.name])
+            else:
+                shape = machine.shape_of(kind, frame, Run())
+            check_size(shape, node.name)
+        except StanError as error:
+            raise machine.placed(error, node) from None
+        dependent = bool(names & {n for _, b in kind.bounds for n in tree.names_in(b)})
+        found.append(Place(node, shape, dependent))
+    return tuple(found)
+
+
+def transform_of(machine: Machine, place: Place, frame: Frame, run: Run | None = None) -> Any:
+    """The map from free coordinates to a parameter."""
+    kind = place.node.type
+    try:
+        if kind.base in SPECIAL:
+            return shaped(kind.base, place.shape[place.depth :])
+        ends = {name: machine.value(node, frame, run or Run()) for name, node in kind.bounds}
+        for name, v in ends.items():
+            if v.shape and v.shape != place.shape[len(place.shape) - len(v.shape) :]:
+                raise StanError(f"the bound {name} of {place.name} has sizes {v.shape}")
+        if "offset" in ends or "multiplier" in ends:
+            one = ends["offset"].a if "offset" in ends else 0.0
+            return Affine(one, ends["multiplier"].a if "multiplier" in ends else 1.0)
+        return bounded(*(ends[n].a if n in ends else None for n in ("lower", "upper")))
+    except StanError as error:
+        raise machine.placed(error, place.node) from None
+
+
+class Posterior:
+    """A program with its data.
+
+    Args:
+        program: parsed. data: of its data block.
+    """
+
+    def __init__(self, program: tree.Program, data: Mapping[str, Any]):
+        self.program = program
+        self.machine = machine_of(program)
+        self.frame = transform_data(self.machine, read_data(self.machine, data))
+        self.places = places(self.machine, self.frame)
+        self.free_shapes = {
+            p.name: transform_of(self.machine, p, self.frame).inverse_shape(p.shape)
+            if p.node.type.base in SPECIAL
+            else p.shape
+            for p in self.places
+        }
+
+    @property
+    def dimension(self) -> int:
+        return sum(int(np.prod(s)) for s in self.free_shapes.values())
+
+    def constrained(self, theta: Any) -> tuple[Frame, Any]:
+        """Data and parameters, with the log Jacobian."""
+        frame, total, at = dict(self.frame), jnp.zeros(()), 0
+        for p in self.places:
+            shape = self.free_shapes[p.name]
+            size = int(np.prod(shape))
+            x = _filled(p, theta[at : at + size], shape)
+            at += size
+            transform = transform_of(self.machine, p, frame)
+            y = transform(x)
+            total = total + jnp.sum(transform.log_abs_det_jacobian(x, y))
+            frame[p.name] = V(p.base, y, p.depth)
+        return frame, total
+
+    def run(self, theta: Any) -> tuple[Run, Any]:
+        """The run of the model at free coordinates `(d,)`, and the log Jacobian."""
+        with np.errstate(all="ignore"):
+            frame, jacobian = self.constrained(theta)
+            run = Run()
+            self.machine.block(self.program.transformed_parameters, frame, run)
+            self.machine.block(self.program.model, frame, run)
+        return run, jacobian
+
+    def log_density(self, theta: Any) -> Any:
+        """Log posterior density at free coordinates `(d,)`, up to a constant, with the log Jacobian."""
+        run, jacobian = self.run(theta)
+        return run.total() + jacobian
+
+
+def _filled(place: Place, values: Any, shape: tuple[int, ...]) -> Any:
+    """Free coordinates in the order in which Stan stacks them: matrices by columns, arrays by rows."""
+    if place.base == "matrix" and place.node.type.base == "matrix":
+        swapped = (*shape[:-2], shape[-1], shape[-2])
+        return jnp.swapaxes(values.reshape(swapped), -1, -2)
+    return values.reshape(shape)

@@ -1,0 +1,40 @@
+"""The NumPyro program of a Stan program, which NUTS runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.model import Model
+from bayesrecon.models.stan.records import Parts
+
+
+def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
+    """Latents of flat priors in free coordinates, and one factor: the whole log density."""
+
+    def program(**batch: Any) -> None:
+        import numpyro
+        from numpyro.distributions import ImproperUniform, constraints
+
+        params, total = {}, jnp.zeros(())
+        for p in model.parameters:
+            x = numpyro.sample(f"{p.name}__free", ImproperUniform(constraints.real, (), p.free_shape))
+            y = p.transform(x)
+            total = total + jnp.sum(p.transform.log_abs_det_jacobian(x, y))
+            params[p.name] = numpyro.deterministic(p.name, y)
+        numpyro.factor("density", total + _whole(parts, model, params, batch))
+
+    return program
+
+
+def _whole(parts: Parts, model: Model, params: Any, batch: Any) -> Any:
+    """The log density of all records: of the program run on all of them, where each is of no unit."""
+    known = not any(isinstance(v, jax.core.Tracer) for v in batch.values())
+    if parts.unit is None and known and parts.count is not None:
+        records = {k: np.asarray(v) for k, v in batch.items()}
+        run = parts.run_joint(params, records, len(next(iter(records.values()))))
+        return run.total() + parts.coordinates.values(params)[1]
+    terms = jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, batch)
+    return jnp.sum(terms) + model.log_prior_at(params)

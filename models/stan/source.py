@@ -1,0 +1,301 @@
+"""From a Stan program to a model."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.domains import Domain
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Field, Model
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.acceptance import check
+from bayesrecon.models.stan.coordinates import Coordinates
+from bayesrecon.models.stan.derived import coupled_column, identities_of
+from bayesrecon.models.stan.layout import (
+    Column,
+    columns,
+    constants_of,
+    counts,
+    domain_of,
+    indexing,
+    sizes_of,
+    told_sizes,
+)
+from bayesrecon.models.stan.machine import Frame, Machine, Run
+from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names
+from bayesrecon.models.stan.parsing import parse
+from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
+from bayesrecon.models.stan.records import Parts, own_parameters
+from bayesrecon.models.stan.sampling import numpyro_program
+from bayesrecon.models.stan.values import StanError
+from bayesrecon.precision import in_float64
+from bayesrecon.stated import domains_of
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a program file."""
+
+
+@dataclass(frozen=True, eq=False)
+class StanModel(Model):
+    """A model of a Stan program.
+
+    Args:
+        parts: the program cut into records.
+    """
+
+    parts: Parts | None = None
+
+
+@in_float64
+def from_stan(
+    source: str | os.PathLike[str],
+    *,
+    constants: Mapping[str, Any] | None = None,
+    record: str | None = None,
+    sizes: Mapping[str, tuple[int, ...]] | None = None,
+    domain: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> StanModel:
+    """Make a Stan program a target, as it stands.
+
+    The program is parsed and evaluated with JAX; nothing is compiled by Stan. Data whose size is the number of records
+    are the fields of the record, other data are constants. The term of a record is what the target gets from it; its
+    terms must add up to the target, which is tested before the model is returned. Parameters with a centred prior
+    (`theta ~ normal(mu, tau)`) are taken non-centred, and draws are mapped along; `notes` says so.
+
+    Args:
+        source: path of the program, or its text.
+        constants: `{name: value}` of the data that are no fields, and of transformed data that are made of all records.
+        record: the name of the number of records where there are several counts; "all" for one record of all data.
+        sizes: `{parameter: shape}`, which tells sizes that `constants` does not; readers of draws take it from those.
+        domain: `{field: domain}` instead of the declared bounds, as in `from_numpyro`.
+        name: shown in tables; default that of the file.
+
+    Raises:
+        BayesreconError: no program, a function that is not there, constants that are missing, records that are coupled,
+            each with line and column.
+        MissingExtraError: `lark` is not installed.
+
+    >>> text = "data { int N; vector[N] x; vector[N] y; } parameters { real b; } model { y ~ normal(b * x, 1); }"
+    >>> model = from_stan(text)
+    >>> model.coordinates, tuple(model.fields)
+    (('b',), ('x', 'y'))
+    """
+    program = read_program(source, name)
+    given = dict(constants or {})
+    for k in given:
+        known = [d.name for d in (*declarations(program.data), *declarations(program.transformed_data))]
+        if k not in known:
+            raise BayesreconError(f"constants: {k!r} is not in the data of {program.name}{near(k, known)}")
+    return _chosen(program, given, record, _declared_sizes(program, sizes or {}), domain)
+
+
+def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Shapes by the names of the program's parameters, which draws of a model hold as free ones, too."""
+    found = {k: tuple(v) for k, v in sizes.items()}
+    for d in declarations(program.parameters):
+        for free in (f"{d.name}_raw", f"{d.name}_free"):
+            if d.name not in found and free in found:
+                found[d.name] = found[free]
+    return found
+
+
+def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
+    """The tree of a program, from its file or its text."""
+    if isinstance(source, str) and ("{" in source or "\n" in source):
+        return parse(source, name or "program")
+    path = Path(source)
+    if not path.is_file():
+        raise BayesreconError(f"{path}: no such file")
+    if path.stat().st_size > LARGEST_FILE:
+        raise BayesreconError(f"{path}: {path.stat().st_size} bytes, more than {LARGEST_FILE}; this is no Stan program")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise BayesreconError(f"{path} is not text") from None
+    return parse(text, name or path.name)
+
+
+def _chosen(
+    program: tree.Program, given: dict[str, Any], record: str | None, sizes: dict[str, Any], domain: Any
+) -> StanModel:
+    """The model over the count that was named, or over the first for which the likelihood is a product."""
+    possible = counts(pruned(program))
+    if record is not None and record != "all" and record not in possible:
+        raise BayesreconError(f"record={record!r}: the counts of {program.name} are {', '.join(possible) or 'none'}")
+    if record == "all" or (record is None and not possible):
+        return _model(program, None, given, sizes, domain)
+    first: BayesreconError | None = None
+    for count in possible if record is None else (record,):
+        try:
+            return _model(program, count, given, sizes, domain)
+        except BayesreconError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _model(
+    program: tree.Program, count: str | None, given: dict[str, Any], sizes: dict[str, Any], domain: Any
+) -> StanModel:
+    cut: dict[str, Column] = {}
+    whole = parts = _parts(program, count, given, sizes, domain, cut)
+    while (column := coupled_column(parts)) is not None:
+        cut[column.node.name] = column
+        parts = replace(_parts(program, count, given, sizes, domain, cut), whole=whole)
+    title = program.name.removesuffix(".stan")
+    model = StanModel(
+        name=title,
+        parameters=parts.coordinates.parameters,
+        fields=parts.fields,
+        log_lik_at=parts.log_lik,
+        log_prior_at=parts.log_prior,
+        prepare=parts.coordinates.prepare,
+        identities=identities_of(parts),
+        parts=parts,
+        notes=(*_read_off(parts), *parts.coordinates.notes),
+    )
+    if not model.parameters:
+        raise BayesreconError(f"{program.name} has no parameters: there is nothing to release")
+    check(parts, model)
+    return replace(model, program=numpyro_program(parts, model))
+
+
+def _parts(
+    program: tree.Program, count: str | None, given: dict[str, Any], sizes: dict[str, Any], domain: Any,
+    cut: Mapping[str, Column],
+) -> Parts:  # fmt: skip
+    made = {d.name: d for d in declarations(program.transformed_data)}
+    frozen = frozenset(cut) | (given.keys() & made.keys())
+    small = pruned(program, frozen)
+    machine = machine_of(small)
+    fields = _all_data(small, given) if count is None else columns(small, count)
+    if fields is None:
+        raise BayesreconError(f"{program.name}: data follow {count} in more ways than one; name another with record=")
+    if count is not None and not fields and not cut:
+        raise BayesreconError(f"{program.name}: no data follow {count}")
+    told = told_sizes(program, sizes)
+    constants = constants_of(machine, fields, count, given, told)
+    own, units = _own(small, count, given, told, machine)
+    for name in given.keys() & made.keys():
+        shape = machine.shape_of(made[name].type, constants, Run())
+        constants[name] = value_of(made[name], given[name], shape)
+    sources = set(fields) | set(cut) | ({count} if count and not own else set())
+    tainted = tainted_names(small, sources)
+    base = _untainted(machine, constants, tainted)
+    if own and count:
+        base[count] = value_of(_declared(small, count), units, ())
+    found = places(machine, base, {k: tuple(v) for k, v in sizes.items()} if own or not sizes else None)
+    _check_sizes(program, found, sizes)
+    unit = _unit_name(own, small) if own else None
+    described = _described(machine, base, {**fields, **cut}, indexing(small))
+    if unit:
+        described = {unit: Field((), Domain("levels", levels=tuple(map(float, range(1, units + 1))))), **described}
+    for k, stated in domains_of(domain, described).items():
+        described[k] = replace(described[k], domain=stated)
+    if not described:
+        raise BayesreconError(f"{program.name}: no data enter the density: there is nothing to recover")
+    coordinates = Coordinates(machine, base, found, tainted)
+    record = machine_of(record_part(small, tainted))
+    return Parts(machine, record, constants, count, fields, described, dict(cut), unit, units, own, coordinates)
+
+
+def _declared(program: tree.Program, name: str) -> tree.Declare:
+    return next(d for d in declarations(program.data) if d.name == name)
+
+
+def _all_data(program: tree.Program, given: Mapping[str, Any]) -> dict[str, Column]:
+    """All data but sizes and constants, as one record."""
+    used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
+    used |= {n for d in declarations(program.parameters) for s in sizes_of(d) for n in tree.names_in(s)}
+    return {
+        d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in given
+    }
+
+
+def _own(
+    program: tree.Program, count: str | None, given: Mapping[str, Any], told: Mapping[str, int], machine: Machine
+) -> tuple[dict[str, int], int]:
+    """Parameters of each record, and how many records there are then."""
+    if count is None:
+        return {}, 0
+    uses = [d for d in declarations(program.parameters) if count in tree.names_in(tuple(sizes_of(d)))]
+    if not uses:
+        return {}, 0
+    units = given.get(count, told.get(count))
+    if units is None:
+        raise BayesreconError(
+            f"{program.name}: {uses[0].name} has an entry for each of the {count} records; state how many there are, "
+            f'constants={{"{count}": ...}} (--constants FILE.json)'
+        )
+    found = own_parameters(tuple(uses), count)
+    if found is None:
+        raise BayesreconError(
+            f"{program.name}, line {uses[0].at[0]}: {uses[0].name} follows the number of records, and not by one axis"
+        )
+    return found, int(units)
+
+
+def _unit_name(own: Mapping[str, int], program: tree.Program) -> str:
+    taken = {n.name for n in tree.walk((program.data, program.parameters)) if isinstance(n, tree.Declare)}
+    name = "unit"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
+    """Constants and the transformed data that no record enters."""
+    frame = dict(constants)
+    run = Run(frozen=frozenset(frame))
+    with np.errstate(all="ignore"):
+        for s in flattened(machine.program.transformed_data):
+            names = tree.names_in(s) | tree.assigned_in(s) | declared_in(s)
+            if (isinstance(s, tree.Declare) and s.name not in tainted and not names & tainted) or (
+                not isinstance(s, tree.Declare) and not names & tainted
+            ):
+                machine.block((s,), frame, run)
+    return frame
+
+
+def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: set[str]) -> dict[str, Field]:
+    found: dict[str, Field] = {}
+    for name, column in fields.items():
+        sizes = list(sizes_of(column.node))
+        if column.node.type.base in ("cov_matrix", "corr_matrix", "cholesky_factor_corr"):
+            sizes.append(sizes[-1])
+        try:
+            shape = tuple(
+                int(machine.value(s, base, Run()).a)
+                for k, s in enumerate(sizes)
+                if not (column.follows and k == column.axis)
+            )
+        except StanError as error:
+            raise machine.placed(error, column.node) from None
+        found[name] = Field(shape, domain_of(machine, column.node, base, name in indexes))
+    return found
+
+
+def _check_sizes(program: tree.Program, found: Any, sizes: Mapping[str, Any]) -> None:
+    for p in found:
+        if p.name in sizes and tuple(sizes[p.name]) != p.shape and int(np.prod(sizes[p.name])) != int(np.prod(p.shape)):
+            raise BayesreconError(
+                f"{program.name}: {p.name} has sizes {p.shape}, and the draws of it {tuple(sizes[p.name])}; "
+                "are they of this program?"
+            )
+
+
+def _read_off(parts: Parts) -> tuple[str, ...]:
+    """What was taken for a record."""
+    if parts.count is None:
+        return (f"{parts.name}: all data are one record",)
+    notes = [f"a record of {parts.name} is one of {parts.count}, with {', '.join(parts.fields)}"]
+    if parts.unit:
+        notes.append(f"{', '.join(parts.own)} have an entry for each record, which the field {parts.unit} names")
+    for name in parts.cut:
+        notes.append(f"{name} is made of all records: the field is {name} itself, not what it is made of")
+    return tuple(notes)

@@ -1,0 +1,75 @@
+"""Special functions on arrays, traced or not, whose derivatives are finite where their values are."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy import special
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+def log1m_exp(x: Any) -> Any:
+    """`log(1 - exp(x))` of x < 0."""
+    x = jnp.asarray(x, float)
+    near = x > -math.log(2)
+    one, other = jnp.where(near, x, -1.0), jnp.where(near, -1.0, x)
+    return jnp.where(near, jnp.log(-jnp.expm1(one)), jnp.log1p(-jnp.exp(other)))
+
+
+def log_diff_exp(x: Any, y: Any) -> Any:
+    """`log(exp(x) - exp(y))`."""
+    return x + log1m_exp(jnp.asarray(y) - x)
+
+
+def log_inv_logit(x: Any) -> Any:
+    return jax.nn.log_sigmoid(jnp.asarray(x, float))
+
+
+def log1m_inv_logit(x: Any) -> Any:
+    return jax.nn.log_sigmoid(-jnp.asarray(x, float))
+
+
+def log_choose(n: Any, k: Any) -> Any:
+    return special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+
+
+def xlogy(x: Any, y: Any) -> Any:
+    """`x log y`, zero where x is."""
+    x, y = jnp.asarray(x, float), jnp.asarray(y, float)
+    none = x == 0
+    return jnp.where(none, 0.0, x * jnp.log(jnp.where(none, 1.0, y)))
+
+
+def log_normal_cdf(x: Any) -> Any:
+    return special.log_ndtr(jnp.asarray(x, float))
+
+
+def matrix_exp(a: Any) -> Any:
+    return jax.scipy.linalg.expm(jnp.asarray(a, float))
+
+
+def log_sum_exp(a: Any, axis: Any = None) -> Any:
+    """The logarithm of a sum of exponentials; minus infinity where every term is, with a derivative of zero."""
+    if not isinstance(a, jax.Array) and np.size(a) == 0:
+        return -math.inf
+    a = jnp.asarray(a, float)
+    top = jax.lax.stop_gradient(jnp.max(a, axis=axis, keepdims=True))
+    top = jnp.where(jnp.isfinite(top), top, 0.0)
+    total = jnp.sum(jnp.exp(a - top), axis=axis)
+    none = total == 0
+    return jnp.where(none, -jnp.inf, jnp.log(jnp.where(none, 1.0, total)) + jnp.squeeze(top, axis=axis))
+
+
+def lmgamma(k: int, x: Any) -> Any:
+    """The logarithm of the multivariate gamma function."""
+    halves = (1.0 - np.arange(1, k + 1)) / 2
+    return k * (k - 1) / 4 * math.log(math.pi) + sum(special.gammaln(x + h) for h in halves)
+
+
+def modified_bessel(order: int, x: Any) -> Any:
+    if order == 0:
+        return special.i0(x)
+    return special.i1(x)

@@ -1,0 +1,278 @@
+"""Values of a Stan program: what they are in Stan, and the array that holds them."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+LARGEST = 20_000_000
+"""Entries of one variable: 160 MB, a hundred times what programs of posteriordb declare."""
+
+AXES = {"int": 0, "real": 0, "vector": 1, "row_vector": 1, "matrix": 2}
+"""Axes of a base type; every special type is one of these."""
+
+SPECIAL = {
+    "simplex": "vector",
+    "unit_vector": "vector",
+    "ordered": "vector",
+    "positive_ordered": "vector",
+    "sum_to_zero_vector": "vector",
+    "cholesky_factor_corr": "matrix",
+    "cholesky_factor_cov": "matrix",
+    "corr_matrix": "matrix",
+    "cov_matrix": "matrix",
+    "sum_to_zero_matrix": "matrix",
+    "column_stochastic_matrix": "matrix",
+    "row_stochastic_matrix": "matrix",
+}
+"""What a constrained type is once its constraint is forgotten."""
+
+
+Turns = tuple[Any, np.ndarray]
+
+
+class StanError(BayesreconError):
+    """Something in a program that cannot be evaluated; whoever runs it adds the place."""
+
+
+class Untraceable(StanError):
+    """A size, a bound or a branch that depends on what is not known when the program is compiled."""
+
+
+class Split(Untraceable):
+    """Turns of a loop that have to be run apart: a branch, a size or a bound differs between them."""
+
+    def __init__(self, values: np.ndarray):
+        super().__init__("turns of a loop differ")
+        self.values, self.steps = values, 0
+
+
+class V:
+    """A value.
+
+    Args:
+        base: "int", "real", "vector", "row_vector", "matrix" or "void".
+        depth: of the array around it.
+        a: a Python number or array `(*array, *base)`; of NumPy where it is known, of JAX where it is traced. An array
+            of objects holds entries that were assigned one by one.
+        tainted: whether it depends on a record.
+        turns: in a loop that is run at once, the loop and what the value is in each of its turns, where that is known.
+    """
+
+    __slots__ = ("a", "base", "depth", "tainted", "turns")
+
+    def __init__(self, base: str, a: Any, depth: int = 0, tainted: bool = False, turns: Turns | None = None):
+        self.base, self.depth, self.a, self.tainted, self.turns = base, depth, a, tainted, turns
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.a)
+
+    @property
+    def scalar(self) -> bool:
+        return self.depth == 0 and self.base in ("int", "real")
+
+    @property
+    def known(self) -> bool:
+        """Whether the numbers themselves are there."""
+        return not isinstance(self.a, jax.Array) and getattr(self.a, "dtype", None) != object
+
+    @property
+    def words(self) -> str:
+        return "array[" + "," * (self.depth - 1) + "] " + self.base if self.depth else self.base
+
+    def with_taint(self, tainted: bool) -> "V":
+        if tainted and not self.tainted:
+            return V(self.base, self.a, self.depth, True, self.turns)
+        return self
+
+
+def xp_of(*arrays: Any) -> Any:
+    """NumPy for known numbers, `jax.numpy` where one is traced."""
+    return jnp if any(isinstance(a, jax.Array) for a in arrays) else np
+
+
+def real(a: Any) -> V:
+    return V("real", a)
+
+
+def whole(a: Any) -> V:
+    return V("int", a)
+
+
+def vector(a: Any) -> V:
+    return V("vector", a)
+
+
+def settled(v: V) -> V:
+    """With entries that were assigned one by one as one array."""
+    if getattr(v.a, "dtype", None) == object:
+        flat = [jnp.asarray(entry, float) for entry in v.a.ravel()]
+        return V(v.base, jnp.stack(flat).reshape(v.a.shape), v.depth, v.tainted)
+    return v
+
+
+def number(v: V, what: str) -> int:
+    """A whole number that has to be known: a size or a bound."""
+    if not v.scalar:
+        raise StanError(f"{what} is a whole number, and here is a {v.words}")
+    v = decided(v)
+    if isinstance(v.a, jax.Array):
+        raise Untraceable(f"{what} depends on {'a record' if v.tainted else 'what is not a constant'}")
+    if not float(v.a).is_integer():
+        raise StanError(f"{what} is not a whole number but {float(v.a):g}")
+    return int(v.a)
+
+
+def decided(v: V) -> V:
+    """A number that is the same in all turns of a loop as a known one.
+
+    Raises:
+        Split: it is known and differs between them.
+    """
+    if v.turns is None:
+        return v
+    values = v.turns[1]
+    if (values != values[0]).any():
+        raise Split(values)
+    return V(v.base, values[0].item(), 0, v.tainted)
+
+
+def turns_of(f: Any, *values: V) -> Turns | None:
+    """`f` of numbers turn by turn, where they are known in each turn of one loop."""
+    loops = {id(v.turns[0]): v.turns[0] for v in values if v.turns is not None}
+    if len(loops) != 1 or not all(v.turns is not None or v.known for v in values):
+        return None
+    (loop,) = loops.values()
+    return loop, np.asarray(f(*(v.a if v.turns is None else v.turns[1] for v in values)))
+
+
+def check_size(shape: tuple[int, ...], what: str) -> None:
+    if any(s < 0 for s in shape):
+        raise StanError(f"{what} has a negative size")
+    if math.prod(shape) > LARGEST:
+        raise StanError(f"{what} would have {math.prod(shape)} entries, more than {LARGEST}")
+
+
+def blank(base: str, shape: tuple[int, ...], depth: int) -> V:
+    """A variable that nothing was assigned to."""
+    if base == "int":
+        return V("int", np.zeros(shape, np.int64) if shape else 0, depth)
+    return V(base, np.full(shape, np.nan) if shape else np.nan, depth)
+
+
+def index_base(base: str, kept: tuple[bool, ...]) -> str:
+    """The base type that is left where an index keeps some of its axes."""
+    if base == "matrix":
+        return {(True, True): "matrix", (True, False): "vector", (False, True): "row_vector"}.get(kept, "real")
+    return base if all(kept) else "real"
+
+
+def index(v: V, indices: list[Any]) -> V:
+    """`v[indices]`, each index a whole number, an array of them, or a `slice` of zero-based ends."""
+    axes = v.depth + AXES[v.base]
+    if len(indices) > axes:
+        raise StanError(f"{len(indices)} indices for a {v.words}, which has {axes}")
+    kept = [True] * axes
+    a, tainted, shape = v.a, v.tainted, v.shape
+    plain = []
+    for k, i in enumerate(indices):
+        if isinstance(i, slice):
+            plain.append(i)
+            continue
+        tainted |= i.tainted
+        if i.depth == 0:
+            kept[k] = False
+        plain.append(_zero_based(i, shape[k], k))
+    if all(not isinstance(i, jax.Array) for i in plain) and sum(isinstance(i, np.ndarray) for i in plain) <= 1:
+        a = a[tuple(plain)]
+    elif not any(isinstance(i, slice) or np.ndim(i) for i in plain):
+        a = jnp.asarray(settled(v).a).at[tuple(plain)].get(mode="fill", fill_value=_fill(v))
+    else:
+        a = settled(v).a
+        for k in reversed(range(len(plain))):
+            i = plain[k]
+            at = (slice(None),) * k + (i,)
+            traced = isinstance(i, jax.Array)
+            a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
+    found = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
+    if v.known and found.scalar and len(indices) == axes:
+        found.turns = turns_of(
+            lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
+        )
+    return settled(found)
+
+
+def _fill(v: V) -> Any:
+    return 0 if v.base == "int" else jnp.nan
+
+
+def _zero_based(i: V, size: int, axis: int) -> Any:
+    if i.base != "int":
+        raise StanError(f"an index is a whole number, and here is a {i.words}")
+    if isinstance(i.a, jax.Array):
+        at = jnp.round(i.a).astype(int) if jnp.issubdtype(i.a.dtype, jnp.floating) else i.a
+        return jnp.where(at < 1, size, at - 1)
+    at = np.asarray(i.a)
+    if at.dtype.kind == "f":
+        at = np.rint(at).astype(int)
+    if at.size and (at.min() < 1 or at.max() > size):
+        bad = at[(at < 1) | (at > size)].flat[0]
+        raise StanError(f"index {bad} is out of range, which is 1 to {size}")
+    return int(at) - 1 if at.ndim == 0 else at - 1
+
+
+def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
+    """`v` with `v[indices] = value`; known arrays are changed where they stand, as each belongs to one variable."""
+    tainted = v.tainted or value.tainted or context
+    shape = v.shape
+    at: list[Any] = []
+    for k, i in enumerate(indices):
+        if isinstance(i, slice):
+            at.append(i)
+        else:
+            tainted |= i.tainted
+            at.append(_zero_based(i, shape[k], k))
+    a, new = v.a, value.a
+    if getattr(new, "dtype", None) == object:
+        new = settled(value).a
+    whole_index = len(at) == v.depth + AXES[v.base] and all(isinstance(i, int) for i in at)
+    if isinstance(a, np.ndarray) and whole_index:
+        if isinstance(new, jax.Array) and a.dtype != object:
+            a = a.astype(object)
+        a[tuple(at)] = new
+        return V(v.base, a, v.depth, tainted)
+    if any(isinstance(i, np.ndarray) and i.ndim for i in at) or any(isinstance(i, jax.Array) for i in at):
+        at = _outer(at, shape)
+    target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
+    if target is not None and np.shape(new) != target:
+        raise StanError(f"a value of shape {np.shape(new)} is assigned to a place of shape {target}")
+    if isinstance(a, np.ndarray) and a.dtype != object and xp_of(new, *at) is not jnp:
+        a[tuple(at)] = new
+        return V(v.base, a, v.depth, tainted)
+    base = jnp.asarray(settled(v).a)
+    return V(v.base, base.at[tuple(at)].set(jnp.asarray(new, base.dtype)), v.depth, tainted)
+
+
+def _outer(at: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """Indices that each run over an axis of their own, as Stan's do."""
+    arrays = [k for k, i in enumerate(at) if not isinstance(i, slice) and np.ndim(i)]
+    if len(arrays) < 2:
+        return at
+    full = [np.arange(*i.indices(shape[k])) if isinstance(i, slice) else i for k, i in enumerate(at)]
+    moving = [k for k, i in enumerate(full) if np.ndim(i)]
+    for place, k in enumerate(moving):
+        full[k] = full[k].reshape((1,) * place + (-1,) + (1,) * (len(moving) - place - 1))
+    return full
+
+
+def join(values: list[V], base: str, depth: int) -> V:
+    """Values of one shape along a new first axis."""
+    arrays = [settled(v).a for v in values]
+    if len({np.shape(a) for a in arrays}) > 1:
+        raise StanError("the entries of an array have different sizes")
+    return V(base, xp_of(*arrays).stack(arrays), depth, any(v.tainted for v in values))
