@@ -161,6 +161,7 @@ class Model:
             as in a differential equation.
         power: of the likelihood in a tempered posterior; `models.tempered` sets it.
         smooth: whether its score is known not to jump; others are looked at where draws are attacked.
+        notes: what was done to make it, which whoever reads a result should know.
 
     Models compare and hash by identity, so that compiled functions are reused.
     """
@@ -181,6 +182,7 @@ class Model:
     forward: bool = False
     power: float = 1.0
     smooth: bool = False
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """A line: what there is to estimate, and what a record holds."""
