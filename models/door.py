@@ -9,7 +9,7 @@ from bayesrecon.model import Model
 from bayesrecon.models.adapter import from_numpyro
 from bayesrecon.models.pymc.program import from_pymc, pymc_model
 from bayesrecon.models.registry import load
-from bayesrecon.models.stan.source import from_stan
+from bayesrecon.models.stan import from_stan
 
 
 def model_of(given: Any) -> Model:

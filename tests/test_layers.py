@@ -34,6 +34,12 @@ def test_the_picture_has_few_levels():
     assert layers.levels(GRAPH) <= MOST_LEVELS
 
 
+def test_rooms_are_entered_by_their_door():
+    assert layers.past_the_door(GRAPH) == []
+    planted = after("bayesrecon.models.door", "from bayesrecon.models.stan.values import V")
+    assert layers.past_the_door(planted) == ["bayesrecon.models.door -> bayesrecon.models.stan.values"]
+
+
 def test_the_facade_is_imported_by_nobody():
     """`import bayesrecon` inside the package would make it one circle."""
     users = {name for name, code in SOURCES.items() if "bayesrecon" in set(layers.imports_of(name, code, SOURCES))}

@@ -49,6 +49,10 @@ VOCABULARY = {
 }
 """The modules of the root."""
 
+ROOMS = {"bayesrecon.models.stan"}
+"""Packages with one door: from outside nothing but the package itself is imported, so that a picture of all shows one
+thing. A language is one: grammar, values, functions and statements stand on each other."""
+
 FACADE = {"bayesrecon", "bayesrecon.__main__"}
 """Names everything, and is imported by nothing inside."""
 
@@ -148,8 +152,25 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def levels(graph: dict[str, set[str]]) -> int:
-    """Modules in the longest chain of imports of a graph without circles."""
-    return networkx.dag_longest_path_length(_arrows(graph)) + 1
+    """Modules in the longest chain of imports of a graph without circles, a room counted as one."""
+    shown: dict[str, set[str]] = {}
+    for one, others in graph.items():
+        shown.setdefault(_room(one), set()).update({_room(other) for other in others} - {_room(one)})
+    return networkx.dag_longest_path_length(_arrows(shown)) + 1
+
+
+def past_the_door(graph: dict[str, set[str]]) -> list[str]:
+    """Imports of what lies inside a room, from outside."""
+    return sorted(
+        f"{one} -> {other}"
+        for one, others in graph.items()
+        for other in others
+        if other not in ROOMS and _room(other) in ROOMS and _room(one) != _room(other)
+    )
+
+
+def _room(name: str) -> str:
+    return next((room for room in ROOMS if name == room or name.startswith(f"{room}.")), name)
 
 
 def _arrows(graph: dict[str, set[str]]) -> networkx.DiGraph:
