@@ -26,6 +26,8 @@ _AROUND = "a formula or a function keeps all that stood beside it when it was ma
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each object that keeps values of records, and one for each other role."""
+    if look.contents.saved is not None:  # those of Python have reasons of their own
+        return [], []
     entries = [e for e in look.contents.entries if e.role and e.where not in look.seen]
     findings = [f for where, group in _groups(entries) if (f := _records(look, where, group)) is not None]
     findings += [f for e in entries if e.kind == "labels" and e.role == RECORD and (f := _labels(look, e)) is not None]
