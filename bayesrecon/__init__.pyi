@@ -5,19 +5,16 @@ from bayesrecon import models as models
 from bayesrecon import plots as plots
 from bayesrecon import posteriors as posteriors
 from bayesrecon.attacks.attack import Attack as Attack
-from bayesrecon.attacks.deletion.deleted import reconstruct_deleted as reconstruct_deleted
 from bayesrecon.attacks.deletion.difference import Difference as Difference
 from bayesrecon.attacks.deletion.hrec import HRec as HRec
 from bayesrecon.attacks.deletion.inferred import infer_deletion as infer_deletion
 from bayesrecon.attacks.deletion.informed import condition as condition
 from bayesrecon.attacks.deletion.informed import missing_record as missing_record
 from bayesrecon.attacks.deletion.inversion import invert_embedding as invert_embedding
-from bayesrecon.attacks.deletion.pair import deletion as deletion
 from bayesrecon.attacks.deletion.prepared import Improvements as Improvements
 from bayesrecon.attacks.deletion.sentence import deleted_sentence as deleted_sentence
 from bayesrecon.attacks.deletion.tilted import Tilt as Tilt
 from bayesrecon.attacks.matching.gradient import GradientMatching as GradientMatching
-from bayesrecon.attacks.matching.gradient import match_gradient as match_gradient
 from bayesrecon.attacks.matching.held_out import held_out_residual as held_out_residual
 from bayesrecon.attacks.outputs.decoding import LinearDecoding as LinearDecoding
 from bayesrecon.attacks.outputs.inversion import OutputInversion as OutputInversion
@@ -59,5 +56,6 @@ from bayesrecon.results.reconstruction import Reconstruction as Reconstruction
 from bayesrecon.results.records import RecordTable as RecordTable
 from bayesrecon.results.recovery import Recovery as Recovery
 from bayesrecon.results.sentence import DeletedSentence as DeletedSentence
+from bayesrecon.verbs.door import deletion as deletion
 
 __version__: str

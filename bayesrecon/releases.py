@@ -337,6 +337,9 @@ def refuse_others(release: Any, takes: Sequence[Any], verb: str, instead: str) -
     raise BayesreconError(f"{verb} takes {taken}, and this is {release.what}; {instead}")
 
 
+LIMITED = "`recover` says which, or supply the correlations of its estimates"
+"""What is done with limits of statistics, which no other verb takes."""
+
 EQUATIONS = (
     PosteriorDraws,
     TrainedParameter,

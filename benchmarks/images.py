@@ -73,7 +73,8 @@ def play(model, options, digits, seed):
     rows = []
     for name, release in releases.items():
         count = 2 * options.images * CLASSES
-        found = bayesrecon.match_gradient(release, n=count, steps=options.steps, restarts=2, key=seed)
+        match = bayesrecon.GradientMatching(n=count, steps=options.steps, restarts=2)
+        found = bayesrecon.reconstruct(release, attack=match, key=seed)
         weights = found.pseudo.weights
         kept = weights > KEPT * weights.max()
         guess = found.pseudo.records["x"][kept]

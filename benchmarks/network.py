@@ -111,7 +111,8 @@ def one_count(kind, size, rng):
     model = model_of(kind, 8, 0.1)
     trained = train_network(model, start_of(kind, 8, rng), records_of(kind, size, rng))
     row = bayesrecon.recover(trained.release)["n"]
-    matched = bayesrecon.match_gradient(trained.release, n=2 * size, restarts=2, steps=60)
+    match = bayesrecon.GradientMatching(n=2 * size, restarts=2, steps=60)
+    matched = bayesrecon.reconstruct(trained.release, attack=match)
     return row.visibility, row.verdict, row.estimate, matched.total
 
 
@@ -190,7 +191,7 @@ def one_single(kind, width, size, rng):
 
 def unfinished(seeds):
     """Training that stopped early, or a regulariser that is another one."""
-    head("Not stationary", "network", "what is wrong", "noticed by recover", "by match_gradient", "certified")
+    head("Not stationary", "network", "what is wrong", "noticed by recover", "by gradient matching", "certified")
     for kind in ("events", "softmax"):
         for wrong in ("nothing", "parameters off by 1 %", "decay ten times as large"):
             found = [one_unfinished(kind, wrong, np.random.default_rng(seed)) for seed in range(seeds)]
@@ -207,7 +208,7 @@ def one_unfinished(kind, wrong, rng):
         other = model_of(kind, 8, 1.0)
         release = dirac(other, {k: np.asarray(v) for k, v in model.constrain(release.theta[0]).items()})
     noticed = any("not stationary" in w for w in bayesrecon.recover(release).warnings)
-    found = bayesrecon.match_gradient(release, n=40, restarts=2, steps=60)
+    found = bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=40, restarts=2, steps=60))
     return noticed, any("not" in w for w in found.warnings), found.least > 0
 
 

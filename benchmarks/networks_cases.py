@@ -94,7 +94,7 @@ def _softmax_case(title, width, images, classes=CLASSES):
         images,
         lambda y: y % classes,
         train,
-        lambda release, key: bayesrecon.match_gradient(release, n=20, restarts=2, steps=60, key=key),
+        lambda release, key: _matched(release, key, n=20, restarts=2, steps=60),
     )
 
 
@@ -104,10 +104,12 @@ def _regression_case(title, width, images):
         images,
         lambda y: (y - 4.5) / 4.5,
         lambda data, rng: train_network(regression(width, 0.1), start_of(shapes_of(width, ()), rng), data),
-        lambda release, key: bayesrecon.match_gradient(
-            release, n=images, multipliers="one", restarts=4, steps=80, key=key
-        ),
+        lambda release, key: _matched(release, key, n=images, multipliers="one", restarts=4, steps=80),
     )
+
+
+def _matched(release, key, **options):
+    return bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(**options), key=key)
 
 
 def three_layers(relu):
@@ -144,7 +146,7 @@ def _relu_case(title, width, images, sharpness, decayed=True):
 
     def attack(release, key):
         params = {k: np.asarray(v) for k, v in target.constrain(release.theta[0]).items()}
-        return bayesrecon.match_gradient(dirac(believed, params), n=2 * images, restarts=3, steps=40, key=key)
+        return _matched(dirac(believed, params), key, n=2 * images, restarts=3, steps=40)
 
     return Case(title, images, lambda y: y % 2, train, attack)
 

@@ -102,14 +102,8 @@ def cell(size, width, pull, seed):
     spectrum = spectrum_of(model, np.asarray(trained.release.theta)[0], generic)
     steps, restarts = budget(size, width)
     began = time.process_time()
-    found = bayesrecon.match_gradient(
-        trained.release,
-        n=size,
-        multipliers="one",
-        steps=steps,
-        restarts=restarts,
-        key=int(attack.integers(2**31)),
-    )
+    match = bayesrecon.GradientMatching(n=size, multipliers="one", steps=steps, restarts=restarts)
+    found = bayesrecon.reconstruct(trained.release, attack=match, key=int(attack.integers(2**31)))
     guess = found.pseudo.records["x"]
     own = match(data["x"], guess).cost
     null = np.concatenate([match(fresh.uniform(-1, 1, (size, 2)), guess).cost for _ in range(10)])

@@ -11,9 +11,10 @@ import numpy as np
 from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
+from bayesrecon.posteriors.named import named_draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import Release
+from bayesrecon.releases import PosteriorDraws, Release
 
 DENSE = 300
 """Dimension up to which the mass matrix is dense: a common mean is strongly correlated with well-known units."""
@@ -211,11 +212,11 @@ def sample(
 
 
 @in_float64
-def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any] | None = None) -> Path:
+def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[str, Any] | None = None) -> Path:
     """Write the draws of a release to a netCDF file that ArviZ opens (group `posterior`).
 
-    Only the draws are written, in the model's own parameters, together with the shipped model's name, settings and
-    power; chains are cut to the shortest.
+    Only the draws are written, in the model's own parameters, with their weights where these differ and with the
+    shipped model's name, settings and power; chains are cut to the shortest.
 
     Raises:
         BayesreconError: the folder does not exist.
@@ -234,17 +235,13 @@ def save_draws(release: Release, path: str | Path, attributes: Mapping[str, Any]
     import xarray as xr
 
     from bayesrecon._version import __version__
-    from bayesrecon.diagnostics import by_chain
     from bayesrecon.files import write_netcdf
 
     model = release.model
-    params = jax.vmap(model.constrain)(release.theta)
     data = {}
-    for p in model.parameters:
-        flat = np.asarray(params[p.name]).reshape(release.size, -1)
-        values = by_chain(flat, np.asarray(release.chain))
-        dims = ("chain", "draw", *(f"{p.name}_dim_{i}" for i in range(len(p.shape))))
-        data[p.name] = (dims, values.reshape(*values.shape[:2], *p.shape))
+    for name, values in named_draws(release).values.items():
+        dims = ("chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2)))
+        data[name] = (dims, values)
     chains, draws = next(iter(data.values()))[1].shape[:2]
     described = {
         "bayesrecon_version": __version__,

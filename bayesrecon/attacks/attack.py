@@ -14,7 +14,7 @@ from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import KNOWS, Knows, check_keywords
 from bayesrecon.model import Progress
 from bayesrecon.pairs import Deletion
-from bayesrecon.releases import Release, refuse_others
+from bayesrecon.releases import LIMITED, Release, refuse_others
 from bayesrecon.results.base import Result
 
 R = TypeVar("R", bound=Result, covariant=True)
@@ -68,7 +68,7 @@ def attacks() -> Mapping[str, type[Attack[Any]]]:
 def takers_of(release: Any) -> str:
     """Which attacks take a release, as an advice."""
     names = [one.__name__ for one in attacks().values() if isinstance(release, one.takes)]
-    return f"use {' or '.join(names)}" if names else "`recover` says which, or supply the correlations of its estimates"
+    return f"use {' or '.join(names)}" if names else LIMITED
 
 
 def _owner_of(knows: Mapping[str, Any]) -> str:

@@ -4,20 +4,16 @@ from typing import Any, TypeVar, Unpack, overload
 
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.choice import suited
-from bayesrecon.attacks.deletion.pair import read_pair
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.pairs import Deletion
-from bayesrecon.precision import in_float64
-from bayesrecon.releases import Release
 from bayesrecon.results.base import Result
 from bayesrecon.results.deletion import DeletedRecord
 from bayesrecon.results.matched import Matched
 from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.results.records import RecordTable
+from bayesrecon.verbs.door import verb
 
 R = TypeVar("R", bound=Result)
 Reconstructed = Reconstruction | RecordTable | Matched | DeletedRecord | InputEstimate
@@ -47,7 +43,7 @@ def reconstruct(
     progress: Progress | None = None,
     **knows: Unpack[Knows],
 ) -> Reconstructed: ...
-@in_float64
+@verb(uses=None, alone=False)
 def reconstruct(
     release: Any,
     *,
@@ -88,22 +84,10 @@ def reconstruct(
     >>> reconstruct(release, n=5).relative_gap < 1e-6
     True
     """
-    if not isinstance(release, Release | Deletion | Outputs) or model is not None:
-        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
-
-        release = release_of(release, model)
-    if isinstance(release, Deletion):
-        release = read_pair(release)
     if attack is None:
         attack = suited(release, knows, n=n)
     elif n is not None:
         raise BayesreconError(f"n= is a shortcut for the default attack: {type(attack).__name__}(n={n})")
     attack.check(release, knows)
-    tell = progress or _quiet
-    found = attack.run(release, {k: v for k, v in knows.items() if v is not None}, key=key, progress=tell)  # type: ignore[arg-type]
-    tell("done", 1.0)
-    return found.judged(force)
-
-
-def _quiet(label: str, fraction: float) -> None:
-    """Tells nobody."""
+    known: Any = {k: v for k, v in knows.items() if v is not None}
+    return attack.run(release, known, key=key, progress=progress or (lambda label, fraction: None))

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.effort import FEWEST, Budget
 from bayesrecon.auditing.evidence import independent, items
 from bayesrecon.auditing.held import DROP_DRAWS
@@ -17,6 +16,7 @@ from bayesrecon.digits import round_to
 from bayesrecon.disclosure.thinning import planned
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem
+from bayesrecon.estimation.recovered import recovered, recovered_with_problem
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
@@ -138,7 +138,7 @@ def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
     if release is None:
         return None
     try:
-        return {r.name: r.estimate for r in recover(release, key=key)}
+        return {r.name: r.estimate for r in recovered(release, key=key).judged()}
     except BayesreconError:
         return None
 
@@ -175,6 +175,5 @@ def start(
     release: Release, known: Mapping[str, Any], unit: str | None, key: int, progress: Progress | None
 ) -> tuple[Problem, Recovery]:
     """What the draws give, and the problem that was solved for it."""
-    from bayesrecon.attacks.recovery import recover_with_problem
-
-    return recover_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)
+    problem, found = recovered_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)
+    return problem, found.judged(force=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.attacks.recovery import recover
 from bayesrecon.auditing.effort import Budget, budget_of, told
 from bayesrecon.auditing.evidence import items
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.recovered import recovered
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.normal import unpack
@@ -76,7 +76,7 @@ def audit_fit(
     warnings: tuple[str, ...] = ()
     settings: dict[str, Any] = {"known": sorted(known or ()), "remedies": remedies, "effort": effort, "key": key}
     if release is not None:
-        found = recover(release, known=known or None, key=key, progress=progress)
+        found = recovered(release, known=known or None, key=key, progress=progress).judged()
         warnings, rows = found.warnings, stated(found)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
         if rows:
@@ -151,7 +151,7 @@ def tried_out(
             late.append(Remedy(action, untried=True))
             continue
         try:
-            then, seconds = budget.timed(lambda make=make: recover(make(), known=known or None, key=key))
+            then, seconds = budget.timed(lambda make=make: recovered(make(), known=known or None, key=key).judged())
         except BayesreconError:
             continue  # not a release of this kind
         after = {r.name: r for r in stated(then)}

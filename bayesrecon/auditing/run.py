@@ -42,9 +42,10 @@ from bayesrecon.posteriors.cmdstan_laws import is_law
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.posteriors.named import contents_of
 from bayesrecon.posteriors.summaries import is_table
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import Release
+from bayesrecon.releases import OneAtom, PosteriorDraws, Release
 from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
 from bayesrecon.threads import on_one_thread
 
@@ -78,12 +79,12 @@ def audit(
     predictive draws record by record, and the draws themselves by `recover`. No attack sees `data`.
 
     Args:
-        source: a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a list of them, one a chain; a CmdStanPy
-            fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON or zip; a NumPy archive; a saved
-            object of Python (pickle, joblib, torch, skops, safetensors), which is not loaded; a dictionary of arrays
-            `(chains, draws, *shape)`; or what `read_contents(..., trusted=True)` read without limits. Or a
-            fit: a trained parameter of `bayesrecon.posteriors` (a variational fit, a mode with its covariance), a
-            result of statsmodels, an estimator of scikit-learn, or a CSV table or DataFrame of estimates.
+        source: a release of `bayesrecon.posteriors`; a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a
+            list of them, one a chain; a CmdStanPy fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON
+            or zip; a NumPy archive; a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch, skops,
+            safetensors), which is not loaded; a dictionary of arrays `(chains, draws, *shape)`; or what
+            `read_contents(..., trusted=True)` read without limits. Or a fit: a result of statsmodels, an estimator of
+            scikit-learn, or a CSV table or DataFrame of estimates.
         model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model; files by `bayesrecon fit`
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
@@ -131,9 +132,7 @@ def audit(
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         fitted = _with_data(fitted, data, tuple(known or ()))
         return fitted if name is None else replace(fitted, name=name)
-    contents = read_contents(source, name=name, progress=progress)
-    stored, missing = stored_model_of(contents) if model is None else (None, "")
-    model = stored if model is None else model_of(model)
+    contents, model, missing = _contents_of(source, model, name, progress)
     private = read_private(data, model)
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
@@ -222,10 +221,22 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     if table:
         raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")
     source = getattr(source, "release", source)  # of a `Trained`
-    if not isinstance(source, Release) and not is_fit(source) and not is_law(source):
-        return None
-    release = release_of(source, model)
-    return release, {}
+    if isinstance(source, OneAtom) or is_fit(source) or is_law(source):
+        return release_of(source, model), {}
+    return None
+
+
+def _contents_of(source: Any, model: Any, name: str | None, progress: Progress | None) -> tuple[Contents, Any, str]:
+    """What is in a file, or in memory, its model or None, and why that is missing."""
+    if isinstance(source, PosteriorDraws):
+        release = release_of(source, model)
+        # The model's own parameters are published: none of another parametrisation has to be mapped.
+        return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
+    contents = read_contents(source, name=name, progress=progress)
+    if model is not None:
+        return contents, model_of(model), ""
+    stored, missing = stored_model_of(contents)
+    return contents, stored, missing
 
 
 def _with_data(fitted: Audit, data: Any, known: tuple[str, ...]) -> Audit:

@@ -24,21 +24,18 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.statistics import Component, components
-from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, Records
-from bayesrecon.precision import in_float64
 from bayesrecon.releases import (
     Approximation,
     OptimisedFit,
     PosteriorDraws,
-    Release,
     Summary,
     VariationalOptimum,
-    refuse_others,
 )
 from bayesrecon.results.bounds import Bounds, Interval
 from bayesrecon.stated import domains_of
-from bayesrecon.threads import on_one_thread
+from bayesrecon.verbs.door import verb
 
 _CANDIDATES = 4500  # records that measures are made of: with fewer an interval leaves out data sets that fit as well
 _MOST_COUNTED = 50  # categories of a field up to which each is counted: two linear programs each
@@ -51,8 +48,7 @@ _TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedF
 _WHY = "the errors of its equations have no known size in every direction; `recover` takes it"
 
 
-@in_float64
-@on_one_thread
+@verb(_TAKES, uses=("known", "total", "bounds", "domain"), instead=_WHY)
 def bound(
     release: Any,
     *,
@@ -89,13 +85,7 @@ def bound(
     >>> found["n"].lower < 100 < found["n"].upper
     True
     """
-    check_keywords(knows, "bound", ("known", "total", "bounds", "domain"))
-    if not isinstance(release, Release) or model is not None:
-        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
-
-        release = release_of(release, model)
     domain, known = knows.get("domain") or {}, knows.get("known") or {}
-    refuse_others(release, _TAKES, "bound", _WHY)
     if not 0.5 < level < 1:
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
     stated = domains_of(domain, release.model.fields)
@@ -121,8 +111,7 @@ def bound(
         if variances:
             intervals.append(Interval(f"var({c.name})", *program.variance(c, mean)))
     shown = {k: (d.levels or (d.low, d.high)) for k, d in ((k, f.domain) for k, f in problem.knowledge.fields.items())}
-    found = Bounds(release.name, level, shown, tuple(intervals), problem.unfit, release.model.name, release.size)
-    return found.judged(force)
+    return Bounds(release.name, level, shown, tuple(intervals), problem.unfit, release.model.name, release.size)
 
 
 class _Program:

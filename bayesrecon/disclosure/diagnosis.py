@@ -15,18 +15,16 @@ from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, components
 from bayesrecon.estimation.totals import part_totals, rows_of, verdict_of
 from bayesrecon.kernels.outputs import Outputs, refuse_given
-from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.precision import in_float64
-from bayesrecon.releases import Release
+from bayesrecon.releases import EQUATIONS, LIMITED
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
-from bayesrecon.threads import on_one_thread
+from bayesrecon.verbs.door import verb
 
 _MOST_FEATURES = 400  # monomials that are tried: of records with many fields the higher degrees are left out
 
 
-@in_float64
-@on_one_thread
+@verb((*EQUATIONS, Outputs), instead=LIMITED)
 def diagnose(
     release: Any,
     *,
@@ -68,14 +66,9 @@ def diagnose(
     ('determined', 'undetermined')
     """
     start = time.perf_counter()
-    check_keywords(knows, "diagnose")
     if isinstance(release, Outputs):
-        refuse_given("outputs", model=model, statistics=statistics, estimator=estimator, **knows)
+        refuse_given("outputs", statistics=statistics, estimator=estimator, **knows)
         return diagnose_outputs(release)
-    if not isinstance(release, Release) or model is not None:
-        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
-
-        release = release_of(release, model)
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
@@ -112,7 +105,7 @@ def diagnose(
                 verdict,
             )
         )
-    found = Diagnosis(
+    return Diagnosis(
         release=release.name,
         model=release.model.name,
         draws=release.size,
@@ -128,7 +121,6 @@ def diagnose(
         failures=problem.failures(totals.scores),
         seconds=time.perf_counter() - start,
     )
-    return found.judged(force)
 
 
 def _left_out(highest: int, order: int) -> tuple[str, ...]:

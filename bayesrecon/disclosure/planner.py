@@ -15,16 +15,14 @@ from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import foreseen
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import solve_release
-from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.precision import in_float64
-from bayesrecon.releases import PosteriorDraws, Release, refuse_others
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.plan import Outlook, Plan
-from bayesrecon.threads import on_one_thread
+from bayesrecon.verbs.door import verb
 
 
-@in_float64
-@on_one_thread
+@verb((PosteriorDraws,), instead="round it and recover again to see the effect")
 def plan(
     release: Any,
     *,
@@ -61,12 +59,6 @@ def plan(
     >>> found.error(100) > 2 * found.error(1000) > 0
     True
     """
-    check_keywords(knows, "plan")
-    if not isinstance(release, Release) or model is not None:
-        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
-
-        release = release_of(release, model)
-    refuse_others(release, (PosteriorDraws,), "plan", "round it and recover again to see the effect")
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, key=key, progress=progress, **knows)

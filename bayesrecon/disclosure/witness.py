@@ -13,18 +13,16 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
-from bayesrecon.knowledge import Knows, check_keywords
+from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.precision import in_float64
-from bayesrecon.releases import Release
+from bayesrecon.releases import EQUATIONS, LIMITED
 from bayesrecon.results.witness import Witness
-from bayesrecon.threads import on_one_thread
+from bayesrecon.verbs.door import verb
 
 _WIDTH = 0.3  # of the bump, in standard deviations of the field
 
 
-@in_float64
-@on_one_thread
+@verb(EQUATIONS, uses=("total", "bounds", "domain"), instead=LIMITED)
 def witness(
     release: Any,
     fields: str | Sequence[str],
@@ -57,11 +55,6 @@ def witness(
     >>> found.values.shape, int(found.values.argmax())
     ((9,), 4)
     """
-    check_keywords(knows, "witness", ("total", "bounds", "domain"))
-    if not isinstance(release, Release) or model is not None:
-        from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
-
-        release = release_of(release, model)
     names = (fields,) if isinstance(fields, str) else tuple(fields)
     model_fields = release.model.fields
     for name in names:

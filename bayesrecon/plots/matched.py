@@ -35,7 +35,7 @@ def plot_matched(
     >>> import bayesrecon
     >>> from bayesrecon.posteriors import dirac
     >>> release = dirac(bayesrecon.models.load("linear_predictor", penalty=1.0), {"coef": [[0.5]], "intercept": [0.3]})
-    >>> plot_matched(bayesrecon.match_gradient(release, n=3)).get_xlabel()
+    >>> plot_matched(bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=3))).get_xlabel()
     'x[1]'
     """
     with panel(ax, path) as ax:

@@ -7,7 +7,7 @@ from summaries import DATA, MODEL
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors import from_draws, gaussian
+from bayesrecon.posteriors import gaussian
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +51,6 @@ def test_what_cannot_be_audited(source, options, message):
         bayesrecon.audit(source, **options)
 
 
-def test_draws_and_units_of_fits_are_refused(release):
+def test_units_of_fits_are_refused(release):
     with pytest.raises(BayesreconError, match="has no part in the audit of a fit"):
         bayesrecon.audit(release, unit="x")
-    draws = {"beta": np.random.default_rng(0).normal(size=(1, 60, 2)), "variance": np.ones((1, 60)) + 0.1}
-    with pytest.raises(BayesreconError, match="release of draws"):
-        bayesrecon.audit(from_draws(draws, MODEL))

@@ -75,7 +75,7 @@ def test_records_with_the_wrong_label_would_need_negative_multipliers(decayed):
     assert right[1] < 1e-6 * size
     assert right[0].min() > 0
     assert wrong[1] == pytest.approx(size)
-    found = bayesrecon.match_gradient(release, n=6, restarts=2, steps=60)
+    found = bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=6, restarts=2, steps=60))
     assert found.pseudo.weights.min() >= 0
 
 

@@ -14,7 +14,7 @@ from bayesrecon.plots.matched import mosaic
 
 def test_a_match_in_every_form(tmp_path):
     release, _ = trained("softmax", 12)
-    found = bayesrecon.match_gradient(release, n=6, restarts=1, steps=5)
+    found = bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=6, restarts=1, steps=5))
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["n"] == 6
     assert list(found.to_dataframe().columns) == ["weight", "determined", "x[1]", "x[2]", "y"]
     assert len(found.to_dataframe()) == 6

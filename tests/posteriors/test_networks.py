@@ -89,7 +89,7 @@ def test_a_parameter_off_the_stationary_point_is_reported():
     recovery = bayesrecon.recover(release)
     assert "not stationary" in recovery.failures[0]
     assert {row.verdict for row in recovery} == {"undetermined"}
-    found = bayesrecon.match_gradient(release, n=24, restarts=2, steps=100)
+    found = bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=24, restarts=2, steps=100))
     assert 0 < found.least <= found.residual
     assert "not stationary: every data set of at most" in found.warnings[0]
 

@@ -12,13 +12,25 @@ RANKS = (
     ("untrusted",),
     ("results", "kernels", "models"),
     ("plots", "posteriors", "estimation", "datasets"),
+    ("verbs",),
     ("disclosure", "attacks", "evaluate"),
     ("auditing", "games"),
     ("cli",),
 )
 """Packages, the lowest first: one imports only those of lower rank. `bayesrecon` are the modules of the root."""
 
-CORE = {"bayesrecon", "results", "kernels", "untrusted", "plots", "estimation", "datasets", "disclosure", "attacks"}
+CORE = {
+    "bayesrecon",
+    "results",
+    "kernels",
+    "untrusted",
+    "plots",
+    "estimation",
+    "datasets",
+    "disclosure",
+    "attacks",
+    "verbs",
+}
 """Packages whose import loads nothing heavy."""
 
 ON_ENGINES = {"games", "cli"}

@@ -8,20 +8,17 @@ import numpy as np
 
 from bayesrecon.attacks.deletion.angle import by_gradient
 from bayesrecon.attacks.deletion.approximated import between
-from bayesrecon.attacks.deletion.pair import read_pair
 from bayesrecon.attacks.deletion.tilt import by_ratio, by_shift
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Records
 from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair
-from bayesrecon.precision import in_float64
 from bayesrecon.results.deletion import DeletionInference
 from bayesrecon.results.recovery import Row
-from bayesrecon.threads import on_one_thread
+from bayesrecon.verbs.door import read_pair, verb
 
 
-@in_float64
-@on_one_thread
+@verb((ApproximatedPair, DrawsPair, TrainedPair), uses=("total",), opens=read_pair)
 def infer_deletion(
     pair: Deletion,
     candidates: Mapping[str, Any],
@@ -56,7 +53,6 @@ def infer_deletion(
     >>> int(infer_deletion(pair, some, public=public, total=400).probability.argmax())
     7
     """
-    pair = read_pair(pair)
     model = pair.before.model
     if not hasattr(candidates, "keys"):
         raise BayesreconError(f"candidates are a mapping of fields to values (fields: {', '.join(model.fields)})")

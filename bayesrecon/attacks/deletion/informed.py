@@ -24,10 +24,9 @@ from bayesrecon.kernels.linear import label_of, split_gradient
 from bayesrecon.kernels.score import total_score
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import LinearPredictor, Model, Params, Records
-from bayesrecon.precision import in_float64
-from bayesrecon.releases import Release, TrainedParameter, refuse_others
+from bayesrecon.releases import Release, TrainedParameter
 from bayesrecon.results.deletion import MissingRecord
-from bayesrecon.threads import on_one_thread
+from bayesrecon.verbs.door import verb
 
 _OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
 _LOST = 0.5  # relative disagreement from which slope and record have nothing to do with each other
@@ -36,8 +35,11 @@ _LOST = 0.5  # relative disagreement from which slope and record have nothing to
 _UNSEEN = 0.05
 
 
-@in_float64
-@on_one_thread
+@verb(
+    (TrainedParameter,),
+    uses=(),
+    instead="condition on the other records: reconstruct(condition(release, others), n=1, total=1)",
+)
 def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: float | None = None) -> MissingRecord:
     """The one record that is not known, from a trained linear predictor and all other records.
 
@@ -60,12 +62,6 @@ def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: fl
     [3.0]
     """
     model = release.model
-    refuse_others(
-        release,
-        (TrainedParameter,),
-        "missing_record",
-        "condition on the other records: reconstruct(condition(release, others), n=1, total=1)",
-    )
     if model.linear is None:
         raise BayesreconError(
             f"model {model.name} has no linear predictor, so no closed form; "

@@ -15,7 +15,6 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress, PseudoData
-from bayesrecon.precision import in_float64
 from bayesrecon.regularisers import Regulariser, described
 from bayesrecon.releases import Approximation, Release, TrainedParameter
 from bayesrecon.results.matched import Matched
@@ -118,34 +117,6 @@ class GradientMatching(Attack[Matched]):
         if len(found) < 2 or unique is False:
             return not found
         return min(found, key=lambda end: end.objective).sown
-
-
-@in_float64
-def match_gradient(
-    release: Release, *, n: int, key: Any = 0, progress: Progress | None = None, **options: Any
-) -> Matched:
-    """Find records whose gradients cancel at a trained parameter; `reconstruct` does this for networks.
-
-    Args:
-        release: a trained parameter of any model, e.g. of `models.from_loss`.
-        n: M, records to place.
-        key: an integer or a JAX key.
-        progress: called with a label and the fraction done.
-        options: of `GradientMatching`, and what the attacker knows: `total`, `bounds`, `domain`.
-
-    Raises:
-        BayesreconError: draws, or a regulariser that is unknown while `total` is too.
-
-    >>> import bayesrecon
-    >>> model = bayesrecon.models.load("linear_predictor", penalty=1.0)
-    >>> release = bayesrecon.posteriors.dirac(model, {"coef": [[0.5]], "intercept": [0.3]})
-    >>> bayesrecon.match_gradient(release, n=3).residual < 1e-6
-    True
-    """
-    own = {k: options.pop(k) for k in tuple(options) if k in GradientMatching.options()}
-    attack = GradientMatching(n=n, **own)
-    attack.check(release, options)
-    return attack.run(release, options, key=key, progress=progress or (lambda *_: None))  # type: ignore[arg-type]
 
 
 def _result(

@@ -11,11 +11,11 @@ from bayesrecon.attacks.matching.gradient import GradientMatching
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.knowledge import Knows
-from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
+from bayesrecon.verbs.door import verb
 
 
-@in_float64
+@verb(uses=None, alone=False)
 def held_out_residual(
     release: Release, attack: GradientMatching, *, share: float = 0.2, key: Any = 0, **knows: Unpack[Knows]
 ) -> float:

@@ -77,10 +77,12 @@ def deletion(
         found = infer_deletion(pair, _records(candidates, first.model, response), public=known, total=given.total)
         given.deliver(found, "plot_inference", _show_inference)
         return
-    from bayesrecon.attacks.deletion.deleted import reconstruct_deleted
-
     if len(after) == 1 and truth is None and shape is None:
-        result = reconstruct_deleted(pair, public=known, total=given.total, **within, key=given.seed)
+        from bayesrecon.attacks.choice import suited
+        from bayesrecon.attacks.reconstruction import reconstruct
+
+        attack = suited(pair, {}, public=known)
+        result = reconstruct(pair, attack=attack, total=given.total, **within, key=given.seed)
         given.deliver(result, "plot_deleted", _show_record)
         return
     from bayesrecon.cli.deletions import draw_images, several

@@ -22,7 +22,6 @@ def test_the_record_between_two_modes():
     assert not found.warnings
     np.testing.assert_allclose(found.record["x"], DATA["x"][7], atol=1e-6)
     np.testing.assert_allclose(found.record["y"], DATA["y"][7], atol=1e-6)
-    assert bayesrecon.reconstruct_deleted(pair).record["y"] == found.record["y"]
 
 
 def test_two_records_are_not_one():

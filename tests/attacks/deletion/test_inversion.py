@@ -62,7 +62,7 @@ def test_hrec_over_an_embedding_gives_the_record():
     assert np.median(similar) > 0.95
     # Not even the public record that is nearest to the truth comes as close.
     assert np.median(similar) > np.median(cosine_similarity(nearest, truth))
-    one = bayesrecon.reconstruct_deleted(pairs[0], public={"x": X[public], "y": y[public]}, embedding=phi)
+    one = bayesrecon.reconstruct(pairs[0], attack=HRec(public={"x": X[public], "y": y[public]}, embedding=phi))
     np.testing.assert_allclose(one.record["x"], found.x[0], atol=1e-6)
 
 

@@ -1,0 +1,162 @@
+"""The way of a release from its equations to the statistics of its data: one for all kinds."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.estimation.categories import library_of, shown
+from bayesrecon.estimation.forecast import forecast
+from bayesrecon.estimation.kinds.kind import kind_of
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.solve import Fit
+from bayesrecon.estimation.statistics import Library, components
+from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
+from bayesrecon.estimation.widths import too_wide
+from bayesrecon.knowledge import Knowledge
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
+from bayesrecon.results.recovery import Recovery, Row
+
+Statistics = Mapping[str, Callable[[dict[str, Any]], Any]] | None
+
+_ROUNDED = 1e-9  # of what exact equations say, relative to the square that a variance is left of
+_FAR = 5.0  # standard errors outside what is possible, from which it is no accident
+_FEW = 1.0  # standard errors of bias in the count from which draws are called so
+
+Solved = tuple[Problem, Recovery, tuple[str, ...]]
+"""A problem with its result and warnings that are about this release alone."""
+
+
+@in_float64
+def recovered(release: Release, statistics: Statistics = None, **options: Any) -> Recovery:
+    """What `recover` finds of one release, not yet judged; takes its options."""
+    knows = {k: v for k, v in options.items() if k not in ("estimator", "key", "progress")}
+    stated = kind_of(release).stated(release, statistics, knows)  # type: ignore[arg-type]
+    return recovered_with_problem(release, statistics, **options)[1] if stated is None else stated
+
+
+@in_float64
+def recovered_with_problem(release: Release, statistics: Statistics = None, **options: Any) -> tuple[Problem, Recovery]:
+    """The same of a release with equations, with the solved problem beside the result."""
+    problem, recovery, warnings = solved(release, statistics, **options)
+    return problem, shown_of(warned(recovery, warnings), problem.knowledge)
+
+
+def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
+    """A release solved, with the rows that it has alone."""
+    start = time.perf_counter()
+    problem = solve_release(release, **options)
+    rows, scores, warnings = rows_with(problem, statistics)
+    found = problem.solved
+    recovery = Recovery(
+        rows=rows,
+        release=release.name,
+        model=release.model.name,
+        draws=release.size,
+        metric=str(problem.estimator.metric),
+        coordinates=str(problem.estimator.coordinates),
+        temperature=release.temperature,
+        rank=found.spectrum.rank,
+        gap=found.spectrum.gap,
+        spectrum=found.spectrum.values,
+        pseudo=found.pseudo,
+        warnings=problem.asked,
+        failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
+        seconds=time.perf_counter() - start,
+    )
+    return problem, recovery, warnings
+
+
+def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:
+    """The rows, fitted scores `(T, d)`, and warnings."""
+    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
+    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
+    totals = part_totals(solved, library, knowledge)
+    rows = rows_of(library, totals, solved.embedding)
+    told = any(row.name == "n" and row.verdict != "determined" for row in rows) and not totals.trained
+    return (
+        rows,
+        totals.scores,
+        (*_few_draws(solved, library, totals, rows), *(forecast(solved) if told else ())),
+    )
+
+
+def _possible(knowledge: Knowledge) -> dict[str, tuple[float, float]]:
+    """Where statistics of any data lie: means in their field's domain, counts and variances from zero on."""
+    ends = {"n": (0.0, np.inf)}
+    for c in components(knowledge.fields, list(knowledge.known), {}, {}):
+        domain = knowledge.fields[c.field].domain
+        low, high = (min(domain.levels), max(domain.levels)) if domain.levels else (domain.low, domain.high)
+        ends |= {f"mean({c.name})": (low, high), f"var({c.name})": (0.0, np.inf)}
+        if domain.codes:
+            ends |= {f"n[{c.name}={shown(level)}]": (0.0, np.inf) for level in domain.levels}
+    return ends
+
+
+def _impossible(rows: Sequence[Row], knowledge: Knowledge) -> tuple[str, ...]:
+    """Recovered statistics that no data have."""
+    ends, found = _possible(knowledge), []
+    means = {row.name: row.estimate for row in rows if row.estimate is not None}
+    for row in rows:
+        low, high = ends.get(row.name, (-np.inf, np.inf))
+        if row.estimate is None:
+            continue
+        if row.se:
+            slack, below, above = _FAR * row.se, row.estimate, row.estimate
+        elif row.se is None and row.lower is not None and row.upper is not None:
+            # What exact equations say has no sampling error; a variance is a small difference of squares.
+            mean = means.get(row.name.replace("var(", "mean(")) or 0.0
+            slack, below, above = _ROUNDED * max(1.0, mean**2), row.upper, row.lower
+        else:
+            continue
+        if below < low - slack or above > high + slack:
+            error = f" ± {row.se:.2g}" if row.se else ""
+            found.append(f"{row.name} is {row.estimate:.5g}{error}, and no data have it outside {low:g} to {high:g}")
+    return tuple(found)
+
+
+def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
+    """Intervals without values that no data have, though never narrower than one standard error; what is seen with an
+    error that is too wide to use is partly determined. Of that no standard error is shown: the interval is what counts,
+    since the bias of what is not seen can be many times as large."""
+    ends, rows, wide = _possible(knowledge), [], too_wide(recovery.rows)
+    for row in recovery.rows:
+        if row.name in wide and row.verdict == "determined":
+            row = replace(row, verdict="partly")
+        if row.lower is not None and row.upper is not None:
+            low, high = ends.get(row.name, (-np.inf, np.inf))
+            least = row.se or 0.0
+            row = replace(
+                row,
+                lower=float(min(max(row.lower, low), high - least)),
+                upper=float(max(min(row.upper, high), low + least)),
+            )
+        rows.append(replace(row, se=None) if row.verdict == "partly" else row)
+    return replace(recovery, rows=tuple(rows))
+
+
+def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[str, ...]:
+    """A warning where the bias that was taken out of the count is no longer small next to its error; where the count
+    is known, out of the statistic in which it weighs most."""
+    if solved.correction is None:
+        return ()
+    seen, slopes = slopes_of(library, totals)
+    shifts = dict(zip((row.name for row in seen), solved.correction @ totals.directions @ slopes, strict=True))
+    sure = [row for row in rows if row.verdict == "determined" and row.se and row.estimate]
+    count = [row for row in sure if row.name == "n"]
+    found = [(abs(shifts[row.name]) / (row.se or np.inf), row) for row in count or sure]
+    ratio, row = max(found, key=lambda pair: pair[0], default=(0.0, None))
+    if row is None or ratio < _FEW:
+        return ()
+    return (
+        f"few draws for {solved.spectrum.rank} features: {row.name} was corrected by "
+        f"{shifts[row.name] / abs(row.estimate or np.inf):+.1%} ({ratio:.1f} standard errors), and part of that bias "
+        "may be left; more draws would tell",
+    )
+
+
+def warned(recovery: Recovery, warnings: tuple[str, ...]) -> Recovery:
+    return replace(recovery, warnings=(*recovery.warnings, *warnings))
