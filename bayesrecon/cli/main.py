@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import importlib
+import io
 import os
 import pkgutil
 import signal
@@ -109,6 +110,8 @@ def main() -> None:
     ending_cleanly()
     if sys.stdout is None:  # closed by whoever started this process
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names and dashes that the terminal's encoding lacks
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
