@@ -13,7 +13,14 @@ from typing import Any
 
 
 class BayesreconError(ValueError):
-    """Bad input: the message is one line that says what is wrong and what to do."""
+    """Bad input: the message is one line that says what is wrong and what to do.
+
+    >>> str(BayesreconError("no column a\\nb"))  # as names from files may be
+    'no column a b'
+    """
+
+    def __init__(self, message: object = ""):
+        super().__init__(" ".join(str(message).splitlines()))
 
 
 class MissingExtraError(BayesreconError):

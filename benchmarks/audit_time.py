@@ -78,8 +78,7 @@ WORDS = """# How long an audit takes
 Made by `python benchmarks/audit_time.py`: {draws} draws of a hierarchical model of 16 parameters on 400 patients. Every
 row is the median of audits by the command line, {repetitions} a row, in processes of their own, compilation included,
 on {cores} cores that carried a load of {load:.1f} in the mean. The target is {target} s with default effort; remedies
-are begun until 45 seconds *on the clock* have passed, so that a busy machine predicts by theory what an idle one
-measures.
+are begun until 45 seconds of CPU time have passed, so that a busy machine takes longer and says the same.
 
 {table}
 

@@ -286,7 +286,7 @@ def _numbers(cells: Sequence[Any]) -> _Numbers:
             number = Decimal(text.replace("\u2212", "-"))
         except InvalidOperation:
             raise BayesreconError(f"the cell {text[:40]!r} is not a number") from None
-        if not number.is_finite():
+        if not np.isfinite(float(number)):
             raise BayesreconError(f"the cell {text[:40]!r} is not a finite number")
         digits, exponent = number.as_tuple().digits, int(number.as_tuple().exponent)
         values[i] = float(number)

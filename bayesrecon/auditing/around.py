@@ -2,13 +2,29 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from bayesrecon.auditing.accounts.account import is_public
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.discovery import discover
+from bayesrecon.errors import first_line
 from bayesrecon.model import Progress
 from bayesrecon.results.audit import Finding, NotRun
 
 _READ = "reading"
+
+INCALCULABLE = (ArithmeticError, np.linalg.LinAlgError)
+"""What numbers near the largest or the smallest come to in somebody else's code."""
+
+
+def not_computed(name: str, error: Exception) -> NotRun:
+    """An attack that ended at numbers that it cannot work with: what it would find is not cleared.
+
+    >>> not_computed("densities", ZeroDivisionError("division by zero")).reason
+    'its numbers cannot be worked with (ZeroDivisionError: division by zero)'
+    """
+    reason = f"its numbers cannot be worked with ({first_line(error)})"
+    return NotRun(name, reason, "scale what is near the largest numbers, or drop it")
 
 
 def plain_channels() -> tuple[Plain, ...]:
@@ -29,7 +45,10 @@ def look_around(
     for channel in plain_channels():
         if progress is not None:
             progress(f"looking at {channel.name}", 0.0)
-        more, notes = channel.find(replace(look, found=tuple(findings)))
+        try:
+            more, notes = channel.find(replace(look, found=tuple(findings)))
+        except INCALCULABLE as error:
+            more, notes = [], [not_computed(channel.name, error)]
         findings += [f for f in more if not (public and all(is_public(w, public) for w in f.where))]
         untried += notes
     return findings, untried

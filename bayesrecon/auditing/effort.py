@@ -10,7 +10,9 @@ from bayesrecon.results.audit import Finding, Remedy
 
 Effort = Literal["quick", "full"]
 FEWEST = 12  # trials from which an error is known to a fifth
-QUICK_SECONDS = 45.0  # from the beginning of an audit; one minute with what comes before and after it
+QUICK_SECONDS = 45.0
+"""Of CPU time from the beginning of an audit; about a minute on an idle machine with what comes before and after it. A
+busy machine takes longer and says the same."""
 
 _NEVER = float("inf")
 _T = TypeVar("_T")
@@ -27,7 +29,7 @@ class Budget:
 
     ends: float
     thorough: bool
-    clock: Callable[[], float] = field(default=time.perf_counter, repr=False)
+    clock: Callable[[], float] = field(default=time.process_time, repr=False)
 
     def allows(self, seconds: float = 0.0) -> bool:
         """Whether something that takes so long would be ready in time."""
@@ -54,8 +56,8 @@ class Budget:
         return make(), self.clock() - began
 
 
-def budget_of(effort: str, began: float | None = None, clock: Callable[[], float] = time.perf_counter) -> Budget:
-    """The budget of an audit that began then.
+def budget_of(effort: str, clock: Callable[[], float] = time.process_time) -> Budget:
+    """The budget of an audit that begins now.
 
     Raises:
         BayesreconError: another effort than "quick" or "full".
@@ -67,8 +69,7 @@ def budget_of(effort: str, began: float | None = None, clock: Callable[[], float
     """
     if effort not in get_args(Effort):
         raise BayesreconError(f"effort {effort}: expected {' or '.join(get_args(Effort))}")
-    start = clock() if began is None else began
-    return Budget(_NEVER if effort == "full" else start + QUICK_SECONDS, effort == "full", clock)
+    return Budget(_NEVER if effort == "full" else clock() + QUICK_SECONDS, effort == "full", clock)
 
 
 @dataclass(frozen=True)

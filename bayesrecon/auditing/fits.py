@@ -71,7 +71,7 @@ def audit_fit(
     'incomplete'
     """
     began, limits = time.perf_counter(), thresholds or Thresholds()
-    budget = budget_of(effort, began)
+    budget = budget_of(effort)
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     settings: dict[str, Any] = {"known": sorted(known or ()), "remedies": remedies, "effort": effort, "key": key}

@@ -22,6 +22,7 @@ from bayesrecon.results.audit import Audit
 SUFFIXES = (".nc", ".npz")
 
 
+@np.errstate(over="ignore", invalid="ignore")  # as an audit
 def clean(
     contents: Contents,
     audit: Audit,

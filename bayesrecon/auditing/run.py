@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.around import INCALCULABLE, look_around, not_computed
 from bayesrecon.auditing.assembly import (
     Stage,
     named,
@@ -58,6 +58,7 @@ _SHARES = (0.5, 0.4)  # of the time, for the draws and for all channels together
 
 @in_float64
 @on_one_thread
+@np.errstate(over="ignore", invalid="ignore")  # numbers near the largest are looked at like any others
 def audit(
     source: Any,
     model: Any = None,
@@ -90,8 +91,9 @@ def audit(
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
         remedies: whether to tell what thinning and rounding would leave, after everything was attacked. "quick", or
-            True, measures remedies until 45 seconds after the beginning, the severest findings' first; the others are
-            predicted by theory, or said not to be tried. "full" measures every one, which may take many minutes.
+            True, measures remedies until 45 seconds of CPU time after the beginning, the severest findings' first; the
+            others are predicted by theory, or said not to be tried. "full" measures every one, which may take many
+            minutes.
         thresholds: what counts as severe.
         key: seeds everything random.
         progress: called with a label and the fraction done. Where it has a method `found`, that is called with each
@@ -119,7 +121,7 @@ def audit(
     """
     began = time.perf_counter()
     effort = remedies if isinstance(remedies, str) else "quick"
-    limits, budget = thresholds or Thresholds(), budget_of(effort, began)
+    limits, budget = thresholds or Thresholds(), budget_of(effort)
     unit, allowed = which.pop("unit", None), tuple(which.pop("public", ()))
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
@@ -299,6 +301,8 @@ def _stages(
         untried += [NotRun(DRAWS, failure, _OTHERS, ("posterior",)) for failure in recovery.failures]
     except BayesreconError as error:
         untried.append(NotRun(DRAWS, f"the draws alone were not attacked: {error}", _MEND, ("posterior",)))
+    except INCALCULABLE as error:
+        untried.append(not_computed(DRAWS, error))
     yield now(c.name for c in every)
     numbers = Numbers(contents, model, release, kept, reference, key)
     for i, channel in enumerate(every):
@@ -310,6 +314,8 @@ def _stages(
             more, notes = channel.attack(opened)
         except BayesreconError as error:
             more, notes = [], [NotRun(channel.name, str(error), _MEND)]
+        except INCALCULABLE as error:
+            more, notes = [], [not_computed(channel.name, error)]
         findings += more
         warnings += [note for note in notes if isinstance(note, str)]
         untried += [note for note in notes if isinstance(note, NotRun)]

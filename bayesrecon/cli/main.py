@@ -3,10 +3,12 @@
 import ast
 import contextlib
 import importlib
+import io
 import os
 import pkgutil
 import signal
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError, visible
 from bayesrecon.kernels.compiled import keep_by_default
+from bayesrecon.temporary import remove_abandoned
 
 _PIPE = 141  # as a shell reports a program that a closed pipe ended
 _COMMANDS = "bayesrecon.cli.commands"
@@ -107,8 +110,11 @@ def _root(
 def main() -> None:
     """Entry point: bad input is one line on stderr and exit code 2."""
     ending_cleanly()
+    remove_abandoned(Path(tempfile.gettempdir()))  # what a run that was killed left
     if sys.stdout is None:  # closed by whoever started this process
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names and dashes that the terminal's encoding lacks
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()

@@ -11,6 +11,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import PseudoData
 from bayesrecon.results.archive import ABOUT, classes_of_results
+from bayesrecon.results.base import Result
 from bayesrecon.results.recovery import META, NUMBERS, Recovery
 from bayesrecon.results.row import Row
 from bayesrecon.untrusted.guarded import opened
@@ -69,7 +70,16 @@ def _archive(path: Path) -> Any:
     with _complaining(path), opened(NumpyFile, path) as file:
         check_declared(path, file.declared(), path.stat().st_size, free=_SMALL, ratio=_UNPACKED)
         content = file.arrays()
-        return _unpacked(json.loads(str(content[ABOUT]))["result"], content, classes_of_results())
+        found = _unpacked(json.loads(str(content[ABOUT]))["result"], content, classes_of_results())
+        if not isinstance(found, Result):
+            raise TypeError(f"a {type(found).__name__}")
+        for shown in (
+            found.to_dict,
+            found.to_dataframe,
+            found.__repr__,
+        ):  # fields of other types are found here, not later
+            shown()
+        return found
 
 
 @contextmanager

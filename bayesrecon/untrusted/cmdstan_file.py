@@ -27,6 +27,7 @@ _INSTEAD = {
 }
 
 
+_DOUBT = "a truncated or edited file, or a table of data?"
 _BLOCK = 2**23  # bytes read at once
 _LONGEST_ROW = 2**28  # bytes
 COMMENT_LETTERS = 2**24
@@ -75,7 +76,7 @@ class CmdStanFile:
                 raise
             except ValueError as error:
                 detail = " ".join(str(error).split(";")[0].split())[:200]
-                raise BayesreconError(f"{self._path}: {detail} of the draws (a truncated or edited file?)") from error
+                raise BayesreconError(f"{self._path}: {detail} of the draws ({_DOUBT})") from error
         if rows.shape[1] != len(header):
             raise BayesreconError(f"{self._path}: rows of {rows.shape[1]} fields under a header of {len(header)}")
         return settings, header, rows
@@ -177,7 +178,7 @@ def _whole(line: bytes, columns: int, where: str) -> np.ndarray:
             return values
     except (ValueError, DeprecationWarning):
         pass
-    raise BayesreconError(f"{where} holds something that is not a number (a truncated or edited file?)")
+    raise BayesreconError(f"{where} holds something that is not a number ({_DOUBT})")
 
 
 def _some(line: bytes, columns: list[int], where: str) -> list[float]:
@@ -185,7 +186,7 @@ def _some(line: bytes, columns: list[int], where: str) -> list[float]:
     try:
         return [float(parts[k]) for k in columns]
     except ValueError:
-        raise BayesreconError(f"{where} holds something that is not a number (a truncated or edited file?)") from None
+        raise BayesreconError(f"{where} holds something that is not a number ({_DOUBT})") from None
 
 
 def read_header(path: Path, file: TextIO, methods: Sequence[str] = ("sample",)) -> tuple[Settings, list[str]]:

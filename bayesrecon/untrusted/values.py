@@ -13,6 +13,8 @@ def plain_values(content: Any) -> np.ndarray:
         if all(part.dtype.kind in "biuf" for part in parts):
             return np.concatenate([part.astype(float) for part in parts]) if parts else np.zeros(0)
         return np.concatenate([part.astype(str) for part in parts])
+    if values.dtype.kind == "O" and not values.ndim:  # a reference, or whatever else is no array
+        return np.array(text_of(values.item()))
     if values.dtype.kind == "O":
         parts = [plain_values(one).ravel() for one in values.ravel() if not isinstance(one, bytes | str)]
         if parts and len(parts) == values.size:

@@ -165,6 +165,18 @@ BAD_INPUT = {
     ),
     "unit that repeats": (known("a.csv", "mom_iq\n100\n100\n", "--unit", "mom_iq"), "its known values repeat"),
     "total against known": (known("a.csv", "mom_iq\n100\n101\n", "--total", "3"), "total=3.* contradicts the 2 rows"),
+    "data that are ragged": (
+        known("a.json", '{"mom_iq": [[1, 2], [3]]}'),
+        "'mom_iq': its lists are not all",
+    ),
+    "a table of what no number holds": (
+        a_file("e.csv", "name,estimate,std. error\nx,1e400,1\nsigma,1,1\n", "recover", "e.csv", "--model", "ols"),
+        "the cell '1e400' is not a finite number",
+    ),
+    "a table of data": (
+        a_file("people.csv", "id,name\n1,Ann\n2,Bob\n", "recover", "people.csv", *MODEL),
+        "could not convert string 'Ann'.*or a table of data",
+    ),
     # fit
     "fit of no file": (lambda folder: FIT, "there is no file table.csv"),
     "fit of an unknown model": (a_file("table.csv", TABLE, "fit", "linear", *FIT[2:]), "no shipped model 'linear'"),

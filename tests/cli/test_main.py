@@ -53,3 +53,17 @@ def test_as_a_process(database):
 def test_bad_input_as_a_process():
     done = module("recover", "nothing.nc")
     one_line(Outcome(done.returncode, done.stdout, done.stderr), "nothing.nc: no such file")
+
+
+def test_a_terminal_of_few_letters(monkeypatch):
+    """What its encoding lacks is spelt out."""
+    import io
+
+    from bayesrecon.cli import main
+
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    monkeypatch.setattr(main, "app", lambda **options: sys.stdout.write("2\u20133") and 0)
+    with pytest.raises(SystemExit):
+        main.main()
+    assert written.getvalue().decode("ascii").split() == ["2\\u20133"]

@@ -8,7 +8,8 @@ import warnings
 import h5py
 import numpy as np
 import pytest
-from fuzzed import FORMATS, LARGE, Tally, fuzz, look_through
+from fuzz_files import KINDS, zarr
+from fuzzed import LARGE, SLOW, Tally, fuzz, look_through
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,31 +22,47 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("count", [25, pytest.param(2000, marks=pytest.mark.slow)])
-def test_mutated_files(name, count):
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("percent", [0.01, pytest.param(1, marks=pytest.mark.slow)])
+def test_mutated_files(name, percent):
+    """One in a hundred of those of `benchmarks/fuzz.py`, with whole verbs."""
     pytest.importorskip("zarr")
-    tally = fuzz(name, count)
+    count = int(max(3, 1000 * KINDS[name].share // 100 * percent))
+    tally = fuzz(name, range(count))
     assert tally.failures == []
     assert sum(tally.counts.values()) == count
-    assert tally.counts["refused"] > count // 20
+    if percent == 1:
+        assert tally.counts["refused"] > count // 20
     assert tally.peak <= LARGE, f"{tally.peak / 2**30:.1f} GiB"
+    assert tally.slowest <= SLOW
 
 
 def test_the_fuzzer_tells(tmp_path, monkeypatch):
     """What it is there to find is found."""
     tally = Tally()
-    outcomes = iter([BayesreconError("one line"), BayesreconError("two\nlines"), KeyError("x"), None])
+    outcomes = iter([BayesreconError("one line"), KeyError("x"), None, MemoryError(), "hang"])
+    monkeypatch.setattr("fuzzed.SLOW", 0.1)
 
-    def read(path):
-        if (error := next(outcomes)) is not None:
-            raise error
+    def use(path, good):
+        match next(outcomes):
+            case "hang":
+                while True:
+                    pass
+            case None:
+                return
+            case error:
+                raise error
 
-    monkeypatch.setattr("fuzzed.read_table", read)
-    for _ in range(4):
-        tally.add(tmp_path / "table.csv", b"bytes")
-    assert tally.counts == {"refused": 1, "traceback": 2, "read": 1}
-    assert [content for *_, content in tally.failures] == [b"bytes"] * 2
+    for number in range(5):
+        tally.add(number, tmp_path, tmp_path, (use,))
+    assert tally.counts == {"refused": 1, "traceback": 2, "read": 1, "hang": 1}
+    assert [number for number, _ in tally.failures] == [1, 3, 4]
+
+
+def test_shares_are_a_hundred():
+    assert sum(kind.share for kind in KINDS.values()) == 100
+    for format in "netCDF", "zarr":
+        assert sum(kind.share for name, kind in KINDS.items() if name.startswith(format)) >= 20
 
 
 # Files of another structure, which the libraries themselves find sound
@@ -55,7 +72,7 @@ NAMES = st.sampled_from(["mu", "chain", "draw", "lp", "y", "é", "a b", "\u202e"
     st.characters(exclude_characters="/\0.", codec="utf-8"), min_size=1, max_size=5
 )
 GROUPS = st.sampled_from(["posterior", "sample_stats", "log_likelihood", "observed_data", "prior", "x"])
-KINDS = st.sampled_from(["f8", "f4", "i4", "u1", "?", "S3", "c16", "text", ">f8", "f2"])
+TYPES = st.sampled_from(["f8", "f4", "i4", "u1", "?", "S3", "c16", "text", ">f8", "f2"])
 SHAPES = st.lists(st.integers(0, 4), max_size=4)
 VALUES = st.none() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.floats(), max_size=5)
 ATTRIBUTES = st.dictionaries(
@@ -64,7 +81,7 @@ ATTRIBUTES = st.dictionaries(
     VALUES,
     max_size=3,
 )
-ARRAYS = st.fixed_dictionaries({"kind": KINDS, "shape": SHAPES, "attributes": ATTRIBUTES, "scale": st.booleans()})
+ARRAYS = st.fixed_dictionaries({"kind": TYPES, "shape": SHAPES, "attributes": ATTRIBUTES, "scale": st.booleans()})
 FILES = st.dictionaries(GROUPS, st.tuples(st.dictionaries(NAMES, ARRAYS, max_size=4), ATTRIBUTES), max_size=4)
 
 
@@ -142,8 +159,8 @@ KEYS = [
 @pytest.mark.parametrize("count", [15, pytest.param(2000, marks=pytest.mark.slow)])
 def test_any_zarr_metadata(tmp_path, count):
     pytest.importorskip("zarr")
-    path = FORMATS["zarr 2"](tmp_path)
-    file = path / "posterior" / "mu" / ".zarray"
+    path = zarr(2)(tmp_path)
+    file = path / "posterior" / "sigma" / ".zarray"
     whole = json.loads(file.read_text())
 
     @given(changes=st.dictionaries(st.sampled_from(KEYS), JSON, min_size=1, max_size=3))

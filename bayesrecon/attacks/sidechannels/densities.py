@@ -148,7 +148,7 @@ class DensityRecovery:
         far = min(_DITHER * float(np.median(step)), 0.5 * float(self.given.std())) * np.sqrt(len(whole) / rank)
         simulated, real = [], []
         for done in range(1, trials + 1):
-            began = time.perf_counter()
+            began = time.process_time()
             kept = np.sort(rng.permutation(len(whole))[:count]) if count else whole
             design, moved = self.design[kept], np.zeros(rank)
             if digits is not None:
@@ -159,7 +159,7 @@ class DensityRecovery:
                 bounded = self.gap and (digits is not None or self.bounded)
                 found = _settle(design, seen - base[kept], width, bounded, start=totals + moved)
                 results.append(self.read(replace(found, coefficients=found.coefficients - moved)))
-            if enough is not None and enough(done, time.perf_counter() - began):
+            if enough is not None and enough(done, time.process_time() - began):
                 break
         centre = self.read(self.regression)
         hidden = self.errors**2 - np.array([row.se or 0.0 for row in self.rows if row.estimate is not None]) ** 2
