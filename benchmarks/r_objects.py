@@ -16,6 +16,7 @@ import re
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import numpy as np  # noqa: E402
 import r_written  # noqa: E402
 
 import bayesrecon  # noqa: E402
@@ -74,7 +76,9 @@ def fuzzed(count: int) -> Row:
             path.write_bytes(content)
             began = sum(os.times()[:4])
             try:
-                look_around(Look(read_contents(path)))
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("error")
+                    look_around(Look(read_contents(path)))
                 outcome = "read"
             except BayesreconError as error:
                 outcome = "traceback" if "\n" in str(error) else "refused"

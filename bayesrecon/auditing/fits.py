@@ -16,6 +16,7 @@ from bayesrecon.models.normal import unpack
 from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.mixed import from_known_law
 from bayesrecon.posteriors.roles import ESTIMATE
 from bayesrecon.posteriors.summaries import cell, from_table, of_estimator
 from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds
@@ -217,7 +218,7 @@ def look_at_estimates(
             untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
             continue
         try:
-            release = of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where)
+            release = _release_of(one)
             options: dict[str, Any] = {"remedies": remedies, "effort": effort, "thresholds": thresholds, "key": key}
             found = audit_fit(release, attack=_TABLE, known=known, progress=progress, **options)
         except BayesreconError as error:
@@ -230,6 +231,14 @@ def look_at_estimates(
             findings.append((replace(finding, title=title + exact, where=where), model))  # type: ignore[arg-type]
         untried += [replace(n, where=where) for n in found.not_run]
     return findings, untried
+
+
+def _release_of(one: Estimates) -> Release:
+    if one.kind == "mixed":
+        return from_known_law(one)
+    assert one.values is not None
+    assert one.covariance is not None
+    return of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where)
 
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:

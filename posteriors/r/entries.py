@@ -1,6 +1,8 @@
 """Everything in a file of R as entries of an audit's inventory: values, labels, texts, code, with their roles."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from bayesrecon.posteriors.r.tree import VECTORS
 from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
 from bayesrecon.posteriors.roles import CODE, CUT, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
 
+_WORD = re.compile(r"[A-Za-z.][\w.]*")
 _LABELS = {"names", "row.names", "levels"}
 _PROGRAMS = {"model_code", "model_cppcode", "model", "cppcode", "stancode"}
 _FIELD = ".->"  # before the names of fields of reference classes
@@ -32,6 +35,7 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     """All entries, and what could not be read out."""
     found: list[Entry] = []
     unread: list[Unread] = []
+    words = _words(walk)
     role_of = {id(place): roles.get(k, "") for k, place in enumerate(walk.places)}
     names: dict[str, Entry] = {}
     for k, place in enumerate(walk.places):
@@ -43,6 +47,8 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
         except BayesreconError as error:
             unread.append(Unread(place.where, str(error)))
             continue
+        if entry is not None and entry.kind == "labels" and place.name in _NAMING and set(entry.values) <= words:
+            entry = replace(entry, role=STRUCTURE)
         if entry is not None:
             found.append(entry)
     unread += [Unread(place.where, why) for place, why in walk.closed]
@@ -51,6 +57,17 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     if walk.objects.behind.strip(b"\0"):
         found.append(entry_of_bytes("bytes behind the end", walk.objects.behind))
     return found + list(names.values()), unread
+
+
+def _words(walk: Walk) -> set[str]:
+    """Names that code in the file uses: in calls, formulas and programs."""
+    found: set[str] = set()
+    for place in walk:
+        if place.code is not None:
+            found |= set(_WORD.findall(place.code.text))
+        elif place.kind == "text" and place.name in _PROGRAMS:
+            found |= {word for text in walk.objects.texts(place.node) for word in _WORD.findall(text)}
+    return found
 
 
 def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:

@@ -108,6 +108,43 @@ def test_coefficients_without_a_covariance_are_said_not_to_be_attacked():
     assert found.verdict == "incomplete"
 
 
+def products():
+    """Sums over clinics of `R' V^-1 R`, R the columns of ones, age and pressure, by the table and the fitted ratio."""
+    (theta,) = (
+        e.values[0] for e in read_contents(FIXTURES / "lmer.rds").entries if e.where == "object@theta" and e.role
+    )
+    clinics, total = np.array([row["clinic"] for row in ROWS]), np.zeros((3, 3))
+    for clinic in np.unique(clinics):
+        own = clinics == clinic
+        rows = np.column_stack([np.ones(own.sum()), PATIENTS["age"][own], PATIENTS["pressure"][own]])
+        total += rows.T @ np.linalg.solve(np.eye(len(rows)) + theta**2, rows)
+    return total
+
+
+@pytest.mark.parametrize("name", ["lmer.rds", "lmer-frame_removed.rds", "summary_lmer.rds"])
+def test_a_mixed_model_is_read_as_its_table(name):
+    """What lme4 keeps for itself and what its summary prints give the equations of generalised least squares."""
+    (found,) = read_contents(FIXTURES / name).estimates
+    assert (found.kind, found.labels, found.groups, found.rows, found.closed) == ("mixed", ("const", "age"), 6, 60, "")
+    whole = products()
+    np.testing.assert_allclose(np.linalg.inv(found.covariance) * found.scale, whole[:2, :2], rtol=1e-6)
+    np.testing.assert_allclose(found.values, np.linalg.solve(whole[:2, :2], whole[:2, 2]), rtol=1e-6)
+    across = np.append(-found.values, 1.0)
+    assert found.scale == pytest.approx(across @ whole @ across / 60, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_estimates_of_a_mixed_model_give_its_sums_of_products():
+    found = bayesrecon.audit(FIXTURES / "summary_lmer.rds", remedies=False)
+    (table,) = (f for f in found if f.kind == "estimates")
+    told = {i.name: i.estimate for i in table.evidence}
+    assert told["n"] == pytest.approx(6)
+    assert 6 * told["mean(rows)"] == pytest.approx(60)
+    lower = products()[np.tril_indices(3)]
+    for k in (1, 2, 3):
+        assert 6 * told[f"mean(products[{k}])"] == pytest.approx(lower[k - 1], rel=1e-6)
+
+
 @pytest.mark.parametrize("name", ["mcmc_list", "draws_array", "draws_df", "draws_rvars"])
 def test_draws_of_every_package_are_the_same(name):
     draws, one = read_draws(FIXTURES / f"{name}.rds"), read_draws(FIXTURES / "mcmc_list.rds")

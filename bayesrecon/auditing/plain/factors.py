@@ -25,6 +25,7 @@ NAME = "factors of the design"
 _SHOWN = 6  # columns that are kept as records of a finding
 
 
+@np.errstate(all="ignore")  # numbers of strangers may be of any size; what overflows is no design
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Of each fit: its design from its factors, its response, and of a single covariate its values."""
     parts: dict[str, dict[str, Entry]] = {}
