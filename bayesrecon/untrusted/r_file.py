@@ -17,7 +17,7 @@ from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked
 DEEPEST = 10_000
 """Objects within objects; the longest chains that R itself makes are a few hundred."""
 
-Reading = Generator[Any, int, int]
+Reading = Generator[Any, Any, int]
 _MISSING = -1  # in place of the number of a text
 
 # R's numbers of types, and of what stands for an object in a stream.
@@ -104,7 +104,7 @@ class _Reader:
                     waiting.pop()
                     given = ended.value
             else:
-                return given
+                return int(given)
 
     def _next(self) -> int:
         return self.stream.integer()

@@ -165,7 +165,7 @@ def _estimates(
     if unscaled is not None and unscaled.shape == (len(values), len(values)) and np.isfinite(unscaled).all():
         covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)
     response = _response(objects, place.node)
-    return Estimates(place.where, what, places, kind, labels, response, values, covariance, scale, closed)
+    return Estimates(place.where, what, places, kind, labels, response, values, covariance, scale, closed=closed)
 
 
 def _unscaled(objects: Objects, node: int) -> np.ndarray | None:

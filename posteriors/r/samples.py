@@ -1,6 +1,6 @@
 """Draws in a file of R: of coda, of posterior, of Stan, wherever they lie in an object."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -161,7 +161,7 @@ def _stan(objects: Objects, node: int) -> Found:
     return _together(chains), _together(statistics), early, code[0] if code else "", frozenset(used)
 
 
-def _together(chains: list[Mapping[str, np.ndarray]]) -> Columns:
+def _together(chains: Sequence[Mapping[str, np.ndarray]]) -> Columns:
     """Chains side by side."""
     names = list(chains[0])
     if any(list(chain) != names for chain in chains):

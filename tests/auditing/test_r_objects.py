@@ -108,6 +108,14 @@ def test_coefficients_without_a_covariance_are_said_not_to_be_attacked():
     assert found.verdict == "incomplete"
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("lm-weights", "weights"), ("glm_logit-trials", "trials"), ("lm-do_call", "")]
+)
+def test_estimates_with_weights_are_said_not_to_be_attacked(name, why):
+    (found,) = read_contents(FIXTURES / f"{name}.rds").estimates
+    assert (why in found.closed) if why else found.closed == ""
+
+
 def products():
     """Sums over clinics of `R' V^-1 R`, R the columns of ones, age and pressure, by the table and the fitted ratio."""
     (theta,) = (

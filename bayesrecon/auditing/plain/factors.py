@@ -172,7 +172,7 @@ def _all(own: Mapping[str, Entry]) -> tuple[str, ...]:
     return tuple(e.where for key, e in own.items() if e.role == DESIGN or key == _COLUMNS)
 
 
-def _finding(look: Look, root: str, found: Mapping[str, np.ndarray], own: Mapping[str, Entry]) -> Finding | None:
+def _finding(look: Look, root: str, found: Mapping[str, np.ndarray], own: Mapping[str, Entry]) -> Finding:
     told = {name: np.round(v, 10) for name, v in found.items() if not structure_of(v)}
     count = max((len(v) for v in told.values()), default=0)
     private = [f"{name}: the private column {column}" for name, v in told.items() if (column := look.named(v))]
