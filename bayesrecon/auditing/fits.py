@@ -33,6 +33,7 @@ _TABLE = "estimates"
 _PUBLISH = "publish a table of what readers need, and audit that"
 _ALONE = "its coefficients are in it without their covariance: alone they determine no statistic of the data"
 _SAY = "say what an attacker may know (known=), or compare it with a second fit of nearly the same data"
+_SIZE, _SCALARS = 4, 16  # a matrix of so many columns for each estimate, or so many single numbers, and no more
 _TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
 _MEND = "mend what the check names"
 
@@ -242,7 +243,11 @@ def _release_of(one: Estimates) -> Release:
 
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
-    """The places of all estimates of a fit."""
-    begin = (f"{estimates.where}/", f"{estimates.where}@")
-    own = [e.where for e in contents.entries if e.role == ESTIMATE and e.where.startswith(begin)]
-    return (estimates.where, *dict.fromkeys(own))
+    """The places of the estimates of a fit: those that were attacked, of their size, or all that were not."""
+    own = [e for e in contents.entries if e.role == ESTIMATE]
+    if estimates.closed or estimates.values is None or estimates.covariance is None:
+        begin = (f"{estimates.where}/", f"{estimates.where}@")
+        return (estimates.where, *dict.fromkeys(e.where for e in own if e.where.startswith(begin)))
+    most = _SIZE * len(estimates.values) ** 2 + _SCALARS
+    attacked = [e.where for e in own if e.where.startswith(estimates.places) and np.size(e.values) <= most]
+    return tuple(dict.fromkeys(attacked)) or (estimates.where,)

@@ -13,6 +13,17 @@ from bayesrecon.posteriors.r.walk import Place, Walk
 
 _INTERCEPT = "(Intercept)"
 _REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
+_TABLE = (
+    "coefficients", "rank", "df.residual", "deviance", "aic", "null.deviance", "df.null", "iter", "R", "sigma", "df",
+    "r.squared", "adj.r.squared", "fstatistic", "cov.unscaled", "cov.scaled", "dispersion", "assign", "qr/rank",
+    "qr/tol", "control", "boundary",
+)  # fmt: skip
+_OF_MIXED = (
+    "beta", "theta", "u", "lower", "devcomp", "optinfo", "coefficients", "vcov", "sigma", "logLik", "AICtab", "varcor",
+    "ngrps", "pp@.xData", "resp@.xData/.->REML", "Gp",
+)  # fmt: skip
+"""Parts of fits that hold what a table of estimates says."""
+
 _PARTS = ("VtV", "RZX")
 _DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
 _DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
@@ -124,7 +135,8 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
     labels = tuple("const" if name == _INTERCEPT else field_name(name) for name in names)
     if len(labels) != len(values) or len(set(labels)) < len(labels) or not np.isfinite(values).all():
         closed = closed or "its coefficients have no names of their own"
-    found = Estimates(place.where, what, (place.where,), "mixed", labels, "response", values, covariance, variance)
+    places = tuple(f"{place.where}{sign}{name}" for name in _OF_MIXED for sign in "/@")
+    found = Estimates(place.where, what, places, "mixed", labels, "response", values, covariance, variance)
     return replace(found, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), closed=closed)
 
 
@@ -153,7 +165,7 @@ def _estimates(
     table = np.asarray(objects.array(at), float)
     names = objects.names(at) if table.ndim == 1 else [*objects.axis_names(at), []][0]
     values = table if table.ndim == 1 else table[:, 0]
-    places = (place.where,)
+    places = tuple(f"{place.where}/{name}" for name in _TABLE)
     if not len(values) or len(names) != len(values):
         return Estimates(place.where, what, places, closed="its coefficients have no names" if len(values) else "")
     if not np.isfinite(values).all():

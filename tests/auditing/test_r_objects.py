@@ -188,12 +188,17 @@ def test_the_scale_of_a_default_prior_is_the_standard_deviation():
     assert any(entry.where in f.where and f.severity == "medium" for f in looked("stanreg-stripped.rds"))
 
 
-def test_a_name_clears_nothing(tmp_path):
+@pytest.mark.parametrize("name", ["pivot", "assign", "permutation", "order", "coefficients", "class", "dim", "qr"])
+def test_a_name_clears_nothing(tmp_path, name):
     """Rows that somebody calls by the name of a harmless thing are still rows."""
     path = tmp_path / "a.rds"
     names = r_written.whole(r_written.PAIRS | r_written.HAS_TAG) + r_written.symbol("names")
-    names += r_written.whole(r_written.TEXT, 1) + r_written.chars("pivot") + r_written.whole(r_written.NULL)
-    values = r_written.doubles(*PATIENTS["age"])
+    names += r_written.whole(r_written.TEXT, 1) + r_written.chars(name) + r_written.whole(r_written.NULL)
+    values = r_written.doubles(*np.round(PATIENTS["age"]))
     path.write_bytes(r_written.head() + r_written.whole(r_written.LIST | r_written.HAS_ATTRIBUTES, 1) + values + names)
     findings, _ = look_around(Look(read_contents(path)))
-    assert [(f.severity, f.where) for f in findings] == [("high", ("object/pivot",))]
+    assert [(f.severity, f.where) for f in findings] == [("high", (f"object/{name}",))]
+
+
+def test_a_removed_table_is_still_in_the_environment_of_its_terms():
+    assert "object/data@terms@.Environment/<enclosure>/d/<value>/id" in high("brms-data_removed.rds")
