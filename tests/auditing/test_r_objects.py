@@ -72,6 +72,12 @@ def test_the_response_is_the_sum_of_fitted_values_and_residuals():
     np.testing.assert_allclose(column("lm-model_false.rds", "pressure"), PATIENTS["pressure"], atol=1e-9)
 
 
+def test_a_smooth_keeps_every_value_of_its_covariate():
+    np.testing.assert_allclose(
+        np.sort(column("gam-stripped.rds", "covariate 1")), np.unique(PATIENTS["age"]), atol=1e-9
+    )
+
+
 def test_a_survival_curve_tells_everybodys_time():
     """Rows of the private table, one to one."""
     times, events = (column("survfit-call_removed.rds", field) for field in ("time", "event"))
