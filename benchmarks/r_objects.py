@@ -16,6 +16,7 @@ import re
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import numpy as np  # noqa: E402
 import r_written  # noqa: E402
 
 import bayesrecon  # noqa: E402
@@ -39,6 +41,7 @@ SLOW, LARGE = 20.0, 500 * 2**20
 """Seconds of CPU time and bytes of memory beyond which reading a small file counts as a hang, and as a bomb."""
 
 Row = dict[str, Any]
+_WHOLE = ("x_true", "with_data", "row_names", "do_call", "weights", "trials", "own_program")
 _PRIVATE = re.compile(r"the private column '(\w+)'")
 
 
@@ -74,7 +77,9 @@ def fuzzed(count: int) -> Row:
             path.write_bytes(content)
             began = sum(os.times()[:4])
             try:
-                look_around(Look(read_contents(path)))
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("error")
+                    look_around(Look(read_contents(path)))
                 outcome = "read"
             except BayesreconError as error:
                 outcome = "traceback" if "\n" in str(error) else "refused"
@@ -91,7 +96,7 @@ def fuzzed(count: int) -> Row:
         **{name: outcomes[name] for name in ("read", "refused", "traceback")},
         "hangs": int(slowest > SLOW),
         "slowest": round(slowest, 1),
-        "peak_mib": round(peak / 2**20),
+        "peak_mib": -(-peak // 2**20),
         "failures": failures[:5],
     }
 
@@ -148,7 +153,7 @@ def page(rows: dict[str, Any]) -> str:
         lines += [
             f"Of {fuzz['files']} files, {fuzz['read']} were read and {fuzz['refused']} refused in one line; there were "
             f"{fuzz['traceback']} tracebacks and {fuzz['hangs']} that took more than {SLOW:.0f} s. The slowest took "
-            f"{fuzz['slowest']:.1f} s of computing, and reading none took more than {fuzz['peak_mib']} MiB.",
+            f"{fuzz['slowest']:.1f} s of computing, and parsing none took more than {fuzz['peak_mib']} MiB.",
             "",
         ]
     return "\n".join(lines)
@@ -156,7 +161,9 @@ def page(rows: dict[str, Any]) -> str:
 
 def _adds(file: str) -> bool:
     """Objects that keep more than usual."""
-    return any(word in file for word in ("x_true", "with_data", "row_names", "do_call"))
+    return any(
+        word in file for word in ("x_true", "with_data", "row_names", "do_call", "weights", "trials", "own_program")
+    )
 
 
 def _share(rows: list[Row]) -> str:

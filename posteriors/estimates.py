@@ -1,8 +1,18 @@
 """Estimates that lie in a file with other things: what a printed table would say, with all digits."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
+
+
+def field_name(name: str) -> str:
+    """A name as a field of a record can have it.
+
+    >>> field_name("log(age)")
+    'log_age_'
+    """
+    return re.sub(r"\W", "_", name) or "x"
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,12 +23,13 @@ class Estimates:
         where: the fit's place.
         what: it is, in words.
         places: of its numbers.
-        kind: "ols", "logit" or "poisson", whose equations are known; "" for others.
+        kind: "ols", "logit", "poisson" or "mixed" (linear mixed), whose equations are known; "" for others.
         labels: of the estimates, "const" for an intercept.
         response: its name, as a field can have it.
         values: the estimates `(p,)`.
         covariance: of them `(p, p)`; None where the file does not have it.
-        scale: residual variance, 1 where there is none.
+        scale: residual variance, 1 where there is none; of a mixed model that of maximum likelihood.
+        groups, rows: of a mixed model, how many there are.
         closed: why they are not attacked, "" where they are.
         of_draws: whether they summarise draws.
     """
@@ -32,5 +43,7 @@ class Estimates:
     values: np.ndarray | None = None
     covariance: np.ndarray | None = None
     scale: float = 1.0
+    groups: int = 0
+    rows: int = 0
     closed: str = ""
     of_draws: bool = False

@@ -15,10 +15,11 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.mixed import correlated, mixed, uneven
 from bayesrecon.models.normal import laplace, pack
-from bayesrecon.posteriors.summaries import field_name
+from bayesrecon.posteriors.estimates import Estimates, field_name
 from bayesrecon.releases import Approximation, Release
 
 _TOLERANCE = 1e-5  # to which statsmodels' optimisers make the slope of the mean log likelihood of a row vanish
+_MOST_ROWS = 100_000  # each of which may be the size of a group
 _FAR = 0.1  # standard errors of the ratio that are left of the optimisation, beyond which it is at the boundary
 
 
@@ -69,6 +70,28 @@ def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
         raise BayesreconError("the variance of the intercepts is zero: at the boundary nothing is stationary; fit OLS")
     mean = np.concatenate([coefficient, [ratio, sigma]])
     return _release(model.in_constrained_coordinates, mean, block, p, slope, name)
+
+
+def from_known_law(estimates: Estimates) -> Release:
+    """A linear mixed model with one grouping factor, given the law of its random effects.
+
+    With `sigma^2 V` the covariance of a group's rows, the estimates `b` are those of generalised least squares,
+    `sum_g X_g' V^-1 (y_g - X_g b) = 0`, their covariance is `sigma^2 (sum_g X_g' V^-1 X_g)^-1`, and the variance of
+    maximum likelihood is `sum_g r_g' V^-1 r_g / n`: that of a fit by REML as well, with its own V (Pinheiro and Bates
+    2000, section 2.2). How many rows each group has is not told, their number and that of groups are.
+
+    Raises:
+        BayesreconError: numbers that are those of no fit.
+    """
+    values, covariance, labels = estimates.values, estimates.covariance, list(estimates.labels)
+    if values is None or covariance is None or not 0 < estimates.groups < estimates.rows <= _MOST_ROWS:
+        raise BayesreconError("a mixed model of so many groups and rows is not read")
+    order = sorted(range(len(labels)), key=lambda i: labels[i] != "const")
+    covariates = [labels[i] for i in order if labels[i] != "const"]
+    sizes = [1] * (estimates.groups - 1) + [estimates.rows - estimates.groups + 1]  # the widest that there can be
+    model = correlated(covariates, estimates.response, "const" in labels, sizes).in_constrained_coordinates
+    mean = np.append(values[order], np.sqrt(estimates.scale))
+    return _release(model, mean, covariance[np.ix_(order, order)], len(order), 0.0, estimates.where)
 
 
 def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str) -> Release:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.estimates import field_name
 from bayesrecon.posteriors.mixed import from_mixed
-from bayesrecon.posteriors.summaries import field_name, of_estimator
+from bayesrecon.posteriors.summaries import of_estimator
 from bayesrecon.releases import Release
 
 

@@ -14,6 +14,7 @@ from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
+from bayesrecon.posteriors.estimates import field_name
 from bayesrecon.posteriors.untold import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
@@ -131,11 +132,6 @@ def from_table(
         name=title,
         silent=len(silent),
     )
-
-
-def field_name(name: str) -> str:
-    """A name as a field of a record can have it."""
-    return re.sub(r"\W", "_", name) or "x"
 
 
 def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, list[int]]:

@@ -13,6 +13,7 @@ from bayesrecon.auditing.private import Private, read_private
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.draws import Draws
 from bayesrecon.results.audit import Audit, Finding, NotRun, ordered, with_score
 
 
@@ -83,12 +84,27 @@ def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
     """The model that the file names, and why it cannot be had where it names one."""
     from bayesrecon.posteriors.sources import stored_model
 
-    if contents.draws is None or "bayesrecon_model" not in contents.draws.attributes:
+    if contents.draws is None:
         return None, ""
+    if "bayesrecon_model" not in contents.draws.attributes:
+        return _of_program(contents.program, contents.draws) if contents.program else (None, "")
     try:
         return stored_model(contents.draws), ""
     except BayesreconError as error:
         return None, str(error)
+
+
+def _of_program(program: str, draws: Draws) -> tuple[Model | None, str]:
+    """The model of the Stan program that a file holds beside its draws, and why it cannot be had."""
+    import bayesrecon.models as models
+
+    read = getattr(models, "from_stan", None)
+    if read is None:
+        return None, "its Stan program is in the file, which this version does not read; pass the model"
+    try:
+        return read(program, sizes={k: v.shape[2:] for k, v in draws.values.items()}, name=draws.name), ""
+    except BayesreconError as error:
+        return None, f"its Stan program is in the file and gives no model: {error}"
 
 
 def named(private: Private | None) -> Named:

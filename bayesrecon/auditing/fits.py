@@ -17,6 +17,7 @@ from bayesrecon.models.normal import unpack
 from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.mixed import from_known_law
 from bayesrecon.posteriors.roles import ESTIMATE
 from bayesrecon.posteriors.summaries import cell, from_table, of_estimator
 from bayesrecon.releases import Release
@@ -33,6 +34,7 @@ _TABLE = "estimates"
 _PUBLISH = "publish a table of what readers need, and audit that"
 _ALONE = "its coefficients are in it without their covariance: alone they determine no statistic of the data"
 _SAY = "say what an attacker may know (known=), or compare it with a second fit of nearly the same data"
+_SIZE, _SCALARS = 4, 16  # a matrix of so many columns for each estimate, or so many single numbers, and no more
 _TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
 _MEND = "mend what the check names"
 
@@ -218,7 +220,7 @@ def look_at_estimates(
             untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
             continue
         try:
-            release = of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where)
+            release = _release_of(one)
             options: dict[str, Any] = {"remedies": remedies, "effort": effort, "thresholds": thresholds, "key": key}
             found = audit_fit(release, attack=_TABLE, known=known, progress=progress, **options)
         except BayesreconError as error:
@@ -233,8 +235,20 @@ def look_at_estimates(
     return findings, untried
 
 
+def _release_of(one: Estimates) -> Release:
+    if one.kind == "mixed":
+        return from_known_law(one)
+    assert one.values is not None
+    assert one.covariance is not None
+    return of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where)
+
+
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:
-    """The places of all estimates of a fit."""
-    begin = (f"{estimates.where}/", f"{estimates.where}@")
-    own = [e.where for e in contents.entries if e.role == ESTIMATE and e.where.startswith(begin)]
-    return (estimates.where, *dict.fromkeys(own))
+    """The places of the estimates of a fit: those that were attacked, of their size, or all that were not."""
+    own = [e for e in contents.entries if e.role == ESTIMATE]
+    if estimates.closed or estimates.values is None or estimates.covariance is None:
+        begin = (f"{estimates.where}/", f"{estimates.where}@")
+        return (estimates.where, *dict.fromkeys(e.where for e in own if e.where.startswith(begin)))
+    most = _SIZE * len(estimates.values) ** 2 + _SCALARS
+    attacked = [e.where for e in own if e.where.startswith(estimates.places) and np.size(e.values) <= most]
+    return tuple(dict.fromkeys(attacked)) or (estimates.where,)

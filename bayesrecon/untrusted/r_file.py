@@ -17,7 +17,7 @@ from bayesrecon.untrusted.r_stream import Stream, saved_by_name, unpacked
 DEEPEST = 10_000
 """Objects within objects; the longest chains that R itself makes are a few hundred."""
 
-Reading = Generator[Any, int, int]
+Reading = Generator[Any, Any, int]
 _MISSING = -1  # in place of the number of a text
 
 # R's numbers of types, and of what stands for an object in a stream.
@@ -54,7 +54,7 @@ class RFile:
 
         Returns:
             the arrays of `bayesrecon.untrusted.r_nodes`, the number of the `root`, whether its elements are objects
-            `by_name`, the version of R that wrote the file, and what stands `behind` the stream.
+            `by_name`, the version of R that wrote the file, its `encoding`, and what stands `behind` the stream.
         """
         try:
             content, behind = unpacked(self._path, trusted)
@@ -65,13 +65,14 @@ class RFile:
             text = str(error)
             raise BayesreconError(text if text.startswith(str(self._path)) else f"{self._path}: {text}") from None
         rest = content[reader.stream.at :] + behind
-        about = {"root": root, "by_name": by_name, "version": version, "behind": np.frombuffer(rest[: 2**16], np.uint8)}
-        return reader.nodes.table() | about
+        about = {"root": root, "by_name": by_name, "version": version, "encoding": reader.encoding}
+        return reader.nodes.table() | about | {"behind": np.frombuffer(rest[: 2**16], np.uint8)}
 
 
 class _Reader:
     def __init__(self, stream: Stream, nodes: Nodes) -> None:
         self.stream, self.nodes = stream, nodes
+        self.encoding = ""
         self._known: list[int] = []
 
     def head(self) -> str:
@@ -80,7 +81,7 @@ class _Reader:
         if version not in (2, 3):
             raise BayesreconError(f"serialisation version {version} is not read; save it again with a newer R")
         if version == 3:
-            self.stream.text(self.stream.length())
+            self.encoding = self.stream.text(self.stream.length())
         return ".".join(str(writer >> shift & 255) for shift in (16, 8, 0))
 
     def run(self) -> int:
@@ -104,7 +105,7 @@ class _Reader:
                     waiting.pop()
                     given = ended.value
             else:
-                return given
+                return int(given)
 
     def _next(self) -> int:
         return self.stream.integer()
@@ -261,7 +262,7 @@ class _Reader:
 
     def _bytecode(self, shared: dict[int, int]) -> Reading:
         at = self.nodes.node("bytecode")
-        yield self._next()  # the instructions
+        self.nodes.tie(at, (yield self._next()), SPECIAL, self.nodes.text("instructions"))
         for _ in range(self.stream.length()):
             kind = self.stream.integer()
             if kind == _BYTECODE:

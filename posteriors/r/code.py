@@ -12,6 +12,7 @@ _INFIX = {
     "~", "+", "-", "*", "/", "^", "==", "!=", "<", ">", "<=", ">=", "&", "&&", "|", "||", "<-", "=", ":", "%in%",
     "%*%", "%%", "%/%", "$", "@", "::", ":::", "|>", "%o%", "<<-",
 }  # fmt: skip
+_OTHER = {"!", "if", "for", "while", "repeat", "break", "next", "function", "[<-", "[[<-", "$<-", "@<-", "..."}
 _CLOSED = {"(": ")", "{": "}", "[": "]", "[[": "]]"}
 WORDS = frozenset(
     {
@@ -73,7 +74,9 @@ def code_of(objects: Objects, node: int) -> Code:
         kind = objects.kind(at)
         if kind == "symbol":
             (name, *_) = objects.names_within(at) or ["?"]
-            parts.append(name if _SYMBOL.fullmatch(name) or name in _INFIX or name in _CLOSED else f"`{name}`")
+            usual = _SYMBOL.fullmatch(name) or name in _INFIX or name in _CLOSED or name in _OTHER
+            parts.append(name if usual else f"`{name}`")
+            found.plain &= bool(usual)
         elif kind == "call":
             waiting += reversed(_call(objects, at, depth))
         elif kind in VECTORS and objects.size(at) == 1 and "dim" not in objects.attributes(at):

@@ -1,6 +1,8 @@
 """Everything in a file of R as entries of an audit's inventory: values, labels, texts, code, with their roles."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from bayesrecon.posteriors.r.tree import VECTORS
 from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
 from bayesrecon.posteriors.roles import CODE, CUT, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
 
+_ENCODINGS = {"", "UTF-8", "latin1", "ASCII", "ISO-8859-1", "ISO8859-1", "CP1252", "ANSI_X3.4-1968", "US-ASCII"}
+_WORD = re.compile(r"[A-Za-z.][\w.]*")
 _LABELS = {"names", "row.names", "levels"}
 _PROGRAMS = {"model_code", "model_cppcode", "model", "cppcode", "stancode"}
 _FIELD = ".->"  # before the names of fields of reference classes
@@ -32,10 +36,11 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
     """All entries, and what could not be read out."""
     found: list[Entry] = []
     unread: list[Unread] = []
+    words = _words(walk)
     role_of = {id(place): roles.get(k, "") for k, place in enumerate(walk.places)}
     names: dict[str, Entry] = {}
     for k, place in enumerate(walk.places):
-        if place.name and not place.name.startswith(("[[", "<")):
+        if place.named:
             shown = place.name.removeprefix(_FIELD).lstrip(".")  # a point in front is R's way to hide a name
             names.setdefault(place.name, Entry(place.where, "name", shown or "."))
         try:
@@ -43,14 +48,29 @@ def entries_of(walk: Walk, roles: Mapping[int, str]) -> tuple[list[Entry], list[
         except BayesreconError as error:
             unread.append(Unread(place.where, str(error)))
             continue
+        if entry is not None and entry.kind == "labels" and place.name in _NAMING and set(entry.values) <= words:
+            entry = replace(entry, role=STRUCTURE)
         if entry is not None:
             found.append(entry)
     unread += [Unread(place.where, why) for place, why in walk.closed]
     if walk.left:
         unread.append(Unread("the file", f"it holds {walk.left} more objects than were gone through"))
+    if walk.objects.encoding not in _ENCODINGS:
+        found.append(Entry("the encoding of the file", "text", walk.objects.encoding))
     if walk.objects.behind.strip(b"\0"):
         found.append(entry_of_bytes("bytes behind the end", walk.objects.behind))
     return found + list(names.values()), unread
+
+
+def _words(walk: Walk) -> set[str]:
+    """Names that code in the file uses: in calls, formulas and programs."""
+    found: set[str] = set()
+    for place in walk:
+        if place.code is not None:
+            found |= set(_WORD.findall(place.code.text))
+        elif place.kind == "text" and place.name in _PROGRAMS:
+            found |= {word for text in walk.objects.texts(place.node) for word in _WORD.findall(text)}
+    return found
 
 
 def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> Entry | None:
@@ -58,6 +78,8 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     if place.code is not None and place.kind != "symbol":
         plain = place.code.plain and not place.code.odd
         return Entry(place.where, "text", place.code.text, STRUCTURE if plain else CODE)
+    if place.kind in ("symbol", "builtin"):
+        return Entry(place.where, "name", " ".join(objects.names_within(node)))
     if place.kind in ("namespace", "package", "persistent"):
         return Entry(place.where, "text", " ".join(objects.names_within(node)), role)
     if place.kind == "alternative":
@@ -68,8 +90,14 @@ def _entry(walk: Walk, place: Place, role: str, role_of: Mapping[int, str]) -> E
     if parent is not None and (place.name in _LABELS or parent.name.lower() == "dimnames"):
         of = parent if place.name in _LABELS else parent.parent
         return None if of is None else _labels(walk, place, of, role, role_of.get(id(of), ""))
+    if (
+        place.name == "dim"
+        and parent is not None
+        and objects.shape(parent.node) == tuple(np.ravel(objects.numbers(node)))
+    ):
+        return None
     if place.name in INTERNAL and place.kind != "text":
-        return None if place.name in ("dim", "tsp") else Entry(place.where, "array", objects.numbers(node), role)
+        return Entry(place.where, "array", objects.numbers(node), role)
     values = decoded(objects, node)
     if place.kind == "text" and (place.name in _NAMING or (parent is not None and parent.name in ("xlevels", "cnms"))):
         return Entry(place.where, "labels", values, role)
@@ -86,7 +114,8 @@ def _labels(walk: Walk, place: Place, of: Place, role: str, inherited: str) -> E
     """Names of entries or rows, which are those of records where there are as many; names of a list are places."""
     objects = walk.objects
     labels = np.array(objects.texts(place.node)) if place.kind == "text" else objects.numbers(place.node)
-    if (place.name == "names" and of.kind not in VECTORS) or (place.name == "row.names" and _is_counted(labels)):
+    elements = len(objects.elements(of.node)) if of.kind not in VECTORS else 0
+    if (place.name == "names" and 0 < len(labels) <= elements) or (place.name == "row.names" and _is_counted(labels)):
         return None
     rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(of.node)[0])
     if inherited == RECORD and rows:

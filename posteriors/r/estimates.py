@@ -1,18 +1,30 @@
 """Estimates of R's fits: of linear, logistic and Poisson regressions with their covariance; of others their places."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.estimates import Estimates, field_name
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.names import FITS
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place, Walk
-from bayesrecon.posteriors.summaries import field_name
 
 _INTERCEPT = "(Intercept)"
 _REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
+_TABLE = (
+    "coefficients", "rank", "df.residual", "deviance", "aic", "null.deviance", "df.null", "iter", "R", "sigma", "df",
+    "r.squared", "adj.r.squared", "fstatistic", "cov.unscaled", "cov.scaled", "dispersion", "assign", "qr/rank",
+    "qr/tol", "control", "boundary",
+)  # fmt: skip
+_OF_MIXED = (
+    "beta", "theta", "u", "lower", "devcomp", "optinfo", "coefficients", "vcov", "sigma", "logLik", "AICtab", "varcor",
+    "ngrps", "pp@.xData", "resp@.xData/.->REML", "Gp",
+)  # fmt: skip
+"""Parts of fits that hold what a table of estimates says."""
+
+_PARTS = ("VtV", "RZX")
 _DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
 _DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
 _SUMMARIES = "summaries of draws are not attacked by this version where the draws are not there"
@@ -38,6 +50,8 @@ def _of(objects: Objects, place: Place) -> Estimates:
     what = next(FITS[name] for name in classes if name in FITS)
     if set(classes) & _DRAWN:
         return Estimates(place.where, what, (place.where,), closed=_SUMMARIES, of_draws=True)
+    if {"lmerMod", "summary.merMod"} & set(classes) and "lmerModLmerTest" not in classes:
+        return _mixed(objects, place, what)
     for kinds, read in ((("glm",), _glm), (("lm",), _lm), (("summary.glm",), _summary), (("summary.lm",), _summary)):
         if set(kinds) & set(classes) and not {"gam", "mlm", "rlm", "negbin"} & set(classes):
             return read(objects, place, what)
@@ -89,6 +103,61 @@ def _summary(objects: Objects, place: Place, what: str) -> Estimates:
     return _estimates(objects, place, what, kind, unscaled, scale, closed or _unsaid(objects, node))
 
 
+def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
+    """Of lme4: given the law of the random effects, `(X' V^-1 X)^-1` is `(V'V - RZX' RZX)^-1` of what it keeps."""
+    node = place.node
+    counts, sums = (_by_name(objects, node, part) for part in ("dims", "cmp"))
+    rows, variance = counts.get("n", 0.0), sums.get("pwrss", np.nan) / max(counts.get("n", 0.0), 1.0)
+    if counts.get("GLMM", 1.0) or counts.get("NLMM", 1.0) or not variance > 0:
+        return Estimates(place.where, what, (place.where,), closed=_OTHERS)
+    if objects.element(node, "coefficients"):  # a summary
+        table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
+        names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
+        values = table[:, 0] if table.ndim == 2 else table
+        matrix = objects.element(node, "vcov", "@x")
+        unscaled = np.asarray(objects.numbers(matrix), float) / sums.get("sigmaREML", np.nan) ** 2
+        unscaled = unscaled * (1.0 if counts.get("REML") else sums["sigmaREML"] ** 2 / variance)
+        groups = np.ravel(objects.numbers(objects.element(node, "ngrps"))).astype(float)
+        call = "call"
+    else:
+        fields = objects.element(node, "@pp", "@.xData")
+        values = np.asarray(objects.numbers(objects.element(node, "@beta")), float)
+        names = [*objects.axis_names(objects.element(fields, ".->X")), [], []][1]
+        unscaled = _given_law(*(np.asarray(objects.array(objects.element(fields, f".->{k}")), float) for k in _PARTS))
+        levels = [child for _, child in objects.elements(objects.element(node, "@flist"))]
+        groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
+        call = "@call"
+    closed = "" if len(groups) == 1 else "it has several grouping factors, or none is in it"
+    closed = closed or _unsaid(objects, node, call)
+    covariance = None
+    if unscaled.size == len(values) ** 2 and np.isfinite(unscaled).all():
+        covariance = unscaled.reshape(len(values), -1) * variance
+    labels = tuple("const" if name == _INTERCEPT else field_name(name) for name in names)
+    if len(labels) != len(values) or len(set(labels)) < len(labels) or not np.isfinite(values).all():
+        closed = closed or "its coefficients have no names of their own"
+    places = tuple(f"{place.where}{sign}{name}" for name in _OF_MIXED for sign in "/@")
+    found = Estimates(place.where, what, places, "mixed", labels, "response", values, covariance, variance)
+    return replace(found, groups=int(groups[0]) if len(groups) == 1 else 0, rows=int(rows), closed=closed)
+
+
+def _given_law(product: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """`(V'V - RZX' RZX)^-1`, of whose first the upper triangle is kept."""
+    if product.ndim != 2 or across.ndim != 2 or across.shape[1] != len(product) or len(set(product.shape)) > 1:
+        return np.zeros(0)
+    whole = np.triu(product) + np.triu(product, 1).T - across.T @ across
+    try:
+        return np.linalg.inv(whole)
+    except np.linalg.LinAlgError:
+        return np.zeros(0)
+
+
+def _by_name(objects: Objects, node: int, part: str) -> dict[str, float]:
+    """Numbers of lme4's `devcomp` by their names."""
+    at = objects.element(node, "devcomp", part) or objects.element(node, "@devcomp", part)
+    values = np.ravel(objects.numbers(at)).astype(float)
+    return dict(zip(objects.names(at), values.tolist(), strict=False))
+
+
 def _estimates(
     objects: Objects, place: Place, what: str, kind: str, unscaled: np.ndarray | None, scale: float, closed: str
 ) -> Estimates:
@@ -96,7 +165,7 @@ def _estimates(
     table = np.asarray(objects.array(at), float)
     names = objects.names(at) if table.ndim == 1 else [*objects.axis_names(at), []][0]
     values = table if table.ndim == 1 else table[:, 0]
-    places = (place.where,)
+    places = tuple(f"{place.where}/{name}" for name in _TABLE)
     if not len(values) or len(names) != len(values):
         return Estimates(place.where, what, places, closed="its coefficients have no names" if len(values) else "")
     if not np.isfinite(values).all():
@@ -108,7 +177,7 @@ def _estimates(
     if unscaled is not None and unscaled.shape == (len(values), len(values)) and np.isfinite(unscaled).all():
         covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)
     response = _response(objects, place.node)
-    return Estimates(place.where, what, places, kind, labels, response, values, covariance, scale, closed)
+    return Estimates(place.where, what, places, kind, labels, response, values, covariance, scale, closed=closed)
 
 
 def _unscaled(objects: Objects, node: int) -> np.ndarray | None:
@@ -139,9 +208,9 @@ def _family(objects: Objects, node: int) -> tuple[str, str]:
     return "", f"a fit of family {name[:30]} with link {link[:30]} is not read" if name else "its family is not in it"
 
 
-def _unsaid(objects: Objects, node: int) -> str:
+def _unsaid(objects: Objects, node: int, where: str = "call") -> str:
     """Whether nobody can tell if a fit has weights or an offset: its call says so."""
-    call = objects.element(node, "call")
+    call = objects.element(node, where)
     if objects.kind(call) != "call":
         return "whether it has weights or an offset is not in it: there is no call"
     given = {name for name, _ in objects.elements(call)}

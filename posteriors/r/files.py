@@ -53,7 +53,7 @@ def read_r_contents(
 ) -> Contents:
     """Everything in a file: draws where there are any, estimates of fits, and every other object with its place."""
     path = Path(source)
-    with reading(path, f"an {_NAME}"):
+    with reading(path, f"an {_NAME}"), np.errstate(all="ignore"):  # numbers of strangers may be of any size
         walk = read_walk(path, trusted)
         samples = samples_of(walk)
         told = roles(walk)

@@ -72,3 +72,17 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "kmeans": {"size": TOTAL},
     "prcomp": {"center": TOTAL, "scale": TOTAL, "x": RECORD},
 }  # fmt: skip
+
+FAMILIES = frozenset(
+    {
+        "acat", "asym_laplace", "bernoulli", "beta", "beta_binomial", "binomial", "categorical", "com_poisson", "cox",
+        "cratio", "cumulative", "custom", "dirichlet", "dirichlet2", "discrete_weibull", "exgaussian", "exponential",
+        "frechet", "gamma", "gaussian", "gen_extreme_value", "geometric", "hurdle_gamma", "hurdle_lognormal",
+        "hurdle_negbinomial", "hurdle_poisson", "info", "inverse.gaussian", "logistic_normal", "lognormal",
+        "multinomial", "negbinomial", "negbinomial2", "poisson", "shifted_lognormal", "skew_normal", "sratio",
+        "student", "von_mises", "weibull", "wiener", "zero_inflated_asym_laplace", "zero_inflated_beta",
+        "zero_inflated_beta_binomial", "zero_inflated_binomial", "zero_inflated_negbinomial", "zero_inflated_poisson",
+        "zero_one_inflated_beta",
+    }
+)  # fmt: skip
+"""Laws that brms knows, a list of which lies in each of its fits."""

@@ -1,21 +1,41 @@
 """What things are in the fits that R's usual packages make: by their classes, their names and their extents."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.posteriors.r.code import WORDS
-from bayesrecon.posteriors.r.names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FITS, RECORDS
+from bayesrecon.posteriors.r.names import BY_CLASS, CLASSES, DESIGN_PARTS, ESTIMATES, FAMILIES, FITS, RECORDS
 from bayesrecon.posteriors.r.tree import VECTORS, Objects
 from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
 from bayesrecon.posteriors.roles import CUT, DESIGN, ESTIMATE, LEAF, RECORD, SEED, STRUCTURE, TIMES, TOTAL
 
 _NEVER_FRAMES = {"brmsprior", "anova", "draws_df"}
 _SEEDS = {".Random.seed", "seed", "rng.state"}
-_PATTERNS = {"factors": 2, "order": 9, "intercept": 1, "response": 1, "assign": 99, "pivot": 99, "offset": 9}
-_MOST_PATTERN = 400
-"""Whole numbers that say which variable is in which term, up to which value, and how many of them there may be."""
+_MOST_PATTERN = 400  # whole numbers that say which variable is in which term
+
+
+def _is_permutation(values: np.ndarray) -> bool:
+    return np.array_equal(np.sort(values), np.arange(1, len(values) + 1))
+
+
+def _few(most: int, count: int) -> Callable[[np.ndarray], bool]:
+    """So many whole numbers at most, none of them above a limit."""
+    return lambda v: len(v) <= count and bool(np.all((v >= 0) & (v <= most) & (v == np.round(v))))
+
+
+def _rises(values: np.ndarray) -> bool:
+    """From zero or one in steps of one, each number as often as it likes: columns of terms."""
+    steps = np.diff(values)
+    return not len(values) or (values[0] in (0, 1) and bool(np.all((steps == 0) | (steps == 1))))
+
+
+_PATTERNS = {
+    "factors": _few(2, _MOST_PATTERN), "order": _few(9, 40), "intercept": _few(1, 1), "response": _few(1, 1),
+    "offset": _few(20, 3), "assign": _rises, "pivot": _is_permutation,
+}  # fmt: skip
+"""What numbers of these names must look like to be taken for what R writes there."""
 
 _FIELD = ".->"  # before the names of fields of reference classes
 _WHOLE = {RECORD, LEAF, CUT, TIMES, TOTAL}
@@ -98,16 +118,14 @@ def _is_structure(objects: Objects, place: Place) -> bool:
     node, kind = place.node, place.kind
     if kind == "text":
         known = CLASSES if place.name in ("class", "package") else WORDS
-        return objects.size(node) <= 12 and all(text in known for text in objects.texts(node))
+        texts = objects.texts(node)
+        return (len(texts) <= 12 and all(text in known for text in texts)) or set(texts) <= FAMILIES
     if kind == "logical":
         return objects.size(node) == 1
     if kind in ("integer", "double") and place.name in _PATTERNS and objects.size(node) <= _MOST_PATTERN:
-        values = np.ravel(objects.numbers(node)).astype(float)
-        most = _PATTERNS[place.name]
-        return bool(np.all((values >= 0) & (values <= most) & (values == np.round(values))))
-    if kind == "integer" and place.name.startswith("[[") and place.parent is not None:
-        order = np.sort(objects.numbers(node))
-        return place.parent.name == "permutation" and np.array_equal(order, np.arange(1, len(order) + 1))
+        return _PATTERNS[place.name](np.ravel(objects.numbers(node)).astype(float))
+    if kind == "integer" and place.parent is not None and place.parent.name == "permutation":
+        return _is_permutation(np.ravel(objects.numbers(node)))
     if kind in ("namespace", "package"):
         return all(_is_package(text) for text in objects.names_within(node))
     return False

@@ -1,6 +1,6 @@
 """Draws in a file of R: of coda, of posterior, of Stan, wherever they lie in an object."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -99,13 +99,28 @@ def _matrix(objects: Objects, node: int) -> Found:
 
 def _table(objects: Objects, node: int) -> Found:
     columns = {name: np.asarray(objects.numbers(child), float) for name, child in objects.elements(node)}
-    used = frozenset(child for _, child in objects.elements(node))
+    counted = {name for name in _PLACES & set(columns) if not _counts(columns, name)}
+    used = frozenset(child for name, child in objects.elements(node) if name not in counted)
     which = columns.get(".chain")
     drawn = {name: v for name, v in columns.items() if name not in _PLACES and v.ndim == 1 and len(v)}
     if which is None or not drawn:
         return (_together([drawn]), {}, {}, "", used) if drawn else None
     chains = [{name: v[which == c] for name, v in drawn.items()} for c in np.unique(which[np.isfinite(which)])]
     return _together(chains), {}, {}, "", used
+
+
+def _counts(columns: Columns, name: str) -> bool:
+    """Whether a column of a table of draws counts chains, iterations within them, or draws, and says nothing else."""
+    values, which = np.ravel(columns[name]), np.ravel(columns.get(".chain", np.zeros(0)))
+    if name == ".draw":
+        return np.array_equal(values, np.arange(1, len(values) + 1))
+    steps = np.diff(which)
+    if not len(which) or which[0] != 1 or not np.all((steps == 0) | (steps == 1)):
+        return False
+    if name == ".chain":
+        return True
+    begins = np.maximum.accumulate(np.where(np.append(True, steps == 1), np.arange(len(which)), 0))
+    return np.array_equal(values, np.arange(len(which)) - begins + 1)
 
 
 def _lists(objects: Objects, node: int) -> Found:
@@ -161,7 +176,7 @@ def _stan(objects: Objects, node: int) -> Found:
     return _together(chains), _together(statistics), early, code[0] if code else "", frozenset(used)
 
 
-def _together(chains: list[Mapping[str, np.ndarray]]) -> Columns:
+def _together(chains: Sequence[Mapping[str, np.ndarray]]) -> Columns:
     """Chains side by side."""
     names = list(chains[0])
     if any(list(chain) != names for chain in chains):

@@ -37,7 +37,7 @@ class Objects:
         self._below = list(zip(*(table[key][order].tolist() for key in ("tie", "label", "child")), strict=True))
         self._kinds, self._sizes = table["kind"].tolist(), table["size"].tolist()
         self._starts, self._texts = table["start"].tolist(), table["texts"]
-        self.root = int(table["root"])
+        self.root, self.encoding = int(table["root"]), str(table["encoding"])
 
     def kind(self, node: int) -> str:
         """What a node is: one of `bayesrecon.untrusted.r_nodes.KINDS`; vectors in another form are what they hold."""

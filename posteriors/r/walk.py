@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bayesrecon.posteriors.r.tree import VECTORS, Objects
 
 _DEFINITION = "refClassRepresentation"
 _HANDLES = {".CXXDSOMISC", "stan_fit_instance", "mk_cppmodule", "cxxfun"}
+_INSTRUCTIONS = 255  # R 4 has some hundred and thirty
 _INDICES = {"expressionsIndex", "srcrefsIndex"}
 _MOST_PLACES, _LONGEST = 200_000, 300  # that are walked, and characters of a place
 LISTS = ("list", "expression", "pairs", "dots")
@@ -28,6 +29,7 @@ class Place:
         parent: the place that it lies in, None for an object of the file.
         code: of calls and functions.
         slot: whether it is an attribute or a slot of the place that it lies in.
+        named: whether the file names it.
     """
 
     where: str
@@ -37,6 +39,7 @@ class Place:
     parent: "Place | None" = None
     code: Code | None = None
     slot: bool = False
+    named: bool = True
 
 
 @dataclass
@@ -59,14 +62,14 @@ class Walk:
     def __post_init__(self) -> None:
         self._used: dict[str, int] = {}
         self._met: set[int] = set()
-        waiting: deque[tuple[str, str, str, int, Place | None]] = deque()
+        waiting: deque[tuple[str, str, str, int, Place | None, bool]] = deque()
         for k, (name, node) in enumerate(self.objects.objects()):
-            waiting.append(("", name or f"[[{k + 1}]]", "", node, None))
+            waiting.append(("", name or f"[[{k + 1}]]", "", node, None, bool(name)))
         while waiting:
             if len(self.places) >= _MOST_PLACES:
                 self.left = len(waiting)
                 break
-            above, name, sign, node, parent = waiting.popleft()
+            above, name, sign, node, parent, named = waiting.popleft()
             kind = self.objects.kind(node)
             if node in self.skip or kind in ("null", "global", "base", "empty", "missing", "unbound"):
                 continue
@@ -74,13 +77,13 @@ class Walk:
                 if node in self._met:
                     continue
                 self._met.add(node)
-            place = self._place(above, name, sign, node, kind, parent)
+            place = replace(self._place(above, name, sign, node, kind, parent), named=named)
             self.places.append(place)
             if why := self._closes(place):
                 self.closed.append((place, why))
                 continue
-            for sign, name, child in self._below(place):
-                waiting.append((place.where, name, sign, child, place))
+            for sign, name, child, named in self._below(place):
+                waiting.append((place.where, name, sign, child, place, named))
 
     def _closes(self, place: Place) -> str:
         if _DEFINITION in self.objects.classes(place.node):
@@ -123,10 +126,16 @@ class Walk:
             one = waiting.pop()
             if self.objects.kind(one) == "bytecode":
                 parts = self.objects.all_parts(one)
-                waiting += reversed([part for part in parts if not self._is_index(part, len(parts))])
+                rest = [part for part in parts[1:] if not self._is_index(part, len(parts))]
+                waiting += reversed(rest if self._are_instructions(parts[0]) else [*rest, parts[0]])
             else:
                 found.append(one)
         return found
+
+    def _are_instructions(self, node: int) -> bool:
+        """Of compiled code: whole numbers that count instructions, constants and places to go on at."""
+        values = np.ravel(self.objects.numbers(node)) if self.objects.kind(node) == "integer" else np.array([-9.0])
+        return bool(np.all((values >= 0) & (values <= max(_INSTRUCTIONS, len(values)))))
 
     def _is_index(self, node: int, constants: int) -> bool:
         """Which constant of compiled code an instruction belongs to: whole numbers below how many there are."""
@@ -136,21 +145,21 @@ class Walk:
         values = values[~np.isnan(values)]
         return bool(np.all((values >= 0) & (values <= constants) & (values == np.round(values))))
 
-    def _below(self, place: Place) -> Iterator[tuple[str, str, int]]:
-        """Sign, name and node of everything in a place."""
+    def _below(self, place: Place) -> Iterator[tuple[str, str, int, bool]]:
+        """Sign, name and node of everything in a place, and whether the file names it."""
         objects, node = self.objects, place.node
         if place.kind in LISTS or place.kind == "environment":
             for k, (name, child) in enumerate(objects.elements(node)):
-                yield "/", name or f"[[{k + 1}]]", child
+                yield "/", name or f"[[{k + 1}]]", child, bool(name)
         if place.code is not None:
             for k, odd in enumerate(place.code.odd):
-                yield "/", f"<{k + 1}>", odd
+                yield "/", f"<{k + 1}>", odd, False
         if place.kind in ("closure", "promise", "pointer", "environment", "alternative"):
             for name, child in objects.parts(node).items():
                 if name not in ("frame", "hash table", "arguments", "body"):
-                    yield "/", f"<{name}>", child
+                    yield "/", f"<{name}>", child, False
         for name, child in objects.attributes(node).items():
-            yield "@", name or "<no name>", child
+            yield "@", name or "<no name>", child, bool(name)
 
     def __iter__(self) -> Iterator[Place]:
         return iter(self.places)

@@ -72,6 +72,12 @@ def test_the_response_is_the_sum_of_fitted_values_and_residuals():
     np.testing.assert_allclose(column("lm-model_false.rds", "pressure"), PATIENTS["pressure"], atol=1e-9)
 
 
+def test_a_smooth_keeps_every_value_of_its_covariate():
+    np.testing.assert_allclose(
+        np.sort(column("gam-stripped.rds", "covariate 1")), np.unique(PATIENTS["age"]), atol=1e-9
+    )
+
+
 def test_a_survival_curve_tells_everybodys_time():
     """Rows of the private table, one to one."""
     times, events = (column("survfit-call_removed.rds", field) for field in ("time", "event"))
@@ -106,6 +112,51 @@ def test_coefficients_without_a_covariance_are_said_not_to_be_attacked():
     assert untried.attack == "estimates"
     assert "residual variance" in untried.reason
     assert found.verdict == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("lm-weights", "weights"), ("glm_logit-trials", "trials"), ("lm-do_call", "")]
+)
+def test_estimates_with_weights_are_said_not_to_be_attacked(name, why):
+    (found,) = read_contents(FIXTURES / f"{name}.rds").estimates
+    assert (why in found.closed) if why else found.closed == ""
+
+
+def products():
+    """Sums over clinics of `R' V^-1 R`, R the columns of ones, age and pressure, by the table and the fitted ratio."""
+    (theta,) = (
+        e.values[0] for e in read_contents(FIXTURES / "lmer.rds").entries if e.where == "object@theta" and e.role
+    )
+    clinics, total = np.array([row["clinic"] for row in ROWS]), np.zeros((3, 3))
+    for clinic in np.unique(clinics):
+        own = clinics == clinic
+        rows = np.column_stack([np.ones(own.sum()), PATIENTS["age"][own], PATIENTS["pressure"][own]])
+        total += rows.T @ np.linalg.solve(np.eye(len(rows)) + theta**2, rows)
+    return total
+
+
+@pytest.mark.parametrize("name", ["lmer.rds", "lmer-frame_removed.rds", "summary_lmer.rds"])
+def test_a_mixed_model_is_read_as_its_table(name):
+    """What lme4 keeps for itself and what its summary prints give the equations of generalised least squares."""
+    (found,) = read_contents(FIXTURES / name).estimates
+    assert (found.kind, found.labels, found.groups, found.rows, found.closed) == ("mixed", ("const", "age"), 6, 60, "")
+    whole = products()
+    np.testing.assert_allclose(np.linalg.inv(found.covariance) * found.scale, whole[:2, :2], rtol=1e-6)
+    np.testing.assert_allclose(found.values, np.linalg.solve(whole[:2, :2], whole[:2, 2]), rtol=1e-6)
+    across = np.append(-found.values, 1.0)
+    assert found.scale == pytest.approx(across @ whole @ across / 60, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_estimates_of_a_mixed_model_give_its_sums_of_products():
+    found = bayesrecon.audit(FIXTURES / "summary_lmer.rds", remedies=False)
+    (table,) = (f for f in found if f.kind == "estimates")
+    told = {i.name: i.estimate for i in table.evidence}
+    assert told["n"] == pytest.approx(6)
+    assert 6 * told["mean(rows)"] == pytest.approx(60)
+    lower = products()[np.tril_indices(3)]
+    for k in (1, 2, 3):
+        assert 6 * told[f"mean(products[{k}])"] == pytest.approx(lower[k - 1], rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mcmc_list", "draws_array", "draws_df", "draws_rvars"])
@@ -143,12 +194,17 @@ def test_the_scale_of_a_default_prior_is_the_standard_deviation():
     assert any(entry.where in f.where and f.severity == "medium" for f in looked("stanreg-stripped.rds"))
 
 
-def test_a_name_clears_nothing(tmp_path):
+@pytest.mark.parametrize("name", ["pivot", "assign", "permutation", "order", "coefficients", "class", "dim", "qr"])
+def test_a_name_clears_nothing(tmp_path, name):
     """Rows that somebody calls by the name of a harmless thing are still rows."""
     path = tmp_path / "a.rds"
     names = r_written.whole(r_written.PAIRS | r_written.HAS_TAG) + r_written.symbol("names")
-    names += r_written.whole(r_written.TEXT, 1) + r_written.chars("pivot") + r_written.whole(r_written.NULL)
-    values = r_written.doubles(*PATIENTS["age"])
+    names += r_written.whole(r_written.TEXT, 1) + r_written.chars(name) + r_written.whole(r_written.NULL)
+    values = r_written.doubles(*np.round(PATIENTS["age"]))
     path.write_bytes(r_written.head() + r_written.whole(r_written.LIST | r_written.HAS_ATTRIBUTES, 1) + values + names)
     findings, _ = look_around(Look(read_contents(path)))
-    assert [(f.severity, f.where) for f in findings] == [("high", ("object/pivot",))]
+    assert [(f.severity, f.where) for f in findings] == [("high", (f"object/{name}",))]
+
+
+def test_a_removed_table_is_still_in_the_environment_of_its_terms():
+    assert "object/data@terms@.Environment/<enclosure>/d/<value>/id" in high("brms-data_removed.rds")

@@ -25,6 +25,7 @@ NAME = "factors of the design"
 _SHOWN = 6  # columns that are kept as records of a finding
 
 
+@np.errstate(all="ignore")  # numbers of strangers may be of any size; what overflows is no design
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Of each fit: its design from its factors, its response, and of a single covariate its values."""
     parts: dict[str, dict[str, Entry]] = {}
@@ -50,6 +51,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         own = parts.get(estimates.where, {})
         told = (_one_covariate(look, estimates, own), _sum(look, estimates, own), _count(estimates, own))
         findings += [finding for finding in told if finding is not None]
+    findings += [f for root, own in parts.items() if (f := _knots(look, root, own)) is not None]
     named = {where for one in (*findings, *untried) for where in one.where}
     left = [e for e in look.contents.entries if e.role == DESIGN and e.kind == "array" and e.where not in named]
     left = [e for e in left if np.size(e.values) > 1 and not structure_of(e.values)]
@@ -83,16 +85,7 @@ def _roots(where: str) -> list[str]:
 
 
 _COLUMNS = "qr/qr@dimnames/[[2]]"
-_NAMED = (
-    _COLUMNS,
-    *_COUNTED[:3],
-    "weights",
-    "prior.weights",
-    "linear.predictors",
-    "fitted.values",
-    "residuals",
-    "coefficients",
-)
+_NAMED = (_COLUMNS, *_COUNTED[:3], "weights", "linear.predictors", "fitted.values", "residuals", "Xu", "shift")
 
 
 def _rebuilt(own: Mapping[str, Entry]) -> dict[str, np.ndarray]:
@@ -129,6 +122,18 @@ def _one_covariate(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -
     return _finding(look, estimates.where, {labels[1]: found}, {"linear.predictors": predictors})
 
 
+def _knots(look: Look, root: str, own: Mapping[str, Entry]) -> Finding | None:
+    """The different values of a smooth's covariate: `mgcv` keeps them less their mean, and the mean beside them."""
+    if "Xu" not in own or "shift" not in own:
+        return None
+    knots, shift = np.asarray(own["Xu"].values, float), np.ravel(np.asarray(own["shift"].values, float))
+    knots = knots.reshape(len(knots), -1)
+    if knots.shape[1] != len(shift) or not np.isfinite(knots).all() or not len(knots):
+        return None
+    found = {f"covariate {k + 1}": knots[:, k] + shift[k] for k in range(len(shift))}
+    return _finding(look, root, found, {"Xu": own["Xu"], "shift": own["shift"]})
+
+
 def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
     """The response of a linear model, its fitted values and residuals together."""
     parts = {name: own[name] for name in ("fitted.values", "residuals") if name in own}
@@ -141,6 +146,8 @@ def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding 
 def _count(estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
     """The number of records: degrees of freedom, or the beginning of what is left of the factors."""
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
+    if estimates.kind not in ("ols", "logit", "poisson") or "weights" in estimates.closed:
+        return None  # smooths spend parts of a degree, and rows of weight zero none
     one = {name: float(np.ravel(own[name].values)[0]) for name in _COUNTED if name in own and np.size(own[name].values)}
     if "df.residual" in one and "rank" in one:
         found["degrees of freedom"] = one["df.residual"] + one["rank"], _where(own, "df.residual", "rank")
@@ -171,7 +178,7 @@ def _all(own: Mapping[str, Entry]) -> tuple[str, ...]:
     return tuple(e.where for key, e in own.items() if e.role == DESIGN or key == _COLUMNS)
 
 
-def _finding(look: Look, root: str, found: Mapping[str, np.ndarray], own: Mapping[str, Entry]) -> Finding | None:
+def _finding(look: Look, root: str, found: Mapping[str, np.ndarray], own: Mapping[str, Entry]) -> Finding:
     told = {name: np.round(v, 10) for name, v in found.items() if not structure_of(v)}
     count = max((len(v) for v in told.values()), default=0)
     private = [f"{name}: the private column {column}" for name, v in told.items() if (column := look.named(v))]
@@ -195,7 +202,7 @@ def _finding(look: Look, root: str, found: Mapping[str, np.ndarray], own: Mappin
 
 def _words(own: Mapping[str, Entry]) -> list[str]:
     words = {"qr/qr": "the factors of the design", "effects": "the effects", "linear.predictors": "its predictors"}
-    words |= {"fitted.values": "its fitted values", "residuals": "its residuals"}
+    words |= {"Xu": "the points of a smooth", "fitted.values": "its fitted values", "residuals": "its residuals"}
     return [text for key, text in words.items() if key in own]
 
 

@@ -17,6 +17,8 @@ from bayesrecon.results.audit import Finding, NotRun, Remedy, Severity
 _SHOWN = 3  # columns that a finding quotes
 _WORKSPACE = (".Environment", "<environment>", "<enclosure>")
 _MOST_TIMES = 2**20  # records that are told one by one
+_SUMMARY = {"summary", "inits", "mean_pars", "mean_lp__", "coefficients", "ses", "covmat", "stan_summary"}
+_COLUMNS = 16  # numbers that a summary has of each column of the draws
 _DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+), ([\d.]+)\)")
 """As brms writes it; one at zero says nothing."""
 _RECORDS = "publish a table of its estimates, or a fit without it"
@@ -111,7 +113,9 @@ def _summaries(look: Look) -> list[Finding]:
     if look.contents.draws is None:
         return []
     of_draws = tuple(f"{e.where}{sign}" for e in look.contents.estimates if e.of_draws for sign in "/@")
-    own = [e for e in look.contents.entries if e.role == ESTIMATE and e.where.startswith(of_draws)] if of_draws else []
+    most = _COLUMNS * (sum(int(np.prod(v.shape, dtype=int)) for v in look.contents.variables) + 1)
+    own = [e for e in look.contents.entries if e.role == ESTIMATE and _SUMMARY & set(re.split("[/@]", e.where))]
+    own = [e for e in own if e.where.startswith(of_draws) and np.size(e.values) <= most] if of_draws else []
     if not own:
         return []
     where = tuple(e.where for e in own)
