@@ -333,7 +333,9 @@ def _tensors() -> Any:
 
 @saved("tensors_with_rows.safetensors", "safetensors", "safetensors")
 def _tensors_with_rows() -> Any:
-    return {"weight": np.ones((4, 1)) / 3, "cache": X.to_numpy(float)}, {"contact": "ann@example.org"}
+    return {"weight": np.ones((4, 1)) / 3, "cache": np.ascontiguousarray(X.to_numpy(float))}, {
+        "contact": "ann@example.org"
+    }
 
 
 @saved("idata.pkl", "xarray")

@@ -150,3 +150,25 @@ def test_every_protocol_brings_the_same(tmp_path, protocol):
     assert found["record/left"]["values"].tolist() == [1]
     assert found["record/value"]["values"].tolist() == [2.5]
     assert found["days"]["values"].tolist() == ["2024-02-29"]
+
+
+def test_of_many_alike_things_each_is_listed(tmp_path):
+    """What is made on the way bears no identity of its own."""
+    import pickle
+
+    names = [np.array([f"{k}a", f"{k}b"], object) for k in range(200)]
+    path = tmp_path / "alike.pkl"
+    path.write_bytes(pickle.dumps({"names": names, "sets": [{k, k + 0.5} for k in range(200)]}))
+    found = {item["where"]: item["values"] for item in SavedFile(path).everything()["items"]}
+    assert [list(found[f"names/{k}"]) for k in range(200)] == [list(one) for one in names]
+    assert all(f"sets/{k}" in found for k in range(200))
+
+
+def test_what_is_there_twice_is_listed_once(tmp_path):
+    import pickle
+
+    values = np.arange(5.0)
+    path = tmp_path / "twice.pkl"
+    path.write_bytes(pickle.dumps({"first": values, "second": values}))
+    listed = [item["where"] for item in SavedFile(path).everything()["items"] if item["kind"] == "array"]
+    assert listed == ["first"]

@@ -54,13 +54,11 @@ class Walk:
         self.items: list[Item] = []
         self.objects: dict[str, Made] = {}
         self.unread: list[tuple[str, str]] = []
-        self._seen: set[int] = set()
+        self._seen: dict[int, Any] = {}  # by id, and kept, so that no id is given twice
         self._names: dict[str, tuple[str, str]] = {}
-        self._kept: list[Any] = []  # so that no id is given twice
 
     def over(self, root: Any, where: str = "") -> None:
         """List everything that hangs on this one."""
-        self._kept.append(root)
         waiting: list[tuple[str, Any, int, str]] = [(where, root, 0, "")]
         visits = 0
         while waiting:
@@ -74,7 +72,7 @@ class Walk:
             if isinstance(node, Made | Pairs | Group | list | tuple | Objects):
                 if id(node) in self._seen:
                     continue
-                self._seen.add(id(node))
+                self._seen[id(node)] = node
             children = [(*child, depth + 1) for child in self._visit(place, node, of)]
             waiting += [(p, n, d, o) for p, n, o, d in reversed(children)]
 
