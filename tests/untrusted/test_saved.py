@@ -5,6 +5,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
+import fuzzed_saved
 import hostile
 import numpy as np
 import pytest
@@ -172,3 +173,20 @@ def test_what_is_there_twice_is_listed_once(tmp_path):
     path.write_bytes(pickle.dumps({"first": values, "second": values}))
     listed = [item["where"] for item in SavedFile(path).everything()["items"] if item["kind"] == "array"]
     assert listed == ["first"]
+
+
+@pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
+def test_files_that_nobody_wrote(name):
+    """A fixed part of what `benchmarks/fuzz_saved.py` reads."""
+    tally = fuzzed_saved.fuzz(name, 25)
+    assert tally.failures == []
+    assert tally.counts.total() == 25
+    assert tally.peak < BYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
+def test_more_files_that_nobody_wrote(name):
+    tally = fuzzed_saved.fuzz(name, 500, seed=2)
+    assert tally.failures == []
+    assert tally.peak < BYTES

@@ -11,7 +11,7 @@ from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
 from bayesrecon.untrusted.saved.machine import Machine
-from bayesrecon.untrusted.saved.nodes import Made, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Pairs, told
 from bayesrecon.untrusted.saved.streams import opened_stream
 from bayesrecon.untrusted.saved.walk import Walk
 from bayesrecon.untrusted.saved.zips import Members
@@ -100,8 +100,8 @@ class SavedFile:
                     break
                 if not _follows(stream):
                     break
-        except Unreadable as problem:
-            self._damaged(str(problem), machine.names, bool(roots))
+        except ODD as problem:
+            self._damaged(told(problem), machine.names, bool(roots))
         self._names = machine.names
         if packed or any(module.startswith("joblib.numpy_pickle") for module, _ in machine.names):
             self._form = f"joblib{f', {packed}' if packed else ''}"
@@ -133,8 +133,10 @@ class SavedFile:
                 self._rest(name, members.read(name)[:_BYTES])
             for where, content in members.around():
                 self._rest(where, content)
-        except Unreadable as problem:
-            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {problem}") from None
+        except BayesreconError:
+            raise
+        except ODD as problem:
+            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {told(problem)}") from None
         finally:
             members.close()
 
@@ -196,6 +198,6 @@ def _plain(node: Any) -> Any:
                 names = next((values for name, values in columns if name == "(columns)"), None)
                 return columns[0][1] if names is None else names
             return {"class": class_of(node)}
-    except (Unreadable, ValueError, TypeError, IndexError):
+    except ODD:
         return _MISSING
     return np.zeros(0) if isinstance(node, Pairs) and not node.pairs else _MISSING

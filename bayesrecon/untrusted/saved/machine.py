@@ -8,7 +8,7 @@ import pickletools
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from bayesrecon.untrusted.saved.nodes import Elsewhere, Group, Made, Named, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, Unreadable, told
 
 MOST_OPCODES = 5_000_000
 """A saved model has some thousands; each makes at most one small object, so that these bound memory as well."""
@@ -79,9 +79,8 @@ class Machine:
                     self._do[name](argument)
         except Unreadable:
             raise
-        except (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, UnicodeError) as error:
-            text = " ".join(str(error).split())[:120] or type(error).__name__
-            raise Unreadable(f"damaged behind byte {position}: {text}") from None
+        except ODD as error:
+            raise Unreadable(f"damaged behind byte {position}: {told(error)}") from None
         raise Unreadable("it has no end")
 
     def _marked(self) -> list[Any]:

@@ -73,3 +73,16 @@ class Elsewhere:
 
 class Unreadable(ValueError):
     """A part that is not what it says; the message tells why."""
+
+
+ODD = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""What Python and NumPy raise on parts that are not what they say; `Unreadable` is one of them."""
+
+
+def told(problem: Exception) -> str:
+    """Such an error in a few words.
+
+    >>> told(Unreadable("a shape that is none")), told(KeyError())
+    ('a shape that is none', 'KeyError')
+    """
+    return " ".join(str(problem).split())[:120] or type(problem).__name__

@@ -1,11 +1,12 @@
 """Archives of torch: a pickle, and the storages of its tensors as plain bytes beside it."""
 
 import io
+import sys
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.untrusted.saved.machine import Machine
-from bayesrecon.untrusted.saved.nodes import Made, Named, Unreadable
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Named, Unreadable, told
 from bayesrecon.untrusted.saved.tensors import storage
 from bayesrecon.untrusted.saved.zips import Members
 
@@ -37,8 +38,8 @@ class Archive:
         self.root: Any = None
         try:
             self.root = machine.run()
-        except Unreadable as problem:
-            self.problem = str(problem)
+        except ODD as problem:
+            self.problem = told(problem)
         names.update(machine.names)
         used = {pickle, *(f"{self._folder}data/{key}" for key in self._found)}
         own = {f"{self._folder}{name}" for name in _OWN} | {f"{self._folder}.data/{name}" for name in _OWN}
@@ -82,7 +83,7 @@ class Row:
                 raise Unreadable("a storage that is not there")
             size = storage(b"", kind).itemsize if "BFloat16" not in getattr(kind, "name", "") else 2
             count = int.from_bytes(head, "little") * size
-            raw = stream.read(count)
+            raw = stream.read(min(count, sys.maxsize))
             if len(raw) < count:
                 raise Unreadable("a storage that is shorter than it says")
             made.stored = storage(raw, kind)
