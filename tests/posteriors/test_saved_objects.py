@@ -161,6 +161,20 @@ def test_estimators_of_scikit_learn_are_those_in_python(save, name, inner):
     assert found.notes == expected.notes
 
 
+def test_a_result_that_never_computed_its_scale(tmp_path):
+    """Saved without its data and before anybody asked for an error: its estimates alone, and the table."""
+    import statsmodels.formula.api as smf
+
+    path = tmp_path / "m.pickle"
+    smf.ols("y ~ age", saving.DATA).fit().save(path, remove_data=True)
+    found = audited(path, data=DATA)
+    (kept,) = [f for f in found if f.kind == "records"]
+    assert kept.severity == "high"
+    assert {"_results.model.data.frame/y", "_results.model.data.frame/person"} <= set(kept.where)
+    assert "is the private column" in kept.summary
+    assert any("its residual variance was not computed" in n.reason for n in found.not_run)
+
+
 def test_a_fit_that_is_not_read_is_not_run(save):
     found = audited(save("quantile.pickle"))
     assert found.verdict == "incomplete"

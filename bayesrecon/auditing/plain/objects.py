@@ -192,4 +192,4 @@ def _labels(parts: Iterable[Part]) -> Iterator[Finding]:
         )
 
 
-PLAIN = Plain("saved objects", find, 22)
+PLAIN = Plain("saved objects", find, 11)
