@@ -31,7 +31,7 @@ def main() -> int:
         tally = fuzz(name, chosen.files, chosen.seed)
         rows[name] = {
             "files": chosen.files,
-            **{kind: tally.counts[kind] for kind in ("read", "refused", "failed")},
+            **{kind: tally.counts[kind] for kind in ("read", "in part", "refused", "failed")},
             "slowest_seconds": round(tally.slowest, 2),
             "peak_mib": round(tally.peak / 2**20),
         }

@@ -123,7 +123,8 @@ def _archive(content: bytes, rng: random.Random) -> bytes:
 
 @dataclass
 class Tally:
-    """What reading came to: files `read` and `refused`, and failures with the bytes that made them.
+    """What reading came to: files `read`, read `in part` (which the audit says) and `refused`, and failures with the
+    bytes that made them.
 
     Attributes:
         slowest: seconds of CPU time, of this process and the guarded one together.
@@ -139,7 +140,9 @@ class Tally:
         """Read one file as an audit does before it attacks."""
         began, outcome = _computed(), "read"
         try:
-            look_around(Look(read_contents(path)))
+            contents = read_contents(path)
+            look_around(Look(contents))
+            outcome = "in part" if contents.unread else "read"
         except BayesreconError as problem:
             outcome = "refused"
             if "\n" in str(problem) or not str(problem) or _is_limit(str(problem)):

@@ -175,6 +175,26 @@ def test_what_is_there_twice_is_listed_once(tmp_path):
     assert listed == ["first"]
 
 
+def test_what_is_no_part_of_the_object_is_listed(tmp_path):
+    """Put on the stack and taken away again, left below the object, set twice, or behind the end."""
+    path = tmp_path / "beside.pkl"
+    path.write_bytes(b"\x80\x04\x8c\x03Ann0\x8c\x03Bob(\x8c\x04Cleo1}(\x8c\x01aK\x07\x8c\x01aK\x08u.Dora")
+    found = SavedFile(path).everything()["items"]
+    told = [item["values"] for item in found if item["kind"] != "name"]
+    assert {"Ann", "Bob", "Cleo", 7, 8, b"Dora"} <= {v for one in told for v in (one if np.ndim(one) else [one])}
+
+
+def test_a_slice_brings_all_that_it_was_cut_from(tmp_path):
+    """torch writes whole storages: one row of a batch is the batch."""
+    path = tmp_path / "slice.pt"
+    path.write_bytes(hostile.tensor(size=(2,), stride=(1,)))
+    found = {item["where"]: item["values"] for item in SavedFile(path).everything()["items"]}
+    assert found["the object"].shape == (2,)
+    assert found["storage 0, beyond its tensors"].shape == (4,)
+    path.write_bytes(hostile.tensor(size=(2, 2), stride=(2, 1)))
+    assert "storage 0, beyond its tensors" not in {i["where"] for i in SavedFile(path).everything()["items"]}
+
+
 @pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
 def test_files_that_nobody_wrote(name):
     """A fixed part of what `benchmarks/fuzz_saved.py` reads."""

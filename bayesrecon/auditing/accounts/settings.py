@@ -53,8 +53,8 @@ _WORDS = frozenset(
         utf8 strict_ na NA NaN missing training cv all joblib loky threading multiprocessing sequential_ concat
         averaged_inverted_cdf remainder prior fmin_l_bfgs_b one_vs_rest from_dtype covariance_eigh continuous np
         MT19937 PCG64 PCG64DXSM Philox SFC64 2*n_jobs pt tf mlx unsupervised supervised log-log kaplan-meier
-        Fleming-Harrington KM_estimate NA_estimate passthrough_ REML reml ML pandas_ polars newton_raphson bfgs ncg
-        basinhopping minimize lm approx_inference dogleg
+        Fleming-Harrington KM_estimate NA_estimate passthrough_ REML reml ML pandas_ polars loss token_pattern
+        default newton_raphson bfgs ncg basinhopping minimize lm approx_inference dogleg
         """
     )
 )

@@ -1,5 +1,6 @@
 """A file of saved objects, whichever program wrote it: what is in it, described."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,8 @@ class SavedFile:
             self._form = f"joblib{f', {packed}' if packed else ''}"
         for k, root in enumerate(roots):
             self._walk.over(root, f"({k + 1})" if len(roots) > 1 else "")
+        self._over(torches.beyond(row.storages()))
+        self._over([("discarded", machine.discarded)])
         self._rest("bytes after the object", stream.read(_BYTES))
 
     def _damaged(self, problem: str, names: dict[tuple[str, str], bool], some: bool) -> None:
@@ -129,6 +132,9 @@ class SavedFile:
             else:
                 raise BayesreconError(f"{self._path}: an archive, but neither of torch nor of skops")
             self._walk.over(found.root)
+            if isinstance(found, torches.Archive):
+                self._over(torches.beyond(found.storages()))
+                self._over([("discarded", found.discarded)])
             for name in found.rest:
                 self._rest(name, members.read(name)[:_BYTES])
             for where, content in members.around():
@@ -146,6 +152,10 @@ class SavedFile:
         self._walk.over(found)
         self._walk.unread += unread
         self._rest("bytes that no array has", rest[:_BYTES])
+
+    def _over(self, found: Iterable[tuple[str, Any]]) -> None:
+        for where, node in found:
+            self._walk.over(node, where)
 
     def _rest(self, where: str, content: bytes) -> None:
         if content.strip(b"\0"):

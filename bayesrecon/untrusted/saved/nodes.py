@@ -46,6 +46,17 @@ class Made:
 
 
 @dataclass(eq=False, slots=True)
+class Storage(Made):
+    """Numbers that tensors of torch are parts of.
+
+    Attributes:
+        covered: how many of them the largest of its tensors has, of those that were looked at.
+    """
+
+    covered: int = 0
+
+
+@dataclass(eq=False, slots=True)
 class Pairs:
     """A dictionary."""
 
