@@ -139,3 +139,11 @@ def test_deletion_game(example, tmp_path):
         assert rates["Yeom, labels"][1] < 70
     assert printed.endswith("wrote deletion_game.png\n")
     assert (tmp_path / "deletion_game.png").stat().st_size > 10_000
+
+
+def test_the_page_on_saved_models(page, tmp_path):
+    """docs/saved_models.md: numbers alone, which an audit of the files then sees."""
+    variables, _ = page("docs/saved_models.md")
+    assert np.load(tmp_path / "model.npz", allow_pickle=False)["coef"].shape == (2,)
+    assert variables["result"].nobs == 12
+    assert (tmp_path / "model.csv").read_text().startswith(",estimate,std. error")

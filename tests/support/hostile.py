@@ -138,6 +138,7 @@ def bombs() -> Iterator[Named]:
     yield "no_type.safetensors", safetensors({"w": {"dtype": "X9", "shape": [1], "data_offsets": [0, 4]}}, bytes(4))
     yield "twice.safetensors", struct.pack("<Q", 17) + b'{"a": 1, "a": 2 }'
     yield "empty.pkl", b""
+    yield "one_byte.joblib", b"x"
     yield "text.pkl", b"These are not the bytes you are looking for."
 
 

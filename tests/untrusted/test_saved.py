@@ -5,6 +5,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
+import fuzzed_saved
 import hostile
 import numpy as np
 import pytest
@@ -150,3 +151,62 @@ def test_every_protocol_brings_the_same(tmp_path, protocol):
     assert found["record/left"]["values"].tolist() == [1]
     assert found["record/value"]["values"].tolist() == [2.5]
     assert found["days"]["values"].tolist() == ["2024-02-29"]
+
+
+def test_of_many_alike_things_each_is_listed(tmp_path):
+    """What is made on the way bears no identity of its own."""
+    import pickle
+
+    names = [np.array([f"{k}a", f"{k}b"], object) for k in range(200)]
+    path = tmp_path / "alike.pkl"
+    path.write_bytes(pickle.dumps({"names": names, "sets": [{k, k + 0.5} for k in range(200)]}))
+    found = {item["where"]: item["values"] for item in SavedFile(path).everything()["items"]}
+    assert [list(found[f"names/{k}"]) for k in range(200)] == [list(one) for one in names]
+    assert all(f"sets/{k}" in found for k in range(200))
+
+
+def test_what_is_there_twice_is_listed_once(tmp_path):
+    import pickle
+
+    values = np.arange(5.0)
+    path = tmp_path / "twice.pkl"
+    path.write_bytes(pickle.dumps({"first": values, "second": values}))
+    listed = [item["where"] for item in SavedFile(path).everything()["items"] if item["kind"] == "array"]
+    assert listed == ["first"]
+
+
+def test_what_is_no_part_of_the_object_is_listed(tmp_path):
+    """Put on the stack and taken away again, left below the object, set twice, or behind the end."""
+    path = tmp_path / "beside.pkl"
+    path.write_bytes(b"\x80\x04\x8c\x03Ann0\x8c\x03Bob(\x8c\x04Cleo1}(\x8c\x01aK\x07\x8c\x01aK\x08u.Dora")
+    found = SavedFile(path).everything()["items"]
+    told = [item["values"] for item in found if item["kind"] != "name"]
+    assert {"Ann", "Bob", "Cleo", 7, 8, b"Dora"} <= {v for one in told for v in (one if np.ndim(one) else [one])}
+
+
+def test_a_slice_brings_all_that_it_was_cut_from(tmp_path):
+    """torch writes whole storages: one row of a batch is the batch."""
+    path = tmp_path / "slice.pt"
+    path.write_bytes(hostile.tensor(size=(2,), stride=(1,)))
+    found = {item["where"]: item["values"] for item in SavedFile(path).everything()["items"]}
+    assert found["the object"].shape == (2,)
+    assert found["storage 0, beyond its tensors"].shape == (4,)
+    path.write_bytes(hostile.tensor(size=(2, 2), stride=(2, 1)))
+    assert "storage 0, beyond its tensors" not in {i["where"] for i in SavedFile(path).everything()["items"]}
+
+
+@pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
+def test_files_that_nobody_wrote(name):
+    """A fixed part of what `benchmarks/fuzz_saved.py` reads."""
+    tally = fuzzed_saved.fuzz(name, 25)
+    assert tally.failures == []
+    assert tally.counts.total() == 25
+    assert tally.peak < BYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
+def test_more_files_that_nobody_wrote(name):
+    tally = fuzzed_saved.fuzz(name, 500, seed=2)
+    assert tally.failures == []
+    assert tally.peak < BYTES

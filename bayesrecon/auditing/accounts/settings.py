@@ -53,8 +53,8 @@ _WORDS = frozenset(
         utf8 strict_ na NA NaN missing training cv all joblib loky threading multiprocessing sequential_ concat
         averaged_inverted_cdf remainder prior fmin_l_bfgs_b one_vs_rest from_dtype covariance_eigh continuous np
         MT19937 PCG64 PCG64DXSM Philox SFC64 2*n_jobs pt tf mlx unsupervised supervised log-log kaplan-meier
-        Fleming-Harrington passthrough_ lbfgs_ REML reml ML pandas_ polars newton_raphson bfgs ncg basinhopping
-        minimize lm approx_inference dogleg
+        Fleming-Harrington KM_estimate NA_estimate passthrough_ REML reml ML pandas_ polars loss token_pattern
+        default newton_raphson bfgs ncg basinhopping minimize lm approx_inference dogleg
         """
     )
 )
@@ -69,9 +69,9 @@ _VERSION = re.compile(r"v?\d{1,4}(\.\d{1,5}){1,3}([-.+]?(a|b|rc|dev|post|cpu|cu)
 _PLAIN_NAME = re.compile(r"[^\W\d][\w.:|()\[\], *+~^-]{0,59}")
 _OF_NAMES = re.compile(
     r"(formula|ynames|xnames|names|feature_names_in_|feature_names_out|feature_names|_data_attr\w*|_data_in_cache|columns"
-    r"|_init_keys|\(columns\)|\(keys\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical|name|axes"
-    r"|names_out|remainder_columns|dtype|order|missing|_typ|_metadata|state_names|regressors|duration_col|event_col|label"
-    r"|_label|_estimate_name|_estimation_method|_method|_class_name|weights_col|strata|cluster_col)"
+    r"|_init_keys|\(columns\)|\(keys\)|feature_types|_attr\w*|param_names|_feature_names\w*|pandas_categorical"
+    r"|names_out|remainder_columns|dtype|order|missing|_typ|_metadata|state_names|duration_col|event_col"
+    r"|_estimate_name|_estimation_method|_method|_class_name|weights_col|cluster_col)"
 )
 _SENTENCES = (
     "Standard Errors assume that the covariance matrix of the errors is correctly specified.",

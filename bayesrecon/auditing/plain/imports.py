@@ -46,4 +46,4 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     return findings, []
 
 
-PLAIN = Plain("code in saved objects", find, 15)
+PLAIN = Plain("code in saved objects", find, 10)

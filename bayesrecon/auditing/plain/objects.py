@@ -6,6 +6,7 @@ from itertools import groupby
 import numpy as np
 
 from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.settings import is_setting
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.inventory import parts_of
 from bayesrecon.auditing.look import Look, Plain
@@ -68,10 +69,15 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 def _columns(look: Look, parts: Sequence[Part]) -> dict[str, str]:
     """Which private column the values at a place are."""
-    arrays = (p for p in parts if np.ndim(p.values) and structure_of(p.values) not in _COUNTED)
+    arrays = (p for p in parts if np.ndim(p.values) and structure_of(p.values) not in _COUNTED and not _is_few(p))
     ordered = sorted(arrays, key=lambda p: p.role != RECORD)
     found = {p.where: look.named(p.values) for p in ordered[:_MOST_MATCHED]}
     return {where: column for where, column in found.items() if column}
+
+
+def _is_few(part: Part) -> bool:
+    """Labels of a few classes or levels: that they occur in the data is no copy of them."""
+    return part.kind == "labels" and part.role != RECORD and is_setting(part)
 
 
 def _is_structure(part: Part) -> bool:
@@ -186,4 +192,4 @@ def _labels(parts: Iterable[Part]) -> Iterator[Finding]:
         )
 
 
-PLAIN = Plain("saved objects", find, 22)
+PLAIN = Plain("saved objects", find, 11)

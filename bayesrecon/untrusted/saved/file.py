@@ -1,5 +1,6 @@
 """A file of saved objects, whichever program wrote it: what is in it, described."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
 from bayesrecon.untrusted.saved.machine import Machine
-from bayesrecon.untrusted.saved.nodes import Made, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Pairs, told
 from bayesrecon.untrusted.saved.streams import opened_stream
 from bayesrecon.untrusted.saved.walk import Walk
 from bayesrecon.untrusted.saved.zips import Members
@@ -100,13 +101,15 @@ class SavedFile:
                     break
                 if not _follows(stream):
                     break
-        except Unreadable as problem:
-            self._damaged(str(problem), machine.names, bool(roots))
+        except ODD as problem:
+            self._damaged(told(problem), machine.names, bool(roots))
         self._names = machine.names
         if packed or any(module.startswith("joblib.numpy_pickle") for module, _ in machine.names):
             self._form = f"joblib{f', {packed}' if packed else ''}"
         for k, root in enumerate(roots):
             self._walk.over(root, f"({k + 1})" if len(roots) > 1 else "")
+        self._over(torches.beyond(row.storages()))
+        self._over([("discarded", machine.discarded)])
         self._rest("bytes after the object", stream.read(_BYTES))
 
     def _damaged(self, problem: str, names: dict[tuple[str, str], bool], some: bool) -> None:
@@ -129,12 +132,17 @@ class SavedFile:
             else:
                 raise BayesreconError(f"{self._path}: an archive, but neither of torch nor of skops")
             self._walk.over(found.root)
+            if isinstance(found, torches.Archive):
+                self._over(torches.beyond(found.storages()))
+                self._over([("discarded", found.discarded)])
             for name in found.rest:
                 self._rest(name, members.read(name)[:_BYTES])
             for where, content in members.around():
                 self._rest(where, content)
-        except Unreadable as problem:
-            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {problem}") from None
+        except BayesreconError:
+            raise
+        except ODD as problem:
+            raise BayesreconError(f"{self._path}: cannot be read as a saved object: {told(problem)}") from None
         finally:
             members.close()
 
@@ -144,6 +152,10 @@ class SavedFile:
         self._walk.over(found)
         self._walk.unread += unread
         self._rest("bytes that no array has", rest[:_BYTES])
+
+    def _over(self, found: Iterable[tuple[str, Any]]) -> None:
+        for where, node in found:
+            self._walk.over(node, where)
 
     def _rest(self, where: str, content: bytes) -> None:
         if content.strip(b"\0"):
@@ -196,6 +208,6 @@ def _plain(node: Any) -> Any:
                 names = next((values for name, values in columns if name == "(columns)"), None)
                 return columns[0][1] if names is None else names
             return {"class": class_of(node)}
-    except (Unreadable, ValueError, TypeError, IndexError):
+    except ODD:
         return _MISSING
     return np.zeros(0) if isinstance(node, Pairs) and not node.pairs else _MISSING

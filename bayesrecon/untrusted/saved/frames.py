@@ -189,7 +189,7 @@ def plain_list(values: Any) -> np.ndarray:
         if all(isinstance(v, int | float) and abs(v) < 2**63 for v in values if v == v):
             return np.array([float(v) for v in values]) if values else np.zeros(0)
         if all(isinstance(v, str | int | float | None) for v in values):
-            return np.array(["" if v is None else _text(v) for v in values], dtype=object)
+            return np.array(["" if v is None or v != v else _text(v) for v in values], dtype=object)
     raise Unreadable("a list of what are neither numbers nor texts")
 
 

@@ -1,6 +1,7 @@
 """Arrays that joblib writes as they are, between the opcodes of its pickle."""
 
 import math
+import sys
 from typing import BinaryIO
 
 import numpy as np
@@ -53,5 +54,5 @@ class Joblib:
             padding = self._stream.read(1)
             self._stream.read(padding[0] if padding else 0)
         count = math.prod(sizes) * dtype.itemsize
-        raw = self._stream.read(count)  # of a stream in memory: no more than is there
+        raw = self._stream.read(min(count, sys.maxsize))  # of a stream in memory: no more than is there
         made.stored = from_bytes(raw, dtype, sizes, state.get("order"))

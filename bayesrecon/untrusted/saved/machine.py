@@ -8,7 +8,7 @@ import pickletools
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from bayesrecon.untrusted.saved.nodes import Elsewhere, Group, Made, Named, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, Unreadable, told
 
 MOST_OPCODES = 5_000_000
 """A saved model has some thousands; each makes at most one small object, so that these bound memory as well."""
@@ -30,6 +30,7 @@ class Machine:
         names: what the pickles ask modules for, each once, in order, and whether it would be called: `{(module, name):
             called}`.
         count: opcodes so far.
+        discarded: what was put on the stack and is no part of any object.
 
     >>> import io
     >>> machine = Machine(io.BytesIO(b"cos\\nsystem\\n(S'echo'\\ntR."))
@@ -46,6 +47,7 @@ class Machine:
         """
         self.names: dict[tuple[str, str], bool] = {}
         self.count = 0
+        self.discarded: list[Any] = []
         self._stream, self._resolve = stream, resolve
         self._built: Callable[[Made], None] | None = None
         self._do = {name: getattr(self, f"_{name.lower()}") for name in _HANDLED}
@@ -74,14 +76,15 @@ class Machine:
                 if name in _CONSTANTS:
                     self._stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
                 elif name == "STOP":
-                    return self._stack.pop()
+                    root = self._stack.pop()
+                    self.discarded += [*self._stack, *(one for below in self._below for one in below)]
+                    return root
                 else:
                     self._do[name](argument)
         except Unreadable:
             raise
-        except (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError, UnicodeError) as error:
-            text = " ".join(str(error).split())[:120] or type(error).__name__
-            raise Unreadable(f"damaged behind byte {position}: {text}") from None
+        except ODD as error:
+            raise Unreadable(f"damaged behind byte {position}: {told(error)}") from None
         raise Unreadable("it has no end")
 
     def _marked(self) -> list[Any]:
@@ -95,12 +98,12 @@ class Machine:
 
     def _pop(self, _: Any) -> None:
         if self._stack:
-            self._stack.pop()
+            self.discarded.append(self._stack.pop())
         else:
-            self._marked()
+            self.discarded += self._marked()
 
     def _pop_mark(self, _: Any) -> None:
-        self._marked()
+        self.discarded += self._marked()
 
     def _dup(self, _: Any) -> None:
         self._stack.append(self._stack[-1])

@@ -46,6 +46,17 @@ class Made:
 
 
 @dataclass(eq=False, slots=True)
+class Storage(Made):
+    """Numbers that tensors of torch are parts of.
+
+    Attributes:
+        covered: how many of them the largest of its tensors has, of those that were looked at.
+    """
+
+    covered: int = 0
+
+
+@dataclass(eq=False, slots=True)
 class Pairs:
     """A dictionary."""
 
@@ -73,3 +84,16 @@ class Elsewhere:
 
 class Unreadable(ValueError):
     """A part that is not what it says; the message tells why."""
+
+
+ODD = (ValueError, TypeError, IndexError, KeyError, AttributeError, ArithmeticError, RecursionError)
+"""What Python and NumPy raise on parts that are not what they say; `Unreadable` is one of them."""
+
+
+def told(problem: Exception) -> str:
+    """Such an error in a few words.
+
+    >>> told(Unreadable("a shape that is none")), told(KeyError())
+    ('a shape that is none', 'KeyError')
+    """
+    return " ".join(str(problem).split())[:120] or type(problem).__name__

@@ -40,7 +40,7 @@ def opened_stream(path: Path) -> tuple[BinaryIO, str]:
             if head.startswith(magic):
                 raise BayesreconError(f"{path}: compressed by {name}, which is not read; save it with zlib or without")
         for magic, name, opener in _KINDS:
-            if head.startswith(magic) and not (name == "zlib" and (head[0] * 256 + head[1]) % 31):
+            if head.startswith(magic) and not (name == "zlib" and int.from_bytes(head[:2]) % 31):
                 file.seek(0)
                 return BytesIO(_unpacked(file, opener, path, name)), name
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.untrusted.saved.nodes import Made, Named, Unreadable
+from bayesrecon.untrusted.saved.nodes import Made, Named, Storage, Unreadable
 
 _TENSOR = frozenset(("torch._utils", name) for name in ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3"))
 _PARAMETER = frozenset([("torch._utils", "_rebuild_parameter"), ("torch._utils", "_rebuild_parameter_with_state")])
@@ -72,6 +72,8 @@ def tensor_of(node: Made) -> np.ndarray:
         raise Unreadable("a tensor beyond its storage")
     if count > len(values):
         raise Unreadable("a tensor of more than its storage")
+    if isinstance(held, Storage):
+        held.covered = max(held.covered, count)
     steps = [step * values.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(values[offset:], size, steps, writeable=False)
     return np.array(view) if count else np.zeros(size if count else 0, values.dtype)

@@ -1,11 +1,13 @@
 """Archives of torch: a pickle, and the storages of its tensors as plain bytes beside it."""
 
 import io
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.untrusted.saved.machine import Machine
-from bayesrecon.untrusted.saved.nodes import Made, Named, Unreadable
+from bayesrecon.untrusted.saved.nodes import ODD, Named, Storage, Unreadable, told
 from bayesrecon.untrusted.saved.tensors import storage
 from bayesrecon.untrusted.saved.zips import Members
 
@@ -24,26 +26,32 @@ def is_archive(names: list[str]) -> bool:
 
 
 class Archive:
-    """What an archive holds: `root`, its object; `rest`, members that no tensor is made of; `code`, members of code."""
+    """What an archive holds: `root`, its object; `rest`, members that no tensor is made of; `code`, members of code;
+    `discarded`, as of `Machine`."""
 
     def __init__(self, members: Members, names: dict[tuple[str, str], bool]) -> None:
         listed = list(members.sizes)
         pickle = next(name for name in listed if name.endswith("data.pkl"))
         self._folder, self._members = pickle.removesuffix("data.pkl"), members
         self._little = members.sizes.get(f"{self._folder}byteorder", 0) != 3  # "big"
-        self._found: dict[str, Made] = {}
+        self._found: dict[str, Storage] = {}
         machine = Machine(io.BytesIO(members.read(pickle)), self._resolve)
         self.problem = ""
         self.root: Any = None
         try:
             self.root = machine.run()
-        except Unreadable as problem:
-            self.problem = str(problem)
+        except ODD as problem:
+            self.problem = told(problem)
         names.update(machine.names)
+        self.discarded = machine.discarded
         used = {pickle, *(f"{self._folder}data/{key}" for key in self._found)}
         own = {f"{self._folder}{name}" for name in _OWN} | {f"{self._folder}.data/{name}" for name in _OWN}
         self.code = [n for n in listed if "/code/" in f"/{n}" and n.endswith(".py")]
         self.rest = [n for n in listed if n not in used | own and not n.endswith("/") and n not in self.code]
+
+    def storages(self) -> dict[str, Storage]:
+        """All of them, by their keys."""
+        return self._found
 
     def _resolve(self, key: Any) -> Any:
         """`("storage", type, key, location, count)`."""
@@ -55,7 +63,7 @@ class Archive:
                 raise Unreadable(f"its storage {key[2][:40]!r} is not there")
             if not self._little:
                 raise Unreadable("its numbers begin with their highest byte")
-            self._found[key[2]] = Made(_STORAGE, (), stored=storage(self._members.read(name), key[1]))
+            self._found[key[2]] = Storage(_STORAGE, (), stored=storage(self._members.read(name), key[1]))
         return self._found[key[2]]
 
 
@@ -63,13 +71,17 @@ class Row:
     """A file of torch before 1.6: resolves storages, which only follow after the pickles."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[Made, Any]] = {}
+        self._found: dict[str, tuple[Storage, Any]] = {}
 
     def resolve(self, key: Any) -> Any:
         """`("storage", type, key, location, count, view)`."""
         if not isinstance(key, tuple) or len(key) < 5 or key[0] != "storage" or not isinstance(key[2], str):
             return None
-        return self._found.setdefault(key[2], (Made(_STORAGE), key[1]))[0]
+        return self._found.setdefault(key[2], (Storage(_STORAGE), key[1]))[0]
+
+    def storages(self) -> dict[str, Storage]:
+        """All of them, by their keys."""
+        return {key: made for key, (made, _) in self._found.items()}
 
     def fill(self, stream: Any, keys: Any) -> None:
         """Take the storages of these keys from the stream."""
@@ -82,7 +94,7 @@ class Row:
                 raise Unreadable("a storage that is not there")
             size = storage(b"", kind).itemsize if "BFloat16" not in getattr(kind, "name", "") else 2
             count = int.from_bytes(head, "little") * size
-            raw = stream.read(count)
+            raw = stream.read(min(count, sys.maxsize))
             if len(raw) < count:
                 raise Unreadable("a storage that is shorter than it says")
             made.stored = storage(raw, kind)
@@ -92,3 +104,10 @@ def loaded(path: Path) -> bool:
     """Whether a file says of itself that it is an archive."""
     with path.open("rb") as file:
         return file.read(4) == b"PK\x03\x04"
+
+
+def beyond(storages: dict[str, Storage]) -> Iterator[tuple[str, Any]]:
+    """Storages of which no tensor has everything: of a slice torch writes all that it was cut from."""
+    for key, made in storages.items():
+        if made.stored is not None and made.covered < len(made.stored):
+            yield f"storage {key[:20]}, beyond its tensors", made.stored

@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.untrusted.hdf5_inventory import plain_values
 from bayesrecon.untrusted.saved.arrays import Objects, array_of, bytes_of, is_array, is_bytes
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
-from bayesrecon.untrusted.saved.nodes import Elsewhere, Group, Made, Named, Pairs, Unreadable
+from bayesrecon.untrusted.saved.nodes import ODD, Elsewhere, Group, Made, Named, Pairs, told
 
 MOST_THINGS = 20_000
 """Items that are listed: a forest of a thousand trees has as many."""
@@ -54,13 +54,11 @@ class Walk:
         self.items: list[Item] = []
         self.objects: dict[str, Made] = {}
         self.unread: list[tuple[str, str]] = []
-        self._seen: set[int] = set()
+        self._seen: dict[int, Any] = {}  # by id, and kept, so that no id is given twice
         self._names: dict[str, tuple[str, str]] = {}
-        self._kept: list[Any] = []  # so that no id is given twice
 
     def over(self, root: Any, where: str = "") -> None:
         """List everything that hangs on this one."""
-        self._kept.append(root)
         waiting: list[tuple[str, Any, int, str]] = [(where, root, 0, "")]
         visits = 0
         while waiting:
@@ -74,9 +72,13 @@ class Walk:
             if isinstance(node, Made | Pairs | Group | list | tuple | Objects):
                 if id(node) in self._seen:
                     continue
-                self._seen.add(id(node))
-            children = [(*child, depth + 1) for child in self._visit(place, node, of)]
-            waiting += [(p, n, d, o) for p, n, o, d in reversed(children)]
+                self._seen[id(node)] = node
+            children: list[tuple[str, Any, str]] = []
+            try:
+                children += self._visit(place, node, of)
+            except ODD as problem:
+                self.unread.append((place or "the object", told(problem)))
+            waiting += [(p, n, depth + 1, o) for p, n, o in reversed(children)]
 
     def done(self) -> None:
         """And list the names of attributes and keys, each once."""
@@ -107,12 +109,7 @@ class Walk:
 
     def _made(self, where: str, node: Made, of: str) -> Iterator[tuple[str, Any, str]]:
         if is_bytes(node) or is_array(node):
-            try:
-                found = bytes_of(node) if is_bytes(node) else array_of(node)
-            except Unreadable as problem:
-                self.unread.append((where or "the object", str(problem)))
-                return
-            yield where, found, of
+            yield where, bytes_of(node) if is_bytes(node) else array_of(node), of
             return
         if node.is_of(_CONTAINERS) and isinstance(node.arguments, tuple) and len(node.arguments) == 1:
             yield where, node.arguments[0], of
@@ -120,7 +117,7 @@ class Walk:
         kind = class_of(node)
         try:
             columns = columns_of(node)
-        except (Unreadable, ValueError, TypeError, IndexError):  # whatever it holds is listed part by part
+        except ODD:  # whatever it holds is listed part by part
             columns = None
         if columns is not None:
             self.objects.setdefault(where, node)
@@ -259,7 +256,7 @@ def _is_flat(items: Any) -> bool:
         return False
     try:
         plain = [_number(v) for v in items]
-    except Unreadable:
+    except ODD:
         return False
     numbers = all(isinstance(v, bool | int | float) and (v != v or abs(v) < 2.0**1023) for v in plain)
     whole = all(not isinstance(v, int) or v.bit_length() <= _WHOLE for v in plain)
