@@ -260,7 +260,7 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
     return frame
 
 
-def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: set[str]) -> dict[str, Field]:
+def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[Any]]) -> dict[str, Field]:
     found: dict[str, Field] = {}
     for name, column in fields.items():
         sizes = list(sizes_of(column.node))
@@ -272,7 +272,7 @@ def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], inde
             )
         except StanError as error:
             raise machine.placed(error, column.node) from None
-        found[name] = Field(shape, domain_of(machine, column.node, base, name in indexes))
+        found[name] = Field(shape, domain_of(machine, column.node, base, indexes.get(name)))
     return found
 
 
