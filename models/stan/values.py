@@ -9,8 +9,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 
-LARGEST = 20_000_000
-"""Entries of one variable: 160 MB, a hundred times what programs of posteriordb declare."""
+LARGEST = 10_000_000
+"""Entries of one variable: 80 MB, fifty times what programs of posteriordb declare."""
 
 AXES = {"int": 0, "real": 0, "vector": 1, "row_vector": 1, "matrix": 2}
 """Axes of a base type; every special type is one of these."""
