@@ -25,7 +25,7 @@ from bayesrecon.models.stan.layout import (
     told_sizes,
 )
 from bayesrecon.models.stan.machine import Frame, Machine, Run
-from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names
+from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.records import Parts, own_parameters
@@ -107,7 +107,7 @@ def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]])
 def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
     """The tree of a program, from its file or its text."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
-        return parse(source, name or "program")
+        return without_aliases(parse(source, name or "program"))
     path = Path(source)
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
@@ -117,7 +117,7 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BayesreconError(f"{path} is not text") from None
-    return parse(text, name or path.name)
+    return without_aliases(parse(text, name or path.name))
 
 
 def _chosen(
