@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model, Records
 from bayesrecon.models.stan.records import Parts
+from bayesrecon.model import Model, Records
 
 POINTS = 5
 RECORDS = 3
@@ -103,7 +103,7 @@ def _compared(parts: Parts, model: Model, records: Records, joint: Any, single: 
         if not (abs(float(total - whole)) <= _CLOSE * size and np.abs(rate - slope).max() <= _CLOSE * steep):
             raise BayesreconError(_coupled(parts, model, records, theta, float(whole), float(total)))
         moved |= bool(np.abs(of_terms).max() > 0)
-        told |= bool(np.ptp(np.asarray(terms)) > 1e-12 * size or np.abs(np.diff(of_terms, axis=0)).max() > 0)
+        told = told or bool(np.ptp(np.asarray(terms)) > 1e-12 * size or np.abs(np.diff(of_terms, axis=0)).max() > 0)
         done += 1
         if done == POINTS:
             break

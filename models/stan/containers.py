@@ -16,14 +16,22 @@ def _need(holds: bool, text: str) -> None:
         raise StanError(text)
 
 
+def _length(size: V) -> int:
+    length = number(size, "a size")
+    check_size((length,), "a container")
+    return length
+
+
 def repeated(base: str) -> Callable[..., V]:
     def rep(x: V, *sizes: V) -> V:
         shape = tuple(number(s, "a size") for s in sizes)
         check_size(shape, f"rep_{base}")
         a = xp_of(x.a).asarray(x.a, float)
         if base == "matrix" and x.base == "vector":
+            check_size((*x.shape, *shape), "rep_matrix")
             return V("matrix", xp_of(a).tile(a[:, None], (1, shape[0])))
         if base == "matrix" and x.base == "row_vector":
+            check_size((*shape, *x.shape), "rep_matrix")
             return V("matrix", xp_of(a).tile(a[None, :], (shape[0], 1)))
         return V(base, xp_of(a).broadcast_to(a, shape).copy())
 
@@ -238,7 +246,7 @@ def _log_sum_exp(*args: V) -> V:
 
 def _one_hot(base: str) -> Callable[[V, V], V]:
     def make(size: V, at: V) -> V:
-        a = np.zeros(number(size, "a size"))
+        a = np.zeros(_length(size))
         a[number(at, "a place") - 1] = 1.0
         return V("real", a, 1) if base == "array" else V(base, a)
 
@@ -248,16 +256,14 @@ def _one_hot(base: str) -> Callable[[V, V], V]:
 def _linspaced(base: str) -> Callable[..., V]:
     def make(size: V, low: V, high: V) -> V:
         xp = xp_of(low.a, high.a)
-        a = xp.linspace(low.a, high.a, number(size, "a size"))
-        return (
-            V("int", np.rint(a).astype(int), 1) if base == "int" else V("real", a, 1) if base == "array" else V(base, a)
-        )
+        a = xp.linspace(low.a, high.a, _length(size))
+        return V("int", np.rint(a).astype(int), 1) if base == "int" else V("real", a, 1) if base == "array" else V(base, a)
 
     return make
 
 
 def _constant(base: str, value: float) -> Callable[[V], V]:
-    return lambda size: V(base, np.full(number(size, "a size"), value))
+    return lambda size: V(base, np.full(_length(size), value))
 
 
 CONTAINERS: dict[str, Callable[..., V]] = {

@@ -12,7 +12,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.machine import Frame, Machine, Run
 from bayesrecon.models.stan.posterior import declarations, value_of
-from bayesrecon.models.stan.values import SPECIAL, StanError, V
+from bayesrecon.models.stan.values import SPECIAL, StanError, V, number
 
 LISTED = 1_000
 """Levels of a field of whole numbers that indexes something; beyond it they are numbers like others."""
@@ -148,8 +148,9 @@ def constants_of(
     return frame
 
 
-def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexes: bool) -> Domain:
-    """Where the entries of a field lie, by its declared bounds."""
+def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[Any] | None) -> Domain:
+    """Where the entries of a field lie, by its declared bounds and by the sizes of what it indexes."""
+    indexes = indexed is not None
     ends = {"lower": -math.inf, "upper": math.inf}
     for name, bound in node.type.bounds:
         if name in ends:
@@ -161,7 +162,9 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexes: bool)
                 ends[name] = float(value.a)
     low, high = ends["lower"], ends["upper"]
     if node.type.base == "int":
-        low = max(low, 1.0) if indexes and math.isfinite(high) and high > 1 else low
+        if indexed is not None:
+            high = min([high, *(float(n) for n in map(lambda size: _known(machine, size, frame), indexed) if n)])
+            low = max(low, 1.0) if math.isfinite(high) and high > 1 else low
         if (low, high) == (0.0, 1.0) and not indexes:
             return BINARY
         if math.isfinite(low) and math.isfinite(high) and low < high and indexes and high - low < LISTED:
@@ -174,22 +177,28 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexes: bool)
     return Domain("interval", low, high)
 
 
-def indexing(program: tree.Program) -> set[str]:
-    """Variables that index something, or bound a loop."""
-    found: set[str] = set()
-    for n in tree.walk((program.transformed_data, program.transformed_parameters, program.model, program.functions)):
-        if isinstance(n, tree.Index):
-            for i in n.indices:
-                inside = i.of if isinstance(i, tree.Index) else i
-                if isinstance(inside, tree.Variable):
-                    found.add(inside.name)
+def _known(machine: Machine, size: Any, frame: Frame) -> int | None:
+    try:
+        return number(machine.value(size, frame, Run()), "a size")
+    except StanError:
+        return None
+
+
+def indexing(program: tree.Program) -> dict[str, list[Any]]:
+    """Variables that index something, with the sizes of what they index, as expressions."""
+    blocks = (program.data, program.transformed_data, program.parameters, program.transformed_parameters, program.model)
+    nodes = tree.walk((*blocks, program.functions))
+    sizes = {n.name: sizes_of(n) for n in nodes if isinstance(n, tree.Declare)}
+    found: dict[str, list[Any]] = {}
+    for n in nodes:
+        if not isinstance(n, tree.Index):
+            continue
+        of = sizes.get(n.of.name, ()) if isinstance(n.of, tree.Variable) else ()
+        for k, i in enumerate(n.indices):
+            inside = i.of if isinstance(i, tree.Index) else i
+            if isinstance(inside, tree.Variable):
+                found.setdefault(inside.name, []).extend(of[k : k + 1])
     return found
-
-
-def with_axis(column: Column, values: Any, xp: Any) -> V:
-    """One record's value as the data variable of a single record."""
-    base = SPECIAL.get(column.node.type.base, column.node.type.base)
-    return V(base, xp.expand_dims(values, column.axis), len(column.node.type.dims), True)
 
 
 def stacked(column: Column, values: Any, xp: Any) -> V:

@@ -33,7 +33,9 @@ _JAX_ERRORS = (
 )
 
 
-def run_loop(machine: Machine, node: tree.For, first: int, last: int, tainted: bool, frame: Frame, run: Run) -> bool:
+def run_loop(
+    machine: Machine, node: tree.For, first: int, last: int, tainted: bool, frame: Frame, run: Run
+) -> bool:
     """Runs a loop as a whole where that can be done and pays; whether it did."""
     turns = last - first + 1
     if turns <= UNROLLED:
@@ -53,7 +55,7 @@ def run_loop(machine: Machine, node: tree.For, first: int, last: int, tainted: b
     for attempt, selects in ways:
         if (attempt is _at_once and not slots) or (selects and not run.selects):
             continue
-        inner = Inside(run, tainted, selects)
+        inner = Inside(run, tainted, selects, turns)
         try:
             attempt(machine, node, every, inner, frame, written)
         except (Untraceable, *_JAX_ERRORS):
@@ -71,16 +73,11 @@ class Inside:
     tainted: bool
     selects: bool
 
+    turns: int
+
     def new(self) -> Run:
         run = self.run
-        return Run(
-            steps=run.steps,
-            context=run.context or self.tainted,
-            selects=self.selects,
-            calls=run.calls,
-            nested=True,
-            frozen=run.frozen,
-        )
+        return Run(steps=run.steps, entries=run.entries, width=run.widened(self.turns), context=run.context or self.tainted, selects=self.selects, calls=run.calls, nested=True, frozen=run.frozen)
 
 
 def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:
@@ -94,8 +91,8 @@ def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:
 
 def _slots(node: tree.For, written: list[str], nodes: list[Any], frame: Frame) -> bool:
     """Whether every written variable is used at the loop's own place only."""
-    uses = dict.fromkeys(written, 0)
-    own = dict.fromkeys(written, 0)
+    uses = {name: 0 for name in written}
+    own = {name: 0 for name in written}
     for n in nodes:
         if isinstance(n, tree.Variable) and n.name in uses:
             uses[n.name] += 1
@@ -178,7 +175,7 @@ def _group(
     """Turns that take the same branches: what they leave in the variables that they write, and what they add."""
     outer = _around(node, frame)
     taints: dict[str, bool] = {}
-    steps: list[int] = []
+    steps: list[tuple[int, int]] = []
     loop = object()
 
     def turn(i: Any, rows: dict[str, Any]) -> Any:
@@ -192,12 +189,12 @@ def _group(
             raise
         left = {name: settled(variables[name].row) for name in held}  # type: ignore[attr-defined]
         taints.update({name: v.tainted for name, v in left.items()})
-        steps.append(inner.steps)
+        steps.append((inner.steps, inner.entries))
         return {name: jnp.asarray(v.a, float) for name, v in left.items()}, _summed(inner)
 
     rows = {name: jnp.asarray(v.a, float)[group - 1] for name, v in held.items()}
     left, (free, bound) = jax.vmap(turn)(jnp.asarray(group), rows)
-    inside.run.steps = max(steps)
+    inside.run.steps, inside.run.entries = max(steps)
     return {name: (a, taints[name]) for name, a in left.items()}, (free.sum(), bound.sum())
 
 
@@ -208,7 +205,7 @@ def _scanned(
     held = {name: _held(frame[name]) for name in written}
     outer = _around(node, frame)
     taints = {name: v.tainted for name, v in held.items()}
-    steps: list[int] = []
+    steps: list[tuple[int, int]] = []
 
     def turn(carry: dict[str, Any], i: Any) -> Any:
         inner, variables = inside.new(), dict(outer)
@@ -219,7 +216,7 @@ def _scanned(
         machine.statement(node.body, variables, inner)
         left = {name: _held(variables[name]) for name in written}
         taints.update({name: taints[name] or v.tainted for name, v in left.items()})
-        steps.append(inner.steps)
+        steps.append((inner.steps, inner.entries))
         return {name: jnp.asarray(v.a, carry[name].dtype) for name, v in left.items()}, _summed(inner)
 
     if any(v.base == "int" for v in held.values()):
@@ -230,7 +227,7 @@ def _scanned(
         left, (free, bound) = jax.lax.scan(turn, start, jnp.asarray(every))
         if taints == before:
             break
-    inside.run.steps = max(steps)
+    inside.run.steps, inside.run.entries = max(steps)
     for name, v in held.items():
         _put(frame, name, V(v.base, left[name], v.depth, taints[name]))
     _add(node, inside.run, free.sum(), bound.sum())
@@ -241,3 +238,5 @@ def _add(node: tree.For, run: Run, free: Any, bound: Any) -> None:
     if any(isinstance(n, tree.Tilde | tree.Increment | tree.Call | tree.CallStatement) for n in tree.walk(node.body)):
         run.terms.append((node.at[0], free, False))
         run.terms.append((node.at[0], bound, True))
+
+

@@ -1,11 +1,15 @@
 """Runs a Stan program: expressions and statements over known and traced values."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+
+from bayesrecon.errors import BayesreconError, first_line
 
 from bayesrecon.models.stan import densities, tree
 from bayesrecon.models.stan.arithmetic import binary, unary
@@ -29,13 +33,21 @@ from bayesrecon.models.stan.values import (
     xp_of,
 )
 
-STEPS = 3_000_000
-"""Expressions that one run may evaluate: about a minute, a hundred times what programs of posteriordb need."""
+STEPS = 500_000
+"""Expressions that one run may evaluate, traced ones as ten: less than a minute, ten times what programs of posteriordb
+need."""
+
+ENTRIES = 300_000_000
+"""Entries that one run may make, all containers together and in every turn of loops that are run at once:
+2.4 GB where nothing is let go."""
 
 CALLS = 40
 """Functions inside each other: a recursion deeper than that is none that ends in Stan's own stack either."""
 
 Frame = dict[str, V]
+
+_ANY = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+"""What libraries raise on values that they were not made for."""
 
 
 @dataclass
@@ -44,16 +56,33 @@ class Run:
 
     terms: list[tuple[int, Any, bool]] = field(default_factory=list)
     steps: int = 0
+    entries: int = 0
+    width: int = 1
     context: bool = False
     selects: bool = True
     nested: bool = False
     frozen: frozenset[str] = frozenset()
     calls: int = 0
 
-    def spend(self) -> None:
-        self.steps += 1
+    def spend(self, steps: int = 1) -> None:
+        self.steps += steps
         if self.steps > STEPS:
             raise StanError(f"the program takes more than {STEPS} steps")
+
+    def claim(self, v: V) -> V:
+        """Counts what a value takes."""
+        self.entries += math.prod(v.shape) * self.width
+        if self.entries > ENTRIES:
+            raise StanError(f"the program makes more than {ENTRIES} entries")
+        if not v.known:
+            self.spend(9)
+        return v
+
+    def widened(self, turns: int) -> int:
+        """Turns of this loop and of those around it together."""
+        if self.width * turns > ENTRIES:
+            raise StanError(f"loops in loops run more than {ENTRIES} times")
+        return self.width * turns
 
     def total(self, tainted: bool | None = None) -> Any:
         """The target, or the part of it that depends on a record or does not."""
@@ -84,9 +113,11 @@ class Machine:
     def value(self, node: Any, frame: Frame, run: Run) -> V:
         run.spend()
         try:
-            return self._EXPRESSIONS[type(node)](self, node, frame, run)
+            return run.claim(self._EXPRESSIONS[type(node)](self, node, frame, run))
         except StanError as error:
             raise self.placed(error, node) from None
+        except _ANY as error:
+            raise self.placed(unforeseen(error), node) from None
 
     def placed(self, error: StanError, node: Any) -> StanError:
         """With the place in the program, the innermost."""
@@ -147,7 +178,7 @@ class Machine:
                 size = of.shape[k]
                 low = 1 if node.low is None else number(self.value(node.low, frame, run), "the start of a range")
                 high = size if node.high is None else number(self.value(node.high, frame, run), "the end of a range")
-                if high >= low and not (low >= 1 and high <= size):
+                if high >= low and not (1 <= low and high <= size):
                     raise StanError(f"range {low}:{high} is out of 1:{size}")
                 found.append(slice(low - 1, max(high, low - 1)))
             else:
@@ -216,6 +247,8 @@ class Machine:
                     end = self._STATEMENTS[type(statement)](self, statement, frame, run)
             except StanError as error:
                 raise self.placed(error, statement) from None
+            except _ANY as error:
+                raise self.placed(unforeseen(error), statement) from None
             if end is not None:
                 return end
         return None
@@ -276,7 +309,7 @@ class Machine:
     def _declare(self, node: tree.Declare, frame: Frame, run: Run) -> None:
         if node.name in run.frozen:
             return
-        frame[node.name] = self.declared(node, frame, run)
+        frame[node.name] = run.claim(self.declared(node, frame, run))
 
     def shape_of(self, kind: tree.Type, frame: Frame, run: Run) -> tuple[int, ...]:
         """Sizes of a declared type, of the array and then its own."""
@@ -447,6 +480,19 @@ class Machine:
     }
 
 
+def unforeseen(error: Exception) -> StanError:
+    """What a library raised, in one line; errors of tracing go on as they are.
+
+    Raises:
+        Exception: the error itself, where the tracer raised it.
+    """
+    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)) or isinstance(error, BayesreconError):
+        raise error
+    if isinstance(error, RecursionError):
+        return StanError("functions and expressions are nested too deep")
+    return StanError(f"this cannot be evaluated ({first_line(error)[:120]})")
+
+
 class Slot:
     """The entry of a variable that a turn of a loop writes, the variable itself not being at hand.
 
@@ -480,9 +526,7 @@ def chosen_of(test: V, one: V, other: V) -> V:
 
 def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
-    return {
-        name: Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v) for name, v in frame.items()
-    }
+    return {name: Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v) for name, v in frame.items()}
 
 
 def own_copy(v: V) -> V:
@@ -505,3 +549,4 @@ def _as_declared(v: V, base: str) -> V:
 
 def _fits(argument: tree.Argument, v: V) -> bool:
     return argument.depth == v.depth and (argument.base == v.base or (argument.base == "real" and v.base == "int"))
+

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,6 +14,11 @@ from bayesrecon.models.stan.values import StanError, V, check_size, number, real
 
 def _matrix(a: Any) -> V:
     return V("matrix", a)
+
+
+def _product(x: Any, y: Any) -> V:
+    check_size((x.shape[0], y.shape[1]), "a product")
+    return _matrix(x @ y)
 
 
 def _symmetric(name: str, vectors: bool) -> Callable[[V], V]:
@@ -101,6 +107,7 @@ def _along(axis: int, name: str) -> Callable[[V, V], V]:
 
 def _qr(which: str, thin: bool) -> Callable[[V], V]:
     def decompose(x: V) -> V:
+        check_size(x.shape if thin else (x.shape[0], x.shape[0]), "a factor")
         q, r = xp_of(x.a).linalg.qr(x.a, "reduced" if thin else "complete")
         sign = xp_of(r).sign(xp_of(r).diagonal(r))
         sign = xp_of(r).where(sign == 0, 1.0, sign)
@@ -124,6 +131,7 @@ def _kernel(shape: Callable[[Any], Any], smooth: bool) -> Callable[..., V]:
     def covariance(*args: V) -> V:
         *places, sigma, scale = args
         one, other = _points(places[0]), _points(places[-1])
+        check_size((len(one), len(other), one.shape[1]), "a covariance matrix")
         length = xp_of(scale.a).atleast_1d(scale.a)
         apart = (one[:, None, :] - other[None, :, :]) / length
         squares = xp_of(apart).sum(apart * apart, axis=-1)
@@ -147,6 +155,7 @@ def _matern52(r: Any) -> Any:
 def _periodic(*args: V) -> V:
     *places, sigma, scale, period = args
     one, other = _points(places[0]), _points(places[-1])
+    check_size((len(one), len(other), one.shape[1]), "a covariance matrix")
     apart = one[:, None, :] - other[None, :, :]
     xp = xp_of(apart, period.a, scale.a, sigma.a)
     waves = xp.sum(xp.sin(np.pi * xp.abs(apart) / period.a) ** 2, axis=-1)
@@ -155,7 +164,7 @@ def _periodic(*args: V) -> V:
 
 def _dot_product_cov(*args: V) -> V:
     *places, sigma = args
-    return _matrix(sigma.a * sigma.a + _points(places[0]) @ _points(places[-1]).T)
+    return _matrix(sigma.a * sigma.a + _product(_points(places[0]), _points(places[-1]).T).a)
 
 
 _exponentiated = _kernel(lambda s: xp_of(s).exp(-0.5 * s), True)
@@ -183,8 +192,8 @@ MATRICES: dict[str, Callable[..., V]] = {
     "trace_quad_form": _trace_quad,
     "quad_form_diag": lambda m, v: _matrix(v.a[:, None] * m.a * v.a[None, :]),
     "multiply_lower_tri_self_transpose": lambda x: _matrix(_lower(x) @ _lower(x).T),
-    "tcrossprod": lambda x: _matrix(x.a @ x.a.T),
-    "crossprod": lambda x: _matrix(x.a.T @ x.a),
+    "tcrossprod": lambda x: _product(x.a, x.a.T),
+    "crossprod": lambda x: _product(x.a.T, x.a),
     "mdivide_left": _left_divide,
     "mdivide_left_spd": _left_divide,
     "mdivide_left_tri_low": _left_divide_lower,
@@ -212,3 +221,5 @@ MATRICES: dict[str, Callable[..., V]] = {
     "gp_dot_prod_cov": _dot_product_cov,
 }
 """By the name in Stan."""
+
+

@@ -33,7 +33,37 @@ def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.P
     data, found = _needed(program.transformed_data, needed, given)
     needed |= found
     kept = tuple(d for d in program.data if isinstance(d, tree.Declare) and d.name in _with_sizes(program.data, needed))
-    return replace(program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=())
+    return replace(
+        program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=()
+    )
+
+
+def without_aliases(program: tree.Program) -> tree.Program:
+    """The program with whole numbers of the transformed data that are others by another name under one name."""
+    written: dict[str, list[Any]] = {}
+    for s in tree.walk(program.transformed_data):
+        if isinstance(s, tree.Declare) and s.type.base == "int" and not s.type.dims:
+            written.setdefault(s.name, []).extend([] if s.value is None else [s.value])
+        elif isinstance(s, tree.Assign) and isinstance(s.to, tree.Variable) and s.to.name in written:
+            written[s.to.name].append(s.value if s.op == "=" else None)
+    data = {d.name for d in program.data if isinstance(d, tree.Declare) and d.type.base == "int" and not d.type.dims}
+    same = {
+        name: values[0].name
+        for name, values in written.items()
+        if len(values) == 1 and isinstance(values[0], tree.Variable) and values[0].name in data
+    }
+    if not same:
+        return program
+    kept = tuple(
+        s
+        for s in program.transformed_data
+        if not (isinstance(s, tree.Declare) and s.name in same)
+        and not (tree.assigned_in(s) and tree.assigned_in(s) <= same.keys())
+    )
+    blocks = {"transformed_data": kept}
+    for block in ("data", "parameters", "transformed_parameters", "model", "generated"):
+        blocks[block] = getattr(program, block)
+    return replace(program, **{block: tree.renamed(body, same) for block, body in blocks.items()})
 
 
 def _sizes(block: tuple[Any, ...]) -> set[str]:
@@ -159,3 +189,4 @@ def record_part(program: tree.Program, tainted: set[str]) -> tree.Program:
 
 def _only_adds(node: Any) -> bool:
     return adds(node) and not tree.assigned_in(node) and not isinstance(node, tree.Declare)
+

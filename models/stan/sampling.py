@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.model import Model
 from bayesrecon.models.stan.records import Parts
+from bayesrecon.model import Model
 
 
 def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:

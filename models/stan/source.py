@@ -10,7 +10,6 @@ import numpy as np
 
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.model import Field, Model
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
@@ -26,7 +25,7 @@ from bayesrecon.models.stan.layout import (
     told_sizes,
 )
 from bayesrecon.models.stan.machine import Frame, Machine, Run
-from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names
+from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.records import Parts, own_parameters
@@ -34,6 +33,7 @@ from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.values import StanError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
+from bayesrecon.model import Field, Model
 
 LARGEST_FILE = 1_000_000
 """Bytes of a program file."""
@@ -107,7 +107,7 @@ def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]])
 def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
     """The tree of a program, from its file or its text."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
-        return parse(source, name or "program")
+        return without_aliases(parse(source, name or "program"))
     path = Path(source)
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
@@ -117,7 +117,7 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BayesreconError(f"{path} is not text") from None
-    return parse(text, name or path.name)
+    return without_aliases(parse(text, name or path.name))
 
 
 def _chosen(
@@ -212,9 +212,7 @@ def _all_data(program: tree.Program, given: Mapping[str, Any]) -> dict[str, Colu
     """All data but sizes and constants, as one record."""
     used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
     used |= {n for d in declarations(program.parameters) for s in sizes_of(d) for n in tree.names_in(s)}
-    return {
-        d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in given
-    }
+    return {d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in given}
 
 
 def _own(
@@ -255,14 +253,14 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
     with np.errstate(all="ignore"):
         for s in flattened(machine.program.transformed_data):
             names = tree.names_in(s) | tree.assigned_in(s) | declared_in(s)
-            if (isinstance(s, tree.Declare) and s.name not in tainted and not names & tainted) or (
-                not isinstance(s, tree.Declare) and not names & tainted
-            ):
+            if isinstance(s, tree.Declare) and s.name not in tainted and not names & tainted:
+                machine.block((s,), frame, run)
+            elif not isinstance(s, tree.Declare) and not names & tainted:
                 machine.block((s,), frame, run)
     return frame
 
 
-def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: set[str]) -> dict[str, Field]:
+def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[Any]]) -> dict[str, Field]:
     found: dict[str, Field] = {}
     for name, column in fields.items():
         sizes = list(sizes_of(column.node))
@@ -270,13 +268,11 @@ def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], inde
             sizes.append(sizes[-1])
         try:
             shape = tuple(
-                int(machine.value(s, base, Run()).a)
-                for k, s in enumerate(sizes)
-                if not (column.follows and k == column.axis)
+                int(machine.value(s, base, Run()).a) for k, s in enumerate(sizes) if not (column.follows and k == column.axis)
             )
         except StanError as error:
             raise machine.placed(error, column.node) from None
-        found[name] = Field(shape, domain_of(machine, column.node, base, name in indexes))
+        found[name] = Field(shape, domain_of(machine, column.node, base, indexes.get(name)))
     return found
 
 

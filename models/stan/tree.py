@@ -1,6 +1,6 @@
 """A Stan program as a tree: expressions, statements, declarations and blocks."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 Position = tuple[int, int]
@@ -224,6 +224,20 @@ def walk(node: Any) -> list[Any]:
             found.append(one)
         waiting.extend(reversed(children(one)))
     return found
+
+
+def renamed(node: Any, names: dict[str, str]) -> Any:
+    """A part of a program with variables renamed where they are read."""
+    if isinstance(node, Variable):
+        return replace(node, name=names.get(node.name, node.name))
+    if isinstance(node, Node):
+        changed = {f.name: renamed(getattr(node, f.name), names) for f in fields(node) if f.name != "at"}
+        return replace(node, **changed)
+    if isinstance(node, Type):
+        return Type(*(renamed(part, names) for part in node))
+    if isinstance(node, tuple) and not isinstance(node, Argument):
+        return tuple(renamed(part, names) for part in node)
+    return node
 
 
 def names_in(node: Any) -> set[str]:

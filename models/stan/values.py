@@ -9,8 +9,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 
-LARGEST = 20_000_000
-"""Entries of one variable: 160 MB, a hundred times what programs of posteriordb declare."""
+LARGEST = 10_000_000
+"""Entries of one variable: 80 MB, fifty times what programs of posteriordb declare."""
 
 AXES = {"int": 0, "real": 0, "vector": 1, "row_vector": 1, "matrix": 2}
 """Axes of a base type; every special type is one of these."""
@@ -201,9 +201,7 @@ def index(v: V, indices: list[Any]) -> V:
             a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
     found = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
     if v.known and found.scalar and len(indices) == axes:
-        found.turns = turns_of(
-            lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
-        )
+        found.turns = turns_of(lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices)
     return settled(found)
 
 
@@ -251,7 +249,7 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
     target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
     if target is not None and np.shape(new) != target:
         raise StanError(f"a value of shape {np.shape(new)} is assigned to a place of shape {target}")
-    if isinstance(a, np.ndarray) and a.dtype != object and xp_of(new, *at) is not jnp:
+    if isinstance(a, np.ndarray) and a.dtype != object and not xp_of(new, *at) is jnp:
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
     base = jnp.asarray(settled(v).a)

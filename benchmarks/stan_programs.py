@@ -1,0 +1,224 @@
+"""Do Stan programs mean the same here as in Stan, and is a record read off them? Makes the page benchmarks/STAN.md.
+
+python benchmarks/stan_programs.py [--only TEXT] [--again STATUS] [--seconds S] [--page]
+
+Every program of posteriordb is parsed and evaluated with the smallest of its data sets. Log densities and gradients at
+random points are compared with those of `stanli`, an interpreter of the language that shares no code with this one; log
+densities by their differences between points, since `~` drops constants. Then a record is read off the program with
+the constants of its data, and the model is built, which compares records together and one by one. A program may take so
+many seconds. Rows are kept in benchmarks/stan_programs.json, and a call does what is missing there.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from rows import keep, kept
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+HERE = Path(__file__).resolve().parent
+PAGE = HERE / "STAN.md"
+POINTS = 20
+CLOSE = 1e-9
+
+Row = dict[str, Any]
+
+
+def database() -> Path:
+    """The folder of posteriordb."""
+    return Path(os.environ["POSTERIOR_DB_PATH"])
+
+
+def programs() -> dict[str, str]:
+    """The smallest data set of every program."""
+    found: dict[str, tuple[int, str]] = {}
+    for file in sorted((database() / "posteriors").glob("*.json")):
+        info = json.loads(file.read_text())
+        archive = database() / "data" / "data" / f"{info['data_name']}.json.zip"
+        if not archive.exists():
+            continue
+        size = archive.stat().st_size, info["data_name"]
+        found[info["model_name"]] = min(found.get(info["model_name"], size), size)
+    stan = database() / "models" / "stan"
+    return {name: data for name, (_, data) in sorted(found.items()) if (stan / f"{name}.stan").exists()}
+
+
+def data_of(name: str) -> Any:
+    with zipfile.ZipFile(database() / "data" / "data" / f"{name}.json.zip") as archive:
+        return json.loads(archive.read(archive.namelist()[0]))
+
+
+def density(file: Path, data: Any) -> Row:
+    """Log densities and gradients beside those of the oracle."""
+    import jax
+    import numpy as np
+    import stanli
+
+    from bayesrecon.models.stan.parsing import parse
+    from bayesrecon.models.stan.posterior import Posterior
+
+    began = time.perf_counter()
+    program = parse(file.read_text(), file.name)
+    parsed = time.perf_counter()
+    posterior = Posterior(program, data)
+    oracle = stanli.Model(stan_file=str(file), data=data)
+    rng = np.random.default_rng(1)
+    points = [rng.uniform(-1, 1, posterior.dimension) * scale for scale in np.tile([0.5, 0.1, 0.02, 1.0], POINTS)]
+    found = [(p, *oracle.log_prob_grad(p)) for p in points]
+    usable = [(p, v, g) for p, v, g in found if np.isfinite(v) and np.isfinite(g).all()][:POINTS]
+    started = time.perf_counter()
+    traced = jax.jit(jax.value_and_grad(posterior.log_density)).lower(points[0])
+    lowered = time.perf_counter()
+    run = traced.compile()
+    mine = [run(p) for p, *_ in usable]
+    row: Row = {
+        "parse": round(parsed - began, 3),
+        "trace": round(lowered - started, 3),
+        "points": len(usable),
+        "dimension": posterior.dimension,
+    }
+    if len(usable) < 2:
+        return {**row, "status": "no point of finite density"}
+    values, slopes = np.array([float(v) for v, _ in mine]), np.array([g for _, g in mine])
+    theirs, gradients = np.array([v for _, v, _ in usable]), np.array([g for *_, g in usable])
+    row["value"] = float(np.abs(np.diff(values) - np.diff(theirs)).max() / np.abs(theirs).max())
+    row["gradient"] = float((np.abs(slopes - gradients).max(axis=1) / np.abs(gradients).max(axis=1)).max())
+    agrees = row["value"] <= CLOSE and row["gradient"] <= CLOSE
+    return {**row, "status": "agrees" if agrees else "differs"}
+
+
+def record(file: Path, data: Any) -> Row:
+    """The model with a record read off, or the reason against it."""
+    from bayesrecon.errors import BayesreconError
+    from bayesrecon.models import stan_data
+
+    began = time.perf_counter()
+    try:
+        model, _ = stan_data(file, data)
+    except BayesreconError as error:
+        return {"status": "refused", "why": str(error)[:300], "seconds": round(time.perf_counter() - began, 1)}
+    parts = model.parts
+    assert parts is not None
+    return {
+        "status": "accepted" if parts.count else "one record",
+        "count": parts.count,
+        "fields": list(model.fields),
+        "own": list(parts.own),
+        "cut": list(parts.cut),
+        "computed": [r.name for r in parts.coordinates.rules],
+        "identities": list(model.identities),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def worker(tasks: Any) -> None:
+    """Answers one program after the other."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    while True:
+        what, name, data = tasks.recv()
+        file = database() / "models" / "stan" / f"{name}.stan"
+        try:
+            tasks.send((density if what == "density" else record)(file, data_of(data)))
+        except Exception as error:
+            tasks.send({"status": "failed", "why": f"{type(error).__name__}: {error}"[:300]})
+
+
+class Workers:
+    """One process that is started again where it takes too long."""
+
+    def __init__(self, seconds: float):
+        self.seconds, self.process, self.pipe = seconds, None, None
+
+    def ask(self, *task: str) -> Row:
+        context = multiprocessing.get_context("spawn")
+        if self.process is None:
+            self.pipe, other = context.Pipe()
+            self.process = context.Process(target=worker, args=(other,), daemon=True)
+            self.process.start()
+        self.pipe.send(task)
+        if self.pipe.poll(self.seconds):
+            return self.pipe.recv()
+        self.process.kill()
+        self.process = None
+        return {"status": "slow", "why": f"took more than {self.seconds:g} s"}
+
+
+def page(rows: dict[str, Any]) -> str:
+    """The page."""
+    count = len(rows)
+    agree = [n for n, r in rows.items() if r["density"]["status"] == "agrees"]
+    accepted = [n for n, r in rows.items() if r["record"]["status"] == "accepted"]
+    single = [n for n, r in rows.items() if r["record"]["status"] == "one record"]
+    lines = [
+        "# Stan programs",
+        "",
+        "Made by `python benchmarks/stan_programs.py`.",
+        "",
+        *(__doc__ or "").split("\n\n")[2].split("\n"),
+        "",
+        f"Of {count} programs {len(agree)} agree with the oracle to {CLOSE:g}. A record is read off {len(accepted)}; of "
+        f"{len(single)} all data are one record, since they have no count.",
+        "",
+        "## Densities that do not agree, or were not compared",
+        "",
+        "| program | what | value | gradient |",
+        "|---|---|---|---|",
+    ]
+    for name, r in rows.items():
+        d = r["density"]
+        if d["status"] != "agrees":
+            numbers = [f"{d[k]:.1e}" if k in d else "" for k in ("value", "gradient")]
+            lines.append(f"| {name} | {d.get('why', d['status'])} | {numbers[0]} | {numbers[1]} |")
+    lines += ["", "## Programs of which no record is read", "", "| program | why |", "|---|---|"]
+    for name, r in rows.items():
+        if r["record"]["status"] not in ("accepted", "one record"):
+            why = r["record"].get("why", "").replace("|", "\\|")
+            lines.append(f"| {name} | {why} |")
+    lines += [
+        "",
+        "## Records",
+        "",
+        "| program | count | fields | its own parameters | transformed data that are fields | computed parameters |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, r in rows.items():
+        d = r["record"]
+        if d["status"] in ("accepted", "one record"):
+            cells = [", ".join(d[k]) for k in ("fields", "own", "cut", "computed")]
+            lines.append(f"| {name} | {d['count'] or 'all data'} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="programs whose name holds this")
+    parser.add_argument("--again", default="", help="do those again whose density or record has one of these statuses")
+    parser.add_argument("--seconds", type=float, default=120.0, help="that a program may take")
+    parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
+    given = parser.parse_args()
+    again = set(given.again.split(",")) if given.again else set()
+    workers = Workers(given.seconds)
+    for name, data in {}.items() if given.page else programs().items():
+        rows = kept("stan_programs").get("programs", {})
+        row = rows.get(name, {})
+        if given.only not in name:
+            continue
+        for what in ("density", "record"):
+            if what not in row or row[what]["status"] in again:
+                row[what] = workers.ask(what, name, data)
+                print(name, what, row[what]["status"], row[what].get("why", ""), file=sys.stderr, flush=True)
+        rows[name] = row
+        keep("stan_programs", programs=dict(sorted(rows.items())))
+    PAGE.write_text(page(kept("stan_programs")["programs"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The Stan language, against an interpreter of it that shares no code: values up to a constant, and gradients."""
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
+stanli = pytest.importorskip("stanli", reason="stanli is not installed: pip install stanli")
+
+from bayesrecon.models.stan.parsing import parse  # noqa: E402
+from bayesrecon.models.stan.posterior import Posterior  # noqa: E402
+from bayesrecon.precision import x64  # noqa: E402
+
+HEAD = """
+data { int N; vector[N] y; array[N] int k; matrix[N, 2] X; array[2] vector[3] w; }
+parameters { real x; real<lower=0> s; real<lower=0, upper=1> p; vector[3] v; vector<lower=0>[3] u; cov_matrix[3] S;
+  simplex[3] t; ordered[2] c; cholesky_factor_corr[3] L; vector[2] b; }
+"""
+DATA = {
+    "N": 4, "y": [0.3, 1.2, 2.5, 0.7], "k": [1, 3, 2, 1], "X": [[0.1, 1.0], [-0.4, 2.0], [0.3, 0.5], [1.0, -1.0]],
+    "w": [[0.1, 0.2, 0.3], [0.5, -0.2, 0.4]],
+}  # fmt: skip
+
+TERMS = {
+    "numbers": [
+        "exp(x)", "log(s)", "log1p(s)", "log1m(p)", "inv_logit(x)", "logit(p)", "sqrt(s)", "square(x)", "inv(s)",
+        "x^3", "s^x", "abs(x - 0.3)", "tanh(x)", "lgamma(s)", "digamma(s)", "Phi(x)", "erf(x)", "log1p_exp(x)",
+        "log_inv_logit(x)", "log1m_inv_logit(x)", "cbrt(s)", "expm1(x)", "atan(x)", "fmin(x, p)", "fmax(x, p)",
+        "log_sum_exp(x, p)", "log_mix(p, x, s)", "lbeta(s, p)", "lchoose(5, 2) * x", "fma(x, s, p)", "hypot(x, s)",
+        "inv_cloglog(x)", "Phi_approx(x)", "lmultiply(s, p)", "log_diff_exp(2.0, -s)", "pow(s, 1.5)", "pi() * x",
+        "x > 0 ? s : p", "(7 / 2) * x", "(7 % 4) * x", "inv_square(s)", "log1m_exp(-s)", "step(1) * x",
+    ],
+    "containers": [
+        "sum(v)", "prod(u)", "mean(v)", "variance(v)", "sd(v)", "max(v)", "min(v)", "dot_product(v, u)", "dot_self(v)",
+        "v' * u", "sum(v * u')", "sum(exp(v) ./ u)", "sum(v .* u)", "log_sum_exp(v)", "softmax(v)[2]",
+        "log_softmax(v)[1]", "cumulative_sum(v)[2]", "append_row(v, u)[5]", "append_col(v, u)[2, 2]", "v[2:3][1]",
+        "v[{3, 1}][1]", "head(v, 2)[2]", "tail(v, 2)[1]", "segment(v, 2, 2)[1]", "rep_vector(x, 3)[2]",
+        "rep_matrix(v, 2)[3, 1]", "rep_row_vector(x, 2)[1]", "to_vector(S)[4]", "to_matrix(v, 3, 1)[2, 1]",
+        "squared_distance(v, u)", "sort_asc(v)[1]", "reverse(v)[1]", "num_elements(S) * x",
+        "rows(S) * x", "cols(S) * x", "size(k) * x", "{x, s}[2]", "[x, s][1]", "w[1][2] * v[1]",
+        "linspaced_vector(3, 0, 1)[2] * x",
+    ],
+    "matrices": [
+        "S[1, 2]", "S[2][3]", "S[, 2][3]", "(S * v)[1]", "(v' * S)[2]", "(S * S)[1, 3]", "(S \\ v)[2]", "(v' / S)[1]",
+        "log_determinant(S)", "inverse(S)[1, 2]", "cholesky_decompose(S)[3, 1]", "quad_form(S, v)",
+        "diag_pre_multiply(u, S)[2, 3]", "diag_matrix(u)[1, 1]", "diagonal(S)[2]", "multiply_lower_tri_self_transpose(L)[2, 1]",
+        "mdivide_left_tri_low(L, v)[3]", "quad_form_diag(S, u)[1, 2]", "tcrossprod(L)[3, 2]", "crossprod(L)[3, 2]",
+        "gp_exp_quad_cov({0.0, 1.0, 2.5}, s, 1.5)[1, 3]", "add_diag(S, x)[2, 2]", "block(S, 1, 2, 2, 2)[2, 1]",
+        "col(S, 2)[1]", "row(S, 3)[1]", "sub_col(S, 1, 3, 2)[2]", "columns_dot_self(S)[2]", "(S')[1, 3]",
+        "gp_matern32_cov({0.0, 1.0}, s, 1.5)[1, 2]",
+    ],
+    "continuous": [
+        "normal_lpdf(y | x, s)", "normal_lpdf(x | 0, 2)", "std_normal_lpdf(v)", "student_t_lpdf(y | 4, x, s)",
+        "cauchy_lpdf(y | x, s)", "double_exponential_lpdf(y | x, s)", "logistic_lpdf(y | x, s)",
+        "gumbel_lpdf(y | x, s)", "lognormal_lpdf(y | x, s)", "exponential_lpdf(y | s)", "gamma_lpdf(y | s, p)",
+        "inv_gamma_lpdf(y | s, p)", "chi_square_lpdf(y | s)", "inv_chi_square_lpdf(s | 3)", "weibull_lpdf(y | s, p)",
+        "frechet_lpdf(y | s, p)", "rayleigh_lpdf(y | s)", "pareto_lpdf(y | 0.1, s)", "pareto_type_2_lpdf(y | 0, s, p)",
+        "beta_lpdf(p | 2, 3)", "beta_lpdf(0.3 | s, 2)", "beta_proportion_lpdf(0.3 | p, s)", "uniform_lpdf(p | 0, 2)",
+        "von_mises_lpdf(x | 0.5, s)", "exp_mod_normal_lpdf(y | x, s, p)", "skew_normal_lpdf(y | x, s, 2)",
+        "scaled_inv_chi_square_lpdf(s | 3, 2)", "loglogistic_lpdf(y | s, 2)",
+        "student_t_lccdf(0 | 3, 0, 2.5) * x",
+        "exponential_lccdf(s | 2)", "weibull_lcdf(s | 2, 1)", "cauchy_lcdf(x | 0, s)", "logistic_lccdf(x | 0, s)",
+        "lognormal_lcdf(s | x, 1)", "gumbel_lcdf(x | 0, s)", "double_exponential_lcdf(x | 0, s)",
+    ],
+    "normal tails": ["normal_lcdf(x | 0, s)", "normal_lccdf(x | p, s)", "ordered_probit_lpmf(2 | x, c)"],
+    "discrete": [
+        "bernoulli_lpmf({1, 0} | p)", "bernoulli_logit_lpmf({1, 0} | x)", "binomial_lpmf(k | 5, p)",
+        "binomial_logit_lpmf(k | 5, x)", "beta_binomial_lpmf(k | 5, s, p)", "poisson_lpmf(k | s)",
+        "poisson_log_lpmf(k | x)", "neg_binomial_lpmf(k | s, p)", "neg_binomial_2_lpmf(k | s, 2)",
+        "neg_binomial_2_log_lpmf(k | x, s)", "categorical_lpmf(k | t)", "categorical_logit_lpmf(2 | v)",
+        "ordered_logistic_lpmf(k | y, c)", "ordered_logistic_lpmf(2 | x, c)", "multinomial_lpmf({1, 2, 4} | t)",
+        "poisson_lcdf(2 | s)", "poisson_lccdf(2 | s)", "bernoulli_logit_glm_lpmf({1, 0, 1, 1} | X, x, b)",
+        "normal_id_glm_lpdf(y | X, x, b, s)", "poisson_log_glm_lpmf(k | X, x, b)",
+        "neg_binomial_2_log_glm_lpmf(k | X, x, b, s)", "ordered_logistic_glm_lpmf(k | X, b, c)",
+        "multi_normal_lpdf(w | v, S)", "multi_normal_prec_lpdf(w | v, S)", "multi_normal_cholesky_lpdf(v | w[1], L)",
+        "multi_student_t_lpdf(v | 4, w[2], S)", "dirichlet_lpdf(t | u)", "lkj_corr_cholesky_lpdf(L | 1.5)",
+        "lkj_corr_lpdf(multiply_lower_tri_self_transpose(L) | 2)", "wishart_lpdf(S | 4, diag_matrix(u))",
+        "inv_wishart_lpdf(S | 4, diag_matrix(u))",
+    ],
+}  # fmt: skip
+
+APPROXIMATE = {"normal tails", "truncated"}
+"""Where Stan's derivative of the logarithm of the normal distribution function is an approximation, off by up to 6e-6."""
+
+STATEMENTS = {
+    "loops": """model { vector[N] m; real total = 0; for (n in 1:N) { if (k[n] > 1) m[n] = x * n; else m[n] = s; }
+      for (z in y) total += z * p; y ~ normal(m, s + 1); target += total; for (i in 1:3) { if (i == 2) continue;
+      target += v[i]; } { int i = 0; while (i < 3) { i += 1; if (i == 3) break; target += u[i]; } } }""",
+    "truncated": """model { y ~ normal(x, 1 + s) T[0, ]; x ~ normal(0, 1) T[-3, 3]; s ~ student_t(3, 0, 1) T[0, ];
+      for (n in 1:N) k[n] ~ poisson(1 + s) T[1, 9]; p ~ beta(2, 2) T[, 1]; s ~ exponential(1) T[0, 50]; }""",
+    "functions": """functions { real half(real z) { return z / 2; } real pick(int i, real z) { if (i > 1) return z;
+      return -z; } real own_lpdf(real z, real m) { return normal_lpdf(z | m, 2); } void add_lp(real z) { target += z; }
+      vector twice(vector z) { vector[rows(z)] r = 2 * z; return r; }
+      real part_sum(array[] int ks, int from, int to, real z) { return poisson_log_lpmf(ks | z); } }
+      model { x ~ own(p); add_lp(half(s)); target += pick(1, x) + pick(2, p) + sum(twice(v));
+      target += reduce_sum(part_sum, k, 1, x); }""",
+    "scans": """model { vector[20] h; h[1] = x; for (i in 2:20) h[i] = 0.5 * h[i - 1] + s * sin(i);
+      target += sum(h); for (i in 1:20) { real q = i * p; target += -square(q - x); } }""",
+}
+
+
+def compared(text, data, points=3, scale=0.6):
+    """Largest differences of log densities and of gradients, relative to their size."""
+    with x64():
+        posterior = Posterior(parse(text), data)
+        oracle = stanli.Model(stan_code=text, data=data)
+        rng = np.random.default_rng(3)
+        theta = rng.uniform(-scale, scale, (points, posterior.dimension))
+        found = jax.jit(jax.vmap(jax.value_and_grad(posterior.log_density)))(theta)
+        values, slopes = (np.asarray(a) for a in found)
+    expected = [oracle.log_prob_grad(t) for t in theta]
+    theirs, gradients = np.array([v for v, _ in expected]), np.array([g for _, g in expected])
+    return (
+        np.abs(np.diff(values) - np.diff(theirs)).max() / np.abs(theirs).max(),
+        np.abs(slopes - gradients).max() / np.abs(gradients).max(),
+    )
+
+
+@pytest.mark.slow  # compiling a hundred functions with their derivatives
+@pytest.mark.parametrize("group", TERMS)
+def test_functions_are_those_of_stan(group):
+    weighted = " ".join(f"target += {0.3 + 0.1 * (i % 7)} * ({term});" for i, term in enumerate(TERMS[group]))
+    value, gradient = compared(HEAD + "model {" + weighted + "}", DATA)
+    assert value < 1e-9
+    assert gradient < (1e-5 if group in APPROXIMATE else 1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "functions" else pytest.mark.slow) for name in STATEMENTS]
+)
+def test_statements_are_those_of_stan(name):
+    functions, _, model = STATEMENTS[name].rpartition("model {")
+    value, gradient = compared(functions + HEAD + "model {" + model, DATA)
+    assert value < 1e-9
+    assert gradient < (1e-5 if name in APPROXIMATE else 1e-9)
+
+
+OLD = """
+data { int N; real y[N]; int<lower=0> k[N]; }
+parameters { real x; real<lower=0> s; vector[2] v[3]; }
+model { real z[2]; z[1] <- x * 2; z[2] <- s; increment_log_prob(normal_log(y, z[1], z[2]));  # an old comment
+  lp__ ~ normal(0, 1); }
+"""
+
+
+def test_old_syntax_means_what_it_meant():
+    old = OLD.replace("lp__ ~ normal(0, 1);", "for (i in 1:3) v[i] ~ normal(0, 1); k ~ poisson(s);")
+    new = """data { int N; array[N] real y; array[N] int<lower=0> k; }
+    parameters { real x; real<lower=0> s; array[3] vector[2] v; }
+    model { target += normal_lpdf(y | x * 2, s); for (i in 1:3) v[i] ~ normal(0, 1); k ~ poisson(s); }"""
+    data = {"N": 2, "y": [0.5, 1.0], "k": [1, 2]}
+    theta = np.linspace(-0.5, 0.5, 8)
+    with x64():
+        one, other = (float(Posterior(parse(text), data).log_density(theta)) for text in (old, new))
+    assert one == pytest.approx(other, rel=1e-14)
+    assert float(one) != 0
