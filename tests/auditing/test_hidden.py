@@ -36,6 +36,7 @@ SOME = [
     ("malice", "csv: rows after line 2,000"),
 ]
 HARMLESS = ["nothing", "50 states", "years", "units", "predictions on a grid", "centred effects", "statistics of PyMC"]
+STATISTICS = ["nothing", "statistics of PyMC", "statistics of nutpie"]
 
 
 @pytest.mark.parametrize("name", SOME, ids=lambda name: name[1])
@@ -57,8 +58,9 @@ def test_a_harmless_file_raises_no_alarm(name, tmp_path):
     assert {f.severity for f in (*bare, *full)} <= {"low", "info"}
 
 
-def test_a_clean_file_is_cleared_and_everything_in_it_accounted_for(tmp_path):
-    found = bayesrecon.audit(BY_ID["harmless", "nc: nothing"].make(tmp_path), MODEL, remedies=False)
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_clean_file_is_cleared_and_everything_in_it_accounted_for(name, tmp_path):
+    found = bayesrecon.audit(BY_ID["harmless", f"nc: {name}"].make(tmp_path), MODEL, remedies=False)
     assert found.unrecognised == ()
     assert found.verdict == "findings"
     assert found.advice.startswith(CLEARED)

@@ -95,6 +95,8 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
     rows = rows_of(variable)
     if rows is None:
         return "structure" if structure_of(variable.values) and variable.group in DATA else "unrecognised"
+    if rows.dtype.kind == "f" and np.isnan(rows).all():  # what a sampler says of divergences, where there are none
+        return "structure"
     constant = np.ptp(rows, axis=0) == 0 if len(rows) and np.isfinite(rows).all() else np.zeros(1, bool)
     if constant.all() and constant.size > 1 and structure_of(rows[0].reshape(variable.shape or -1)):
         return "structure"
@@ -109,7 +111,7 @@ def _is_known_warmup(look: Look, variable: Variable) -> bool:
     if group == "sample_stats":
         return _is_statistic(look, variable) or any(v.name == variable.name for v in look.contents.group(group))
     return group != "posterior" or any(
-        look.is_parameter(v) for v in look.contents.group(group) if v.name == variable.name
+        look.is_parameter(v) or v.where in look.seen for v in look.contents.group(group) if v.name == variable.name
     )
 
 

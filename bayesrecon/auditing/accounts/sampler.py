@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+_VARIED = 0.15  # of a step size, by which it may be varied: nutpie takes a tenth
+
 Check = Callable[[np.ndarray], bool]
 """Of values `(chains, draws)`, finite ones."""
 
@@ -22,6 +24,14 @@ def _whole(low: float, high: float) -> Check:
 def _constant(low: float = -np.inf) -> Check:
     """One value a chain."""
     return lambda v: bool(np.all(np.ptp(v, axis=1) == 0) and np.all(v > low))
+
+
+def _step(v: np.ndarray) -> bool:
+    """One value a chain, or one that is varied a little about it, as nutpie does."""
+    if not np.all(v > 0):
+        return False
+    low, high = v.min(axis=1), v.max(axis=1)
+    return bool(np.all(high == low)) or bool(_real(v) and np.all(high - low <= 2 * _VARIED * (high + low) / 2))
 
 
 def _rising(v: np.ndarray) -> bool:
@@ -56,7 +66,8 @@ KNOWN: dict[str, Check] = {
         ("n_steps", "n_leapfrog", "num_steps", "tree_size", "num_integration_steps", "divergences", "scaling"), _COUNT
     ),
     **dict.fromkeys(("tree_depth", "treedepth", "depth", "num_trajectory_expansions"), _whole(0, 30)),
-    **dict.fromkeys(("step_size", "stepsize", "step_size_bar"), _constant(0.0)),
+    **dict.fromkeys(("step_size", "stepsize"), _step),
+    "step_size_bar": _constant(0.0),
     **dict.fromkeys(("int_time", "largest_eigval", "smallest_eigval", "beta"), _constant()),
     "index_in_trajectory": _whole(-(2**31), 2**31),
     "perf_counter_start": _rising,
@@ -75,6 +86,8 @@ def is_statistic(name: str, values: np.ndarray) -> bool:
     """Whether values `(chains, draws)` can be the statistic of this name.
 
     >>> is_statistic("treedepth__", np.array([[3, 4, 2]])), is_statistic("tree_depth", np.array([[41.5, 17.25]]))
+    (True, False)
+    >>> is_statistic("step_size", np.array([[0.41, 0.44]])), is_statistic("step_size", np.array([[0.4, 0.9, 0.4]]))
     (True, False)
     """
     check = KNOWN.get(name.rstrip("_").lower())
