@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.laws import law_of
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
 from bayesrecon.estimation.statistics import components, moments
@@ -81,15 +82,14 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     """
     reference = Reference(knowledge.fields, knowledge.known, accept=lambda z: np.isfinite(embedding.information(z)))
     reference = replace(reference, most=max(reference.most, 2 * embedding.most_features))
-    if knowledge.total == 1 and embedding.temperature:
+    law = law_of(embedding)
+    if law.alone(knowledge.total):
         reference = replace(reference, most=_ONE)
         predicted = _predictive(embedding, knowledge, rng)
         if predicted is not None:
             spectrum = find_basis(embedding, predicted, rng)[0]
             return predicted, spectrum.rank if spectrum.gap else None
-    if not embedding.temperature:
-        # Over many orders of magnitude a network saturates, and its features look fewer than they are.
-        reference = reference.recentred(*_standard(knowledge))
+    reference = law.begun(reference, lambda: _standard(knowledge))
     spectrum = find_basis(embedding, reference, rng)[0]
     rank = spectrum.rank if spectrum.gap else None
     if rank is None:
