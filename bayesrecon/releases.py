@@ -64,6 +64,13 @@ class Release:
     def default_metric(self) -> str:
         return "identity"
 
+    def own_metric(self) -> np.ndarray:
+        """`(d, k)` directions of its own, in which a divergence may be taken.
+
+        Raises `BayesreconError` for what has none.
+        """
+        raise BayesreconError(f"{self.name} has no metric of its own: expected 'covariance' or 'identity'")
+
     @property
     def size(self) -> int:
         """T, the number of atoms."""
@@ -155,9 +162,9 @@ class OneAtom(Release):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trained(OneAtom):
-    """A parameter of the model of the data itself, stationary in all directions."""
+    """A parameter of the model of the data itself, stationary in all directions: its equations are the gradient."""
 
-    directions: ClassVar[None] = None
+    along: ClassVar[None] = None
 
     @property
     def pair(self) -> type[Deletion]:
@@ -205,6 +212,14 @@ class Derived(OneAtom):
     @property
     def default_metric(self) -> str:
         return "own"
+
+    def own_metric(self) -> np.ndarray:
+        return np.asarray(self.directions)
+
+    @property
+    def along(self) -> np.ndarray:
+        """`(k, d)`, what its equations are of the gradient."""
+        return np.asarray(self.directions).T
 
     @property
     def about(self) -> Model:
@@ -340,14 +355,5 @@ def refuse_others(release: Any, takes: Sequence[Any], verb: str, instead: str) -
 LIMITED = "`recover` says which, or supply the correlations of its estimates"
 """What is done with limits of statistics, which no other verb takes."""
 
-EQUATIONS = (
-    PosteriorDraws,
-    TrainedParameter,
-    Approximation,
-    VariationalOptimum,
-    Summary,
-    OptimisedFit,
-    OptimisedMode,
-    LogDensity,
-)
-"""Kinds that have equations of their data."""
+EQUATIONS = (PosteriorDraws, Trained, Derived)
+"""Kinds that have equations of their data, and what is derived from them."""

@@ -14,7 +14,7 @@ from bayesrecon.models.registry import find
 from bayesrecon.models.trained import linear_predictor
 from bayesrecon.posteriors.npz import ATTRIBUTES
 from bayesrecon.posteriors.sources import dirac
-from bayesrecon.releases import Release, TrainedParameter
+from bayesrecon.releases import Release, TrainedParameter, refuse_others
 
 
 def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
@@ -93,8 +93,7 @@ def save_trained(release: Release, path: str | Path) -> Path:
     'ridge.npz'
     """
     path = Path(path)
-    if not isinstance(release, TrainedParameter):
-        raise BayesreconError("save_trained writes a trained parameter; draws are written by save_draws")
+    refuse_others(release, (TrainedParameter,), "save_trained", "draws are written by save_draws")
     if path.suffix != ".npz":
         raise BayesreconError(f"{path}: the name must end in .npz")
     find(release.model.name)

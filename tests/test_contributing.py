@@ -5,11 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import released
 import xarray as xr
 from command import exact_draws
 
 import bayesrecon
 from bayesrecon import untrusted
+from bayesrecon.estimation import kinds
+from bayesrecon.estimation.kinds import kind
 from bayesrecon.models import registry
 from bayesrecon.posteriors import formats
 from bayesrecon.untrusted.process import PROCESS
@@ -21,7 +24,7 @@ SKELETONS = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_t
 @pytest.fixture
 def added(monkeypatch, tmp_path):
     """Puts the skeleton that has a word into a package, as one new file."""
-    cached = registry.shipped, formats.formats, formats.suffixes
+    cached = registry.shipped, formats.formats, formats.suffixes, kind._kinds
 
     def add(package, name, word):
         (skeleton,) = [text for text in SKELETONS if word in text]
@@ -40,8 +43,8 @@ def added(monkeypatch, tmp_path):
 
 
 def test_there_is_one_of_each():
-    words = "MODELS = ", "FORMAT = ", "CHANNEL = ", "class TabbedFile"
-    assert [sum(word in text for text in SKELETONS) for word in words] == [1, 1, 1, 1]
+    words = "MODELS = ", "FORMAT = ", "KIND = ", "CHANNEL = ", "class TabbedFile"
+    assert [sum(word in text for text in SKELETONS) for word in words] == [1] * 5
 
 
 def test_a_model(added):
@@ -54,6 +57,33 @@ def test_a_model(added):
     for name, true in (("n", 150), ("mean(wait)", wait.mean())):
         assert found[name].verdict == "determined"
         assert abs(found[name].estimate - true) < 4.5 * found[name].se  # false alarm: 7e-6
+
+
+def test_a_kind_of_release(added):
+    """One new file: `recover` weighs its errors, and verbs and attacks that take what it is derived from take it."""
+    added(kinds, "noisy", "KIND = ")
+    from bayesrecon.estimation.kinds.noisy import noisy_mode
+
+    shift = 0.5 * released.SD
+    exact = bayesrecon.recover(released.release_of(bayesrecon.types.Approximation))
+    release = noisy_mode(released.model(), [released.MEAN + shift], [[released.SD**2]], [released.SD])
+    assert "NoisyMode('noisy mode': a mode with its covariance with 2 coordinates" in repr(release)
+    found = bayesrecon.recover(release)
+    assert not found.failures
+    assert exact["mean(y)"].se is None
+    assert found["mean(y)"].se == pytest.approx(released.SD, rel=0.01)
+    assert found["mean(y)"].estimate - exact["mean(y)"].estimate == pytest.approx(shift, rel=0.01)
+    assert bayesrecon.diagnose(release)["y"].verdict == "determined"
+    assert bayesrecon.reconstruct(release, n=3).relative_gap < 1e-3
+    assert bayesrecon.audit(release, remedies=False).findings[0].kind == "fit"
+    for attack, other in (
+        (bayesrecon.GradientMatching(n=3), "WeightedRecords"),
+        (bayesrecon.Tilt(), "WeightedRecords"),
+    ):
+        with pytest.raises(
+            bayesrecon.BayesreconError, match=f"a mode with its covariance, with noise .*; use .*{other}"
+        ):
+            bayesrecon.reconstruct(release, attack=attack)
 
 
 @pytest.fixture

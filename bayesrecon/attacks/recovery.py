@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from functools import singledispatch
 from typing import Any, Unpack, overload
 
 from bayesrecon.attacks.choice import suited
@@ -84,15 +85,22 @@ def recover(
     >>> row.verdict, abs(row.estimate - 100) < 4 * row.se
     ('determined', True)
     """
-    if isinstance(release, Outputs):
-        refuse_given("outputs", statistics=statistics, estimator=estimator, **knows)
-        return suited(release, {}).run(release, {}, key=key, progress=progress or (lambda label, fraction: None))
-    options = {"estimator": estimator, "key": key, "progress": progress, **knows}
-    if isinstance(release, list):
-        return _recover_pooled(release, statistics, options)
+    return _found(release, statistics, {"estimator": estimator, "key": key, "progress": progress, **knows})
+
+
+@singledispatch
+def _found(release: Release, statistics: Statistics, options: dict[str, Any]) -> Any:
     return recovered(release, statistics, **options)
 
 
+@_found.register
+def _(release: Outputs, statistics: Statistics, options: dict[str, Any]) -> Any:
+    key, progress = options.pop("key"), options.pop("progress") or (lambda label, fraction: None)
+    refuse_given("outputs", statistics=statistics, **options)
+    return suited(release, {}).run(release, {}, key=key, progress=progress)
+
+
+@_found.register(list)
 def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:
     """Releases whose records share their fields are solved as one; what is left combines by inverse variance."""
     alone = [solved(release, statistics, **options) for release in releases]

@@ -22,6 +22,7 @@ from scipy.special import ndtri
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.laws import SAMPLED, STATIONARY
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.statistics import Component, components
 from bayesrecon.knowledge import Knows
@@ -43,6 +44,7 @@ _CENTRES = 9  # of second moments, of which the variance is the least and whose 
 # Least slack, in its own units, that is used where the candidates miss the release, so that more than one measure fits;
 # and, in units of the stated level's, the slack from which they are said to miss it.
 _MARGIN, _FARTHEST = 1.2, 3.0
+_ROUNDING = 1e-13  # of the largest variance of a target by sampling
 _MET = 1e-6  # of a total, to which equations without errors are met
 _TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedFit)  # whose errors are of known sizes
 _WHY = "the errors of its equations have no known size in every direction; `recover` takes it"
@@ -121,12 +123,10 @@ class _Program:
         solved, embedding = problem.solved, problem.embedding
         self.records = _candidates(problem)
         cross = embedding.cross(solved.basis, self.records)
-        noise, sure = (
-            _of_equations(problem, cross) if solved.trained else (solved.noise(), np.zeros((len(solved.y), 0)))
-        )
+        noise, sure, least = _ERRORS[solved.law](problem, cross)
         values, vectors = np.linalg.eigh(noise + sure @ sure.T / 3)
         # Directions far below the largest noise are rounding; the rest are measured in standard errors.
-        kept = values > (0.0 if solved.trained else 1e-13 * values[-1])
+        kept = values > least * values[-1]
         whiten = vectors[:, kept] / np.sqrt(values[kept])
         self.matrix, self.target = whiten.T @ cross.T, whiten.T @ solved.target
         quantile = -ndtri((1 - level) / (2 * len(self.target)))
@@ -209,8 +209,14 @@ class _Program:
         return ends[0], ends[1]
 
 
-def _of_equations(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Covariance `(r, r)` of the target of a trained parameter, and its bounded errors `(r, b)`.
+def _of_draws(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Covariance `(r, r)` of the target, no bounded errors, and the share of the largest variance that is rounding."""
+    noise = problem.solved.noise()
+    return noise, np.zeros((len(noise), 0)), _ROUNDING
+
+
+def _of_equations(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """The same of a trained parameter, with its bounded errors `(r, b)`.
 
     Args:
         cross: `(M, r)` the basis functions at the candidates, in whose units equations without errors are met.
@@ -219,10 +225,13 @@ def _of_equations(problem: Problem, cross: np.ndarray) -> tuple[np.ndarray, np.n
     records = abs(float(np.sum(solved.pseudo.weights)))
     noise = (_MET * max(1.0, records)) ** 2 * (cross.T @ cross) / len(cross)
     if errors is None:
-        return noise, np.zeros((len(noise), 0))
+        return noise, np.zeros((len(noise), 0)), 0.0
     features = solved.embedding.scores(solved.basis.records, np.array([0])) @ solved.basis.coefficients
     normal = features.T @ errors.normal
-    return noise + normal @ normal.T, features.T @ np.column_stack([errors.bounded, errors.rule])
+    return noise + normal @ normal.T, features.T @ np.column_stack([errors.bounded, errors.rule]), 0.0
+
+
+_ERRORS = {SAMPLED: _of_draws, STATIONARY: _of_equations}
 
 
 def _candidates(problem: Problem) -> Records:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from bayesrecon.estimation.categories import categories
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, moments
-from bayesrecon.estimation.totals import verdict_of
 from bayesrecon.model import Field
 
 
@@ -25,6 +24,6 @@ def counted(
         values = library.evaluate(solved.probes)
         fitted = solved.project(values, limit=True).fitted
         visibility = library.visibility(values, fitted, solved.basis.size)[1:]
-        determined = all(verdict_of(float(v), trained=solved.trained) == "determined" for v in visibility)
+        determined = all(solved.law.verdict(float(v)) == "determined" for v in visibility)
         (seen if determined else others)[c.name] = parts
     return seen, others

@@ -2,7 +2,8 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import singledispatch
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,13 +12,14 @@ from bayesrecon.disclosure.categories import counted
 from bayesrecon.disclosure.outputs import diagnose_outputs
 from bayesrecon.estimation.categories import add_units
 from bayesrecon.estimation.problem import Estimator, solve_release
+from bayesrecon.estimation.recovered import Statistics
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, components
-from bayesrecon.estimation.totals import part_totals, rows_of, verdict_of
+from bayesrecon.estimation.totals import part_totals, rows_of
 from bayesrecon.kernels.outputs import Outputs, refuse_given
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.releases import EQUATIONS, LIMITED
+from bayesrecon.releases import EQUATIONS, LIMITED, Release
 from bayesrecon.results.diagnosis import Diagnosis, Eigenfunction, Feature
 from bayesrecon.verbs.door import verb
 
@@ -30,7 +32,7 @@ def diagnose(
     *,
     model: Any = None,
     order: int = 3,
-    statistics: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
+    statistics: Statistics = None,
     estimator: Estimator | None = None,
     force: bool = False,
     key: Any = 0,
@@ -65,11 +67,13 @@ def diagnose(
     >>> found["x[1]^2"].verdict, found["y^2"].verdict
     ('determined', 'undetermined')
     """
+    return _found(release, order, statistics, {"estimator": estimator, "key": key, "progress": progress, **knows})
+
+
+@singledispatch
+def _found(release: Release, order: int, statistics: Statistics, options: dict[str, Any]) -> Any:
     start = time.perf_counter()
-    if isinstance(release, Outputs):
-        refuse_given("outputs", statistics=statistics, estimator=estimator, **knows)
-        return diagnose_outputs(release)
-    problem = solve_release(release, estimator, key=key, progress=progress, **knows)
+    problem = solve_release(release, **options)
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     fields = components(knowledge.fields, knowledge.aside, reference.centre, reference.scale)
     told, others = counted(solved, knowledge.fields, fields)
@@ -91,7 +95,7 @@ def diagnose(
     eigenvalues, noise, functions = mercer(solved, max(count, 1.0))
     features = []
     for i, name in enumerate(library.parts):
-        verdict = verdict_of(float(limit[i]), trained=totals.trained, spanned=totals.spanned)
+        verdict = totals.law.verdict(float(limit[i]), totals.spanned)
         row, own = rows[name], verdict != "undetermined"
         features.append(
             Feature(
@@ -121,6 +125,12 @@ def diagnose(
         failures=problem.failures(totals.scores),
         seconds=time.perf_counter() - start,
     )
+
+
+@_found.register
+def _(release: Outputs, order: int, statistics: Statistics, options: dict[str, Any]) -> Any:
+    refuse_given("outputs", statistics=statistics, **{k: v for k, v in options.items() if k not in ("key", "progress")})
+    return diagnose_outputs(release)
 
 
 def _left_out(highest: int, order: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.totals import DETERMINED, PARTLY
+from bayesrecon.estimation.laws import DETERMINED, PARTLY
 from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.model import entry

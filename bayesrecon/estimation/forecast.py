@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from bayesrecon.estimation.laws import DETERMINED
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import moments
-from bayesrecon.estimation.totals import DETERMINED
 
 _MOST = 2**10  # times as many draws, beyond which a forecast from these says nothing
 

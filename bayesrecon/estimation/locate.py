@@ -14,6 +14,7 @@ import numpy as np
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.extent import Likelihood, looked_for
+from bayesrecon.estimation.laws import Law, law_of
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
 from bayesrecon.estimation.spectrum import Spectrum, decompose
@@ -86,15 +87,14 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     """
     reference = Reference(knowledge.fields, knowledge.known, accept=lambda z: np.isfinite(embedding.information(z)))
     reference = replace(reference, most=max(reference.most, 2 * embedding.most_features))
-    if knowledge.total == 1 and embedding.temperature:
+    law = law_of(embedding)
+    if law.alone(knowledge.total):
         reference = replace(reference, most=_ONE)
         predicted = _predictive(embedding, knowledge, rng)
         if predicted is not None:
             spectrum = find_basis(embedding, predicted, rng)[0]
             return predicted, spectrum.rank if spectrum.gap else None
-    if not embedding.temperature:
-        # Over many orders of magnitude a network saturates, and its features look fewer than they are.
-        reference = reference.recentred(*_standard(knowledge))
+    reference = law.begun(reference, lambda: _standard(knowledge))
     rank, features = _rank(embedding, reference, knowledge, rng)
     if rank is None:
         told = max(int(_FEATURES * np.sqrt(embedding.independent_size)), 2 * per_level(reference))
@@ -122,8 +122,9 @@ def _rank(
     """The kernel's rank, None where it is not finite, and how many features generic records show."""
     (apart,) = rng.spawn(1)  # the records that follow are the same whether a line was looked at or not
     few = reference.draw(apart, _LINE)
-    unclear = embedding.temperature and not embedding.most_features and not _spectrum(embedding, few).gap
-    if unclear and any(_decays(embedding, few, f) for f in _numbers(knowledge)):
+    law = law_of(embedding)
+    unclear = not law.ends and not embedding.most_features and not _spectrum(embedding, few, law).gap
+    if unclear and any(_decays(embedding, few, f, law) for f in _numbers(knowledge)):
         return None, reference.most
     spectrum = find_basis(embedding, reference, rng)[0]
     return spectrum.rank if spectrum.gap else None, spectrum.rank
@@ -135,7 +136,7 @@ def _numbers(knowledge: Knowledge) -> list[str]:
     return [f for f, domain in fields.items() if domain.kind != "levels" and domain.total is None][:_SLICES]
 
 
-def _decays(embedding: OneRelease, few: Records, name: str) -> bool:
+def _decays(embedding: OneRelease, few: Records, name: str, law: Law) -> bool:
     """Whether the spectrum decays along one number of a field, all else of a record held fixed.
 
     A kernel of finite rank has it on every set of records. On a line a few records show its end, where in all
@@ -144,14 +145,14 @@ def _decays(embedding: OneRelease, few: Records, name: str) -> bool:
     records = {k: np.repeat(v[:1], _LINE, axis=0) for k, v in few.items()}
     values = records[name].reshape(_LINE, -1)
     values[:, 0] = few[name].reshape(_LINE, -1)[:, 0]
-    spectrum = _spectrum(embedding, {**records, name: values.reshape(few[name].shape)})
+    spectrum = _spectrum(embedding, {**records, name: values.reshape(few[name].shape)}, law)
     return not spectrum.gap and not spectrum.full and spectrum.rank > _BENT
 
 
-def _spectrum(embedding: OneRelease, records: Records) -> Spectrum:
+def _spectrum(embedding: OneRelease, records: Records, law: Law) -> Spectrum:
     with np.errstate(all="ignore"):
         scores = embedding.scores(records, embedding.thinned(_LINE))
-    return decompose(scores[:, np.isfinite(scores).all(axis=0)])[0]
+    return decompose(scores[:, np.isfinite(scores).all(axis=0)], True, law)[0]
 
 
 def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.estimation.categories import library_of, shown
-from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.solve import Fit
@@ -76,11 +75,11 @@ def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...]
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, knowledge)
     rows = rows_of(library, totals, solved.embedding)
-    told = any(row.name == "n" and row.verdict != "determined" for row in rows) and not totals.trained
+    told = any(row.name == "n" and row.verdict != "determined" for row in rows)
     return (
         rows,
         totals.scores,
-        (*_few_draws(solved, library, totals, rows), *(forecast(solved) if told else ())),
+        (*_few_draws(solved, library, totals, rows), *(kind_of(problem.release).forecast(problem) if told else ())),
     )
 
 

@@ -9,6 +9,7 @@ import scipy.linalg
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.laws import Law, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
 from bayesrecon.model import PseudoData, Records
@@ -22,7 +23,6 @@ _TAILS = 8.0  # degrees of freedom of the t law that records may follow where wh
 _FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
 _NEARER = 0.95  # share of the records by which that is judged
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
-_EQUATIONS = 4  # per feature, or errors cannot be judged
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
 _STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
 _KEPT = 2 * 10**8  # doubles of their sums
@@ -148,9 +148,9 @@ class Fit(Span):
         return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
 
     @property
-    def trained(self) -> bool:
-        """Whether it is of a parameter that is stationary: nothing was sampled."""
-        return not self.embedding.temperature
+    def law(self) -> Law:
+        """That of its equations."""
+        return law_of(self.embedding)
 
     def influence(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Per-atom influence `(T, P)` on totals of `beta (r, P)`, and the fitted posterior scores `(T, d)`."""
@@ -159,8 +159,9 @@ class Fit(Span):
 
     def noise(self) -> np.ndarray:
         """Covariance of the target by sampling, `(r, r)`: zeros of what was not sampled."""
-        if self.trained:
-            return np.zeros_like(self.gram)
+        return self.law.noise(len(self.gram), self._noise)
+
+    def _noise(self) -> np.ndarray:
         found = self.embedding.noise(self.basis, self.y) / self.embedding.effective_size
         return found if self.feedback is None else self.feedback.T @ found @ self.feedback
 
@@ -198,36 +199,31 @@ def find_basis(
     Raises `BayesreconError` when the draws run out before the spectrum does.
     """
     available = embedding.equations
-    trained = not embedding.temperature
+    law = law_of(embedding)
     groups = per_level(reference)
     # Once the rank is known, fewer will do as long as they show all of it, in every group.
     spare = expected if groups else expected // 4
     pool = max(_SMALLEST_POOL, expected + spare + 16 if expected else groups)
-    largest = max(reference.most, groups)
-    if trained:  # never more features than equations
-        largest = max(largest, available + available // 4 + 16)
+    largest = law.most(max(reference.most, groups), available)
     while True:
         records = reference.draw(rng, pool)
         few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
         columns = embedding.scores(records, few)
-        spectrum, pivots, coefficients = decompose(columns, finite, trained)
-        if not trained and available < _EQUATIONS * spectrum.rank:
-            raise BayesreconError(
-                f"too few draws: {embedding.size} draws give {available} equations for at least {spectrum.rank} "
-                f"features; supply more draws ({-(-_EQUATIONS * spectrum.rank * embedding.size // available)} or more)"
-            )
+        spectrum, pivots, coefficients = decompose(columns, finite, law)
+        law.check(spectrum.rank, available, embedding.size)
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
         unclear = spectrum.full or (finite and not spectrum.gap and 4 * spectrum.rank > pool)
-        unclear = unclear or (trained and pool <= spectrum.rank + spectrum.rank // 4)
+        unclear = unclear or law.unclear(pool, spectrum.rank)
         # A record that shows one feature alone, as a rare count does, may not be among so few.
         unclear = unclear or (pool < max(groups, _LARGER_POOL) and spectrum.rank < expected)
         last = pool >= largest
         if last or not unclear:
-            fresh = reference.draw(rng, pool if expected else max(pool, _FRESH)) if spectrum.gap and not trained else {}
+            count = law.fresh(pool if expected else max(pool, _FRESH))
+            fresh = reference.draw(rng, count) if spectrum.gap and count else {}
             if not fresh or _span(columns[:, pivots], embedding.scores(fresh, few)):
                 break
             if last:  # no more records than these may be drawn, and their spectrum did not end
-                spectrum, pivots, coefficients = decompose(columns, False, trained)
+                spectrum, pivots, coefficients = decompose(columns, False, law)
                 break
         pool *= 2
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
@@ -265,7 +261,7 @@ def fit(
         reference = replace(reference, predicted=_PREDICTED)
     count = max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES
     sample = reference.draw(rng, count)
-    if not spectrum.gap and shrink and embedding.temperature:  # coefficients must not run away in the data's tails
+    if not spectrum.gap and shrink:  # coefficients must not run away in the data's tails
         tails = replace(reference, tails=_TAILS).draw(rng, count)
         sample = {k: np.concatenate([v[::2], tails[k][::2]]) for k, v in sample.items()}
     stretches = _stretches(embedding, basis) if spectrum.gap and atoms is None else 1
@@ -314,7 +310,7 @@ def fit(
     if spectrum.gap or not shrink:
         return plain
     solved = _shrunk(plain)
-    if not embedding.temperature or atoms is not None:
+    if atoms is not None:
         return solved
     law = replace(reference, tails=_TAILS)
     distant = probed(law.draw(rng, len(cross)))
@@ -414,9 +410,9 @@ def shrunk(plain: Fit, ridge: np.ndarray) -> Fit:
 
 def _stretches(embedding: MeanEmbedding, basis: Basis) -> int:
     """Stretches of the draws whose sums are kept apart; one where the bias is not felt next to the noise."""
-    if not embedding.temperature or basis.size**2 < _FELT * embedding.independent_size:
+    if basis.size**2 < _FELT * embedding.independent_size:
         return 1
-    return _STRETCHES if _STRETCHES * basis.size**2 <= _KEPT else 1
+    return law_of(embedding).stretches(_STRETCHES) if _STRETCHES * basis.size**2 <= _KEPT else 1
 
 
 def _jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from bayesrecon.estimation.laws import SAMPLED, Law
 from bayesrecon.threads import one_thread, threads_for
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
@@ -15,9 +16,6 @@ _GAP = 1e3
 _ROUNDING = 1e-9  # singular values above it are features, whatever falls behind them
 _FLAT = 30.0  # a floor of rounding varies by less from its first value to its middle; a decay falls on
 _NOTHING = 1e-15  # rounding of the largest singular value
-_SMALLEST = 1e-10  # of a decaying spectrum, what is kept: later ones drown in rounding before they do in noise
-# One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
-_TRAINED = 1e-6
 
 
 @dataclass(frozen=True)
@@ -47,24 +45,22 @@ class Spectrum:
         return bool(rest.size and rest[0] * _GAP**2 > self.values[self.rank - 1])
 
 
-def decompose(
-    scores: np.ndarray, finite: bool = True, trained: bool = False
-) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+def decompose(scores: np.ndarray, finite: bool = True, law: Law = SAMPLED) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     """Spectrum, pivots and basis of a score matrix `(rows, M)`.
 
     The columns are equilibrated to unit length, so that the scale of a record does not matter, and reduced by
     QR rather than through the Gram matrix, which would square the condition number. With `finite` False no gap
-    is looked for; `trained` says that the scores are those of one trained parameter.
+    is looked for; `law` is that of the equations.
 
     Returns:
         the `Spectrum`, the indices `(r,)` of numerically independent records, and `A (r, r)` such that
         `scores[:, pivots] @ A` has orthonormal columns.
     """
     with one_thread(), threads_for(scores.size * scores.shape[1]):
-        return _decompose(scores, finite, trained)
+        return _decompose(scores, finite, law)
 
 
-def _decompose(scores: np.ndarray, finite: bool, trained: bool) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+def _decompose(scores: np.ndarray, finite: bool, law: Law) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     with np.errstate(over="ignore"):  # far from the data, scores or their squares do
         length = np.linalg.norm(scores, axis=0)
     alive = np.flatnonzero((length > 0) & np.isfinite(length))
@@ -78,8 +74,8 @@ def _decompose(scores: np.ndarray, finite: bool, trained: bool) -> tuple[Spectru
     middle = singular[(np.arange(1, len(singular)) + len(singular)) // 2]
     drop[(singular[1:] > _ROUNDING) | (singular[1:] > np.maximum(_FLAT * middle, _NOTHING))] = 1.0
     gap = bool(finite and drop.size and drop.max() >= _GAP)
-    rank = int(drop.argmax()) + 1 if gap else int((singular > (_TRAINED if trained else _SMALLEST)).sum())
-    gap = gap or trained
+    rank = int(drop.argmax()) + 1 if gap else int((singular > law.smallest).sum())
+    gap = gap or law.ends
     pivoted: Any = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
     reduced, order = pivoted
     pivots = alive[order[:rank]]

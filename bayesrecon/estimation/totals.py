@@ -1,7 +1,8 @@
 """Totals of parts with their errors, and the rows of a result made of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from bayesrecon.errors import check_memory
 from bayesrecon.estimation.categories import add_units
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, Law
 from bayesrecon.estimation.solve import Fit, spans
 from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
@@ -18,27 +20,9 @@ from bayesrecon.model import Records
 from bayesrecon.results.recovery import Row
 from bayesrecon.stored import column_blocks
 
-DETERMINED, PARTLY = 0.999, 0.5
-"""Visibility from which a statistic counts as determined, and below which it is not reported."""
-
-TRAINED = 0.99
-"""The same at a trained parameter, both at once: its records shape the network that should see them, and what it does
-not see of them can be anything."""
-
-SPANNED = 1 - 1e-10
-"""The same where equations span a function exactly or do not, up to rounding, as those of linear predictors do.
-Records in a narrow range far from zero make one that they do not span look nearly so, wherever the data lie."""
-
 _SPANNED_TO = 1e-7  # relative, of what rounding leaves of a function that equations span
 _APART = 10.0  # times that a floor of decaying spectra may exceed the standard error that stands above it in theory
 _BLOCK, _NUMBERS = 128, 2**22  # statistics whose series are analysed at once at most, and numbers in them
-
-
-def verdict_of(visibility: float, *, trained: bool = False, spanned: bool = False) -> str:
-    """What a visibility means for the reader."""
-    if trained:
-        return "determined" if visibility >= (SPANNED if spanned else TRAINED) else "undetermined"
-    return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +31,14 @@ class Totals:
 
     Attributes:
         visibility: `(P,)`.
-        trained: whether the release is a trained parameter.
+        law: of the equations.
         spanned: whether its equations span a function exactly or do not.
         decays: whether the spectrum decays, without a gap.
     """
 
     totals: np.ndarray
     visibility: np.ndarray
-    trained: bool = False
+    law: Law = SAMPLED
     spanned: bool = False
     decays: bool = False
 
@@ -155,7 +139,7 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
     return SampledTotals(
         totals=totals,
         visibility=visibility,
-        trained=solved.trained,
+        law=solved.law,
         spanned=spanned,
         decays=solved.ridge is not None,
         directions=directions,
@@ -252,42 +236,68 @@ def rows_of(library: Library, totals: SampledTotals, embedding: MeanEmbedding) -
     Standard errors are of second order: a variance that is at its largest has no slope in the mean.
     """
     rows, slopes = _seen(library, totals)
-    seen = list(slopes.items())
     statistics = {statistic.name: statistic for statistic in library.statistics}
-    # One atom: nothing was sampled, so there is no sampling error to state but that of the parameter itself.
-    if totals.trained:
-        for name, slope in seen:
-            estimate, half = rows[name].estimate, float(np.sqrt(np.mean((totals.unseen @ slope) ** 2)))
-            assert estimate is not None
-            low = high = estimate
-            se = None
-            if totals.errors is not None:
-                low, high = totals.errors.ends(estimate, slope, _moved(statistics[name], library, totals))
-            if totals.errors is not None and not totals.errors.exact:
-                se = totals.errors.sd(slope)
-                se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
-            rows[name] = replace(rows[name], se=se, lower=low - half, upper=high + half)
-    else:
-        wide = min(_BLOCK, max(1, _NUMBERS // len(totals.influence)))
-        for start in range(0, len(seen), wide):
-            block = seen[start : start + wide]
-            errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
-            for (name, _), (se, floor, unseen, beyond, ess) in zip(block, errors, strict=True):
-                estimate = rows[name].estimate
-                assert estimate is not None
-                if se:
-                    se = float(np.hypot(se, _bent(statistics[name], library, totals, embedding.weights, ess)))
-                if totals.decays and se and floor > se:
-                    # No error lies below its floor: of heavy tails too few draws were seen to tell both.
-                    if floor > _APART * se and rows[name].verdict == "determined":
-                        rows[name] = replace(rows[name], verdict="partly")
-                    floor = se
-                # What is not seen can bias the estimate by about its size on the generic records.
-                hidden = unseen if rows[name].verdict == "determined" else max(unseen, beyond)
-                half = Z95 * se + hidden if se else 0.0
-                bounds = {"lower": estimate - half, "upper": estimate + half}
-                rows[name] = replace(rows[name], se=se, floor=floor if se else 0.0, ess=ess, **bounds)
+    seen = [(statistics[name], slope) for name, slope in slopes.items()]
+    for name, errors in _ERRORS[totals.law](seen, rows, library, totals, embedding):
+        rows[name] = replace(rows[name], **errors)
     return tuple(rows.values())
+
+
+_Stated = Iterator[tuple[str, dict[str, Any]]]
+"""Names of statistics, with what is stated of the error of each."""
+
+
+def _of_equations(
+    seen: Sequence[tuple[Statistic, np.ndarray]],
+    rows: Mapping[str, Row],
+    library: Library,
+    totals: SampledTotals,
+    embedding: MeanEmbedding,
+) -> _Stated:
+    """One atom: nothing was sampled, so there is no sampling error to state but that of the parameter itself."""
+    for statistic, slope in seen:
+        estimate, half = rows[statistic.name].estimate, float(np.sqrt(np.mean((totals.unseen @ slope) ** 2)))
+        assert estimate is not None
+        low = high = estimate
+        se = None
+        if totals.errors is not None:
+            low, high = totals.errors.ends(estimate, slope, _moved(statistic, library, totals))
+        if totals.errors is not None and not totals.errors.exact:
+            se = totals.errors.sd(slope)
+            se = 0.0 if se <= 1e-8 * totals.spread @ np.abs(slope) else se  # fixed by what is known
+        yield statistic.name, {"se": se, "lower": low - half, "upper": high + half}
+
+
+def _of_series(
+    seen: Sequence[tuple[Statistic, np.ndarray]],
+    rows: Mapping[str, Row],
+    library: Library,
+    totals: SampledTotals,
+    embedding: MeanEmbedding,
+) -> _Stated:
+    """Standard errors of second order, floors, and what is not seen."""
+    wide = min(_BLOCK, max(1, _NUMBERS // len(totals.influence)))
+    for start in range(0, len(seen), wide):
+        block = seen[start : start + wide]
+        errors = _errors(np.stack([slope for _, slope in block], axis=1), totals, embedding)
+        for (statistic, _), (se, floor, unseen, beyond, ess) in zip(block, errors, strict=True):
+            estimate, verdict = rows[statistic.name].estimate, rows[statistic.name].verdict
+            assert estimate is not None
+            if se:
+                se = float(np.hypot(se, _bent(statistic, library, totals, embedding.weights, ess)))
+            if totals.decays and se and floor > se:
+                # No error lies below its floor: of heavy tails too few draws were seen to tell both.
+                if floor > _APART * se and verdict == "determined":
+                    verdict = "partly"
+                floor = se
+            # What is not seen can bias the estimate by about its size on the generic records.
+            hidden = unseen if verdict == "determined" else max(unseen, beyond)
+            half = Z95 * se + hidden if se else 0.0
+            stated = {"se": se, "floor": floor if se else 0.0, "ess": ess, "verdict": verdict}
+            yield statistic.name, stated | {"lower": estimate - half, "upper": estimate + half}
+
+
+_ERRORS = {STATIONARY: _of_equations, SAMPLED: _of_series}
 
 
 def _moved(
@@ -356,7 +366,7 @@ def _estimate(
 ) -> tuple[Row, np.ndarray | None]:
     """The row without its errors, and the statistic's gradient in the parts' totals `(P,)`, None if not seen."""
     visibility = float(min(totals.visibility[i] for i in library.index(statistic.parts)))
-    verdict = verdict_of(visibility, trained=totals.trained, spanned=totals.spanned)
+    verdict = totals.law.verdict(visibility, totals.spanned)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate, gradient = float(statistic.value(values)), statistic.gradient(values)
     slope = np.zeros(len(library.parts))

@@ -13,7 +13,7 @@ from bayesrecon.engine import on_host, placed, pooled, spread
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.sums import covariance, kernels, numbers, plus
-from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two
+from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.model import Model, Records
 
 _BLOCK = 256  # atoms of a block, where few are looked at
@@ -172,8 +172,7 @@ class DenseEmbedding(View):
         series, scores = self._series(b.shape[1])
         for _, (rows, score) in self._pass(_influence_of, given, self._parts(self._chunk(whole.records)), "errors"):
             series.add(rows)
-            if self.temperature:
-                scores.add(score)
+            scores.add(score)
         return series.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
@@ -267,7 +266,7 @@ def _noise_of(model: Model, given: _Given, part: Part) -> tuple[Any, Any]:
     return total
 
 
-def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray | None]:
+def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
     rows, found = [], []
     metric, tau = numbers((part.metric, np.float64(given.temperature)))
     for _, theta, _, n, _ in part.blocks():
@@ -276,9 +275,8 @@ def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, 
         expanded = _expanded(model, metric, t, given)
         r, s = jax.device_get(_residuals(expanded, given.fitted, given.directions, base, tau))
         rows.append(r[:n])
-        if given.temperature:
-            found.append(np.linalg.solve(part.metric.T, s[:n].T).T)
-    return np.concatenate(rows), np.concatenate(found) if found else None
+        found.append(unwhitened(part.metric, s[:n], given.temperature))
+    return np.concatenate(rows), np.concatenate(found)
 
 
 @jax.jit

@@ -12,7 +12,7 @@ from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Expansion, Frame, Products
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.kernels.sums import covariance
-from bayesrecon.kernels.view import Part, View
+from bayesrecon.kernels.view import Part, View, unwhitened
 from bayesrecon.model import GaussianPredictor, Model, Records
 from bayesrecon.stored import mean_and_covariance
 
@@ -85,8 +85,7 @@ class GaussianEmbedding(View):
         rows, scores = self._series(b.shape[1])
         for _, (series, score) in self._pass(_influence_of, given, self._parts(self._block), "errors"):
             rows.add(series)
-            if self.temperature:
-                scores.add(score)
+            scores.add(score)
         return rows.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
@@ -195,14 +194,13 @@ def _noise_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.n
     return mean, square
 
 
-def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray | None]:
+def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, np.ndarray]:
     rows, scores = [], []
     for at, _, _, base in given.blocks(model, part):
         score = at.score(given.fitted) + base
         rows.append(given.residual(at, score))
-        if given.temperature:
-            scores.append(np.linalg.solve(part.metric.T, score.T).T)
-    return np.concatenate(rows), np.concatenate(scores) if scores else None
+        scores.append(unwhitened(part.metric, score, given.temperature))
+    return np.concatenate(rows), np.concatenate(scores)
 
 
 def _predictor(model: Model) -> GaussianPredictor:

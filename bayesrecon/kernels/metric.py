@@ -56,7 +56,7 @@ def fold_factors(release: Atoms, metric: str | None) -> np.ndarray | None:
     or where too few atoms would be left to estimate it from.
     """
     count, d = np.shape(release.theta)
-    if metric != "covariance" or d**1.5 < _FELT * np.sqrt(2 * count):
+    if (metric or release.default_metric) != "covariance" or d**1.5 < _FELT * np.sqrt(2 * count):
         return None
     fold = np.arange(count) * _FOLDS // count
     try:
@@ -78,8 +78,8 @@ def metric_factor(release: Atoms, metric: str | None) -> np.ndarray:
     name = metric or release.default_metric
     theta, weights = as_rows(release.theta), np.asarray(release.weights)
     count, d = int(np.count_nonzero(weights)), theta.shape[1]
-    if name == "own" == release.default_metric:
-        return np.asarray(release.directions)  # type: ignore[attr-defined]
+    if name == "own":
+        return release.own_metric()
     if name == "identity":
         return np.eye(d)
     if name != "covariance":

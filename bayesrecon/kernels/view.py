@@ -133,7 +133,7 @@ class View:
 
     def _series(self, width: int) -> tuple[Series, Series]:
         """For residuals along so many directions, and for fitted scores."""
-        return Series(self.size, width), Series(self.size if self.temperature else 0, len(self.metric))
+        return Series(self.size, width), Series(round(self.size * self.temperature), len(self.metric))
 
     def _ends(self, most: int) -> np.ndarray:
         """Positions of the smallest and largest value of the first coordinates."""
@@ -203,6 +203,14 @@ class View:
                 to = min(end, at + _PART * chunk)
                 found.append(Part(metric, part_of(theta, at, to), weights[at:to], chunk, stretch))
         return found
+
+
+def unwhitened(metric: np.ndarray, scores: np.ndarray, temperature: float) -> np.ndarray:
+    """Fitted scores `(n, d)` in the coordinates of the atoms, of those along a metric `(n, k)`; none at temperature 0,
+    where the one atom is stationary."""
+    if not temperature:
+        return np.zeros((0, len(metric)))
+    return np.linalg.solve(metric.T, scores.T).T
 
 
 def power_of_two(count: int) -> int:

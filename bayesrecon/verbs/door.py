@@ -23,22 +23,42 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@functools.singledispatch
 def opened(held: Any, model: Any = None) -> Any:
     """The release, pair or outputs that somebody holds: as it is, or read, with its `model`.
 
     Raises:
         BayesreconError: what cannot be read, or a model for what has its own.
     """
-    if isinstance(held, Deletion):
-        return read_pair(held, model)
-    if isinstance(held, Outputs):
-        refuse_given("outputs", model=model)
-        return held
-    if isinstance(held, Release) and model is None:
-        return held
     from bayesrecon.posteriors.door import release_of  # only then: what reads loads every reader
 
     return release_of(held, model)
+
+
+@opened.register
+def _(held: Release, model: Any = None) -> Any:
+    if model is not None and model is not held.model:
+        raise BayesreconError(f"{held.name} is a release and has its model already; leave model= out")
+    return held
+
+
+@opened.register
+def _(held: Outputs, model: Any = None) -> Any:
+    refuse_given("outputs", model=model)
+    return held
+
+
+@opened.register
+def read_pair(held: Deletion, model: Any = None) -> Deletion:
+    """The pair as one of its kind, its members read where somebody put what they hold into it as it was."""
+    return deletion(held.before, held.after, model=model)
+
+
+def opened_pair(held: Any, model: Any = None) -> Deletion:
+    """As `opened`, of what has to be a pair."""
+    if not isinstance(held, Deletion):
+        raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(held).__name__}")
+    return read_pair(held, model)
 
 
 def opened_all(held: Any, model: Any = None) -> Any:
@@ -70,26 +90,12 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
     >>> deletion(before, after).after.name
     'coef 0.49'
     """
-    if isinstance(before, Release) and isinstance(after, Release) and model is None:
-        return paired(before, after)
-    from bayesrecon.models.door import model_of  # only then: what reads loads every reader
-    from bayesrecon.models.estimators import ESTIMATORS
-    from bayesrecon.posteriors.door import release_of
+    if model is not None:
+        from bayesrecon.models.door import model_of  # only then: what reads loads every reader
+        from bayesrecon.models.estimators import ESTIMATORS
 
-    chosen = model if model is None else model if isinstance(model, str) and model in ESTIMATORS else model_of(model)
-    return paired(release_of(before, chosen), release_of(after, chosen))
-
-
-def read_pair(pair: Deletion, model: Any = None) -> Deletion:
-    """The pair as one of its kind, its members read where somebody put what they hold into it as it was.
-
-    Raises `BayesreconError` for what is no pair.
-    """
-    if not isinstance(pair, Deletion):
-        raise BayesreconError(f"a pair is needed, deletion(before, after), not a {type(pair).__name__}")
-    if type(pair) is not Deletion and model is None:
-        return pair
-    return deletion(pair.before, pair.after, model=model)
+        model = model if isinstance(model, str) and model in ESTIMATORS else model_of(model)
+    return paired(opened(before, model), opened(after, model))
 
 
 def verb(

@@ -36,6 +36,20 @@ from bayesrecon.types import (
     shortly,
 )
 
+TRIED = (
+    PosteriorDraws,
+    TrainedParameter,
+    Approximation,
+    VariationalOptimum,
+    Summary,
+    OptimisedFit,
+    OptimisedMode,
+    LogDensity,
+    DrawsPair,
+    TrainedPair,
+    ApproximatedPair,
+    Outputs,
+)
 DERIVED = (Approximation, VariationalOptimum, Summary, OptimisedFit, OptimisedMode, LogDensity)
 GROUPS, DRAWN = 4, 400
 Y = np.array([1.0, -2.0, 0.5, 3.0])
@@ -98,7 +112,8 @@ HEAVY = {"posterior-sampling", OptimisedFit, OptimisedMode, VariationalOptimum, 
 CASES = [
     pytest.param(made, kind, id=f"{name}, {shortly(kind.what)}", marks=[pytest.mark.slow] * bool({name, kind} & HEAVY))
     for name, made in attacks().items()
-    for kind in made.takes
+    for kind in TRIED
+    if issubclass(kind, made.takes)
 ]
 
 
@@ -181,7 +196,7 @@ def test_a_second_call_compiles_nothing(made, kind, releases, compiled):
 
 @pytest.mark.parametrize("made", attacks().values(), ids=lambda made: made.name)
 def test_other_releases_are_refused(made, releases):
-    for kind in releases.keys() - set(made.takes):
+    for kind in [kind for kind in releases if not issubclass(kind, made.takes)]:
         told = f"{made.__name__} takes .*, and this is {kind.what}"
         with pytest.raises(bayesrecon.BayesreconError, match=told) as caught:
             carried_out(made, releases[kind])
@@ -192,9 +207,10 @@ def test_other_releases_are_refused(made, releases):
 
 @pytest.mark.parametrize("made", attacks().values(), ids=lambda made: made.name)
 def test_what_it_has_no_use_for_is_refused(made, releases):
+    release = next(releases[kind] for kind in TRIED if issubclass(kind, made.takes))
     for name in set(KNOWS) - set(made.uses):
         with pytest.raises(bayesrecon.BayesreconError, match=f"{made.__name__} has no use for {name}="):
-            bayesrecon.reconstruct(releases[made.takes[0]], attack=made(), **{name: 1.0})
+            bayesrecon.reconstruct(release, attack=made(), **{name: 1.0})
 
 
 def test_verbs_are_short():

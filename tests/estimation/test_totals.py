@@ -8,15 +8,15 @@ from numpyro import distributions as dist
 from summaries import DATA, MODEL
 
 import bayesrecon
-from bayesrecon.estimation.totals import verdict_of
+from bayesrecon.estimation.laws import STATIONARY
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, gaussian
 
 
 def test_an_approximation_spans_a_statistic_or_does_not():
-    assert verdict_of(0.999999, trained=True) == "determined"
-    assert verdict_of(0.999999, trained=True, spanned=True) == "undetermined"
-    assert verdict_of(1.0, trained=True, spanned=True) == "determined"
+    assert STATIONARY.verdict(0.999999) == "determined"
+    assert STATIONARY.verdict(0.999999, spanned=True) == "undetermined"
+    assert STATIONARY.verdict(1.0, spanned=True) == "determined"
 
 
 @pytest.mark.slow

@@ -20,10 +20,10 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.intervals import EquationErrors
+from bayesrecon.estimation.laws import SPANNED, TRAINED
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.solve import Projection, spans
 from bayesrecon.estimation.statistics import components
-from bayesrecon.estimation.totals import SPANNED, TRAINED
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion

@@ -15,10 +15,10 @@ from bayesrecon.model import Records
 from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair
 from bayesrecon.results.deletion import DeletionInference
 from bayesrecon.results.recovery import Row
-from bayesrecon.verbs.door import read_pair, verb
+from bayesrecon.verbs.door import opened_pair, verb
 
 
-@verb((ApproximatedPair, DrawsPair, TrainedPair), uses=("total",), opens=read_pair)
+@verb((ApproximatedPair, DrawsPair, TrainedPair), uses=("total",), opens=opened_pair)
 def infer_deletion(
     pair: Deletion,
     candidates: Mapping[str, Any],

@@ -87,8 +87,7 @@ class Equations:
         moved = tuple(k for k, f in knowledge.fields.items() if not f.domain.discrete)
         some = Reference(knowledge.fields).draw(np.random.default_rng(0), 1)
         base = np.asarray(total_score(model, theta, some, np.zeros(1)))
-        metric = None if release.directions is None else np.asarray(release.directions).T
-        found = cls(model, theta, base, knowledge, moved, one, strength_known, metric)
+        found = cls(model, theta, base, knowledge, moved, one, strength_known, release.along)
         if not found.length > 0:
             raise BayesreconError("the regulariser has no gradient here: without one, zero multipliers match")
         return found

@@ -58,9 +58,8 @@ class Run:
     @property
     def noise(self) -> float:
         """What the draws can resolve, `rank / (2 T_eff)`."""
-        if self.problem.solved.trained:
-            return 0.0
-        return self.problem.solved.basis.size / (2 * self.embedding.effective_size)
+        solved = self.problem.solved
+        return solved.law.resolution(solved.basis.size, self.embedding.effective_size)
 
     def watch(self, x: Variables, half: float) -> bool:
         """Note an iterate; True when it is good enough."""

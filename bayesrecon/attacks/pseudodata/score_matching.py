@@ -14,7 +14,7 @@ from bayesrecon.estimation.problem import Estimator
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser
-from bayesrecon.releases import EQUATIONS, PosteriorDraws, Release
+from bayesrecon.releases import EQUATIONS, Release
 from bayesrecon.results.reconstruction import Reconstruction
 
 _TOLERANCE = 1e-10  # only scales the progress that is shown: all steps are taken
@@ -62,10 +62,11 @@ class ScoreMatching(Attack[Reconstruction]):
         return Slicing(10 if self.slices is None else self.slices, self.slice_law or "normal", self.fresh, self.reduced)
 
     def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Reconstruction:
-        drawn = isinstance(release, PosteriorDraws)
-        own, law = ("constrained", "sliced") if drawn else ("unconstrained", "exact")
+        own, objectives = _PUBLISHED[release.temperature]
         estimator = Estimator(self.estimator.metric or "identity", self.estimator.coordinates or own)
-        objective = self.objective or law
+        objective = self.objective or objectives[0]
+        if objective not in objectives:
+            raise BayesreconError("a trained parameter has no Laplacian to slice; use objective='exact'")
         setup = Setup(
             n=self.n,
             method="adam",
@@ -87,5 +88,8 @@ class ScoreMatching(Attack[Reconstruction]):
             progress,
         )
 
+
+_PUBLISHED = {1.0: ("constrained", ("sliced", "exact")), 0.0: ("unconstrained", ("exact",))}
+"""Coordinates and objectives by tau, the published ones first."""
 
 ATTACK = ScoreMatching

@@ -58,8 +58,6 @@ def reconstruct_with(
     began = time.perf_counter()
     if setup.n is not None and knows.get("known"):
         raise BayesreconError("n and known fields exclude each other: the table has one record a row")
-    if setup.slicing is not None and not release.temperature:
-        raise BayesreconError("a trained parameter has no Laplacian to slice; use objective='exact'")
     problem = solve_release(release, setup.estimator, key=key, progress=progress, **knows)
     random = np.asarray(jax.random.PRNGKey(int(problem.rng.integers(2**31))))
     target = problem.solved.target

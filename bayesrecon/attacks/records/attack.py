@@ -21,9 +21,9 @@ from bayesrecon.estimation.checks.check import Looked, failures
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.kinks import refuse_kinks
+from bayesrecon.estimation.laws import PARTLY, SAMPLED
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.scored import Draws
-from bayesrecon.estimation.totals import PARTLY, verdict_of
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Progress
@@ -199,7 +199,7 @@ def _column(
         upper=np.where(seen, np.clip(high, domain.low, domain.high), np.nan),
         visibility=visibility,
         verdict=np.array(
-            [verdict_of(float(v)) if s else "undetermined" for v, s in zip(visibility, seen, strict=True)]
+            [SAMPLED.verdict(float(v)) if s else "undetermined" for v, s in zip(visibility, seen, strict=True)]
         ),
         naive=guess.value,
         naive_sd=guess.sd if np.isfinite(guess.sd).all() else None,

@@ -16,6 +16,7 @@ from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.count import miscounted
 from bayesrecon.estimation.checks.kinks import refuse_kinks
+from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem, embedding_of
@@ -49,6 +50,9 @@ class OfDraws(Kind):
     def asked(self, problem: Problem) -> tuple[str, ...]:
         release: Any = problem.release
         return (*release.notes, *miscounted(problem), *uncorrelated(release))
+
+    def forecast(self, problem: Problem) -> tuple[str, ...]:
+        return forecast(problem.solved)
 
     def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
         release, spectrum = problem.release, problem.solved.spectrum

@@ -47,6 +47,10 @@ class Kind:
         """
         return problem.contradicted
 
+    def forecast(self, problem: Any) -> tuple[str, ...]:
+        """How much more of it would determine the number of records."""
+        return ()
+
     def stated(self, release: Release, statistics: Any, knows: Knows) -> Recovery | None:
         """What is said without solving anything; None where there are equations to solve."""
         return None
