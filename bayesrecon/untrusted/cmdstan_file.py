@@ -37,7 +37,7 @@ COMMENT_LETTERS = 2**24
 class CmdStanFile:
     """One chain.
 
-    >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2\n-7.1,0.5,1.5\n-7.3,0.4,1.6\n")
+    >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2\\n-7.1,0.5,1.5\\n-7.3,0.4,1.6\\n")
     >>> CmdStanFile(Path("fit.csv")).heading()
     ({}, ['lp__', 'beta.1', 'beta.2'])
     """

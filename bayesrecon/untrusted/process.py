@@ -140,7 +140,7 @@ class Process:
                 f"{path}: takes more than {limits.seconds:.0f} s of computing to read, refused; if it is a good file, "
                 "save it anew with fewer and larger pieces (variables, chunks), or in parts"
             )
-        raise BayesreconError(f"{path}: ended the process that read it, damaged; {_TRUST}")
+        raise BayesreconError(f"{path}: ended the process that read it (exit code {code}), refused; it may be damaged")
 
     def _start(self) -> None:
         # -P: what lies in the current folder is no module. The rest of the path is that of this process.

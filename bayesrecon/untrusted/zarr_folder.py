@@ -49,6 +49,7 @@ class ZarrFolder:
         with _files_beside():
             # Metadata that were gathered may be stale or absent; a folder on disk is quick to walk.
             self._root: Any = zarr.open_group(str(path), mode="r", use_consolidated=False)
+        self._arrays: dict[str, dict[str, Any]] = {}  # of groups that were looked at
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -78,22 +79,27 @@ class ZarrFolder:
         return {"attributes": dict(self._root.attrs), "groups": names, "contents": contents}
 
     def _described(self, name: str) -> dict[str, Any]:
-        group = self._root[name]
-        arrays = sorted(group.arrays())
-        variables = {key: _variable(f"{name}/{key}", item) for key, item in arrays if is_readable(item.dtype)}
-        return {"attributes": dict(group.attrs), "variables": variables}
+        arrays = {key: item for key, item in sorted(self._arrays_of(name).items()) if is_readable(item.dtype)}
+        variables = {key: _variable(f"{name}/{key}", item) for key, item in arrays.items()}
+        return {"attributes": dict(self._root[name].attrs), "variables": variables}
+
+    def _arrays_of(self, name: str) -> dict[str, Any]:
+        if name not in self._arrays:
+            self._arrays[name] = dict(self._root[name].arrays())
+        return self._arrays[name]
 
     def inventory(self) -> dict[str, list[Any]]:
         """All that `describe` does not tell: see `bayesrecon.untrusted.zarr_inventory`."""
         with _files_beside():
-            groups = [(name, self._root[name]) for name in self._root.group_keys()]
-            odd = {f"{name}/{key}" for name, group in groups for key, a in group.arrays() if not is_readable(a.dtype)}
+            arrays = {name: self._arrays_of(name) for name in map(str, self._root.group_keys())}
+            odd = {f"{g}/{key}" for g, held in arrays.items() for key, a in held.items() if not is_readable(a.dtype)}
             return zarr_inventory(self._path, odd)
 
     def read(self, name: str, key: Key) -> np.ndarray:
         """Values of the array of this `name`; text is an array of objects."""
         with _files_beside():
-            item = self._root[name]
+            group, _, own = name.partition("/")
+            item = self._arrays_of(group)[own]
             values = np.asarray(item[tuple(key)] if item.ndim else item[()])
         if values.dtype.kind not in "OT":
             return values

@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 import time
+import zipfile
 from functools import partial
 
 import h5py
@@ -13,8 +14,12 @@ import numpy as np
 import pytest
 from written import hdf5_fit, refused
 
+from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.posteriors.npz import read_array
+from bayesrecon.posteriors.summaries import read_frame
+from bayesrecon.posteriors.tables import read_table
 from bayesrecon.untrusted import __main__ as worker
 from bayesrecon.untrusted import process
 from bayesrecon.untrusted.guarded import Guarded, opened
@@ -229,3 +234,36 @@ def test_a_dead_process_is_let_go_whatever_was_not_sent():
     one._running.stdin.write(b"a request")
     one.stop()
     assert one._running is None
+
+
+def write_all(folder):
+    """A file of every suffix that is read there, by what reads it."""
+    draws = '[{"mu": [1.0, 2.0]}]'
+    (folder / "a.json").write_text(draws)
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.writestr("a.json", draws)
+    (folder / "b.json").write_text('{"y": [1, 2]}')
+    (folder / "a.csv").write_text("mu,tau\n1,2\n3,4\n")
+    (folder / "e.csv").write_text("name,estimate,std. error\nx,1.0,0.1\n")
+    np.savez(folder / "a.npz", mu=MU)
+    np.save(folder / "a.npy", MU)
+    draws_of, tables = ("a.json", "a.zip", "a.csv", "a.npz"), ("b.json", "a.csv", "a.npz")
+    return [
+        *((read, folder / name) for read in (read_draws, read_contents) for name in draws_of),
+        *((read_table, folder / name) for name in tables),
+        (read_array, folder / "a.npy"),
+        (partial(read_frame, what="the table"), folder / "e.csv"),
+        (load_result, folder / "a.npz"),
+        (load_result, fit(folder / "a.nc")),
+    ]
+
+
+def test_all_readers_run_there(tmp_path, monkeypatch):
+    """None of them opens the file in this process."""
+
+    def ask(reader, path, *rest):
+        raise BayesreconError(f"asked for {reader}")
+
+    monkeypatch.setattr(PROCESS, "ask", ask)
+    for read, path in write_all(tmp_path):
+        refused(r"asked for bayesrecon\.untrusted\.\w+:\w+", read, path)
