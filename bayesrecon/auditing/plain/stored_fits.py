@@ -30,7 +30,8 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """One finding for each object that keeps values of records, and one for each other role."""
     entries = [e for e in look.contents.entries if e.role and e.where not in look.seen]
     findings = [f for where, group in _groups(entries) if (f := _records(look, where, group)) is not None]
-    findings += [f for e in entries if e.kind == "labels" and e.role == RECORD and (f := _labels(look, e)) is not None]
+    named = [e for e in entries if e.kind == "labels" and e.role in (RECORD, ESTIMATE)]
+    findings += [f for e in named if (f := _labels(look, e)) is not None]
     findings += [*_summaries(look), *_leaves(look, entries), *_events(look, entries), *_priors(look)]
     for role, severity, title, gives in _OTHERS:
         kept = [e for e in entries if e.role == role and e.kind in ("array", "labels") and np.size(e.values)]
@@ -75,13 +76,14 @@ def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
 
 def _labels(look: Look, entry: Entry) -> Finding | None:
     column = None if kind_of_labels(entry.values) == "positions" else look.named(entry.values)
-    severity = "high" if column else of_labels(entry.values, False, True)
+    of_records = entry.role == RECORD
+    severity = "high" if column else of_labels(entry.values, not of_records, of_records)
     if severity is None or np.size(entry.values) < 2:
         return None
     return Finding(
         "labels",
         severity,
-        f"{short(entry.where, 80)} names the records",
+        f"{short(entry.where, 80)} names {'the records' if of_records else 'estimates by what looks like identifiers'}",
         (entry.where,),
         f"{np.size(entry.values)} labels, beginning {preview(entry.values)}"
         + (f"; they are the private column {column}" if column else ""),
