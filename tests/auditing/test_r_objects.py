@@ -226,9 +226,17 @@ def regression(name):
 
 
 def test_default_priors_show_the_median_of_the_response():
-    (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior")
+    (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior" and not f.evidence)
     shown = float(re.search(r"\((\d+\.\d)\)", told.title)[1])
     assert abs(shown - np.median(PATIENTS["pressure"])) <= 0.05 + 1e-9  # half of its last digit
+
+
+def test_the_values_of_a_default_prior_give_the_means_of_covariates():
+    """After the data were removed."""
+    (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior" and f.evidence)
+    ((name, value),) = ((i.name, i.estimate) for i in told.evidence)
+    assert name == "mean(age)"
+    assert value == pytest.approx(PATIENTS["age"].mean(), rel=1e-10)
 
 
 def test_the_scale_of_a_default_prior_is_the_standard_deviation():
