@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+WEIGHTED = "the fit has weights"
+"""Why estimates are not attacked, where their rows do not count alike."""
+
 
 def field_name(name: str) -> str:
     """A name as a field of a record can have it.

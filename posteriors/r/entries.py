@@ -11,7 +11,7 @@ from bayesrecon.posteriors.contents import Entry, Unread, entry_of_bytes
 from bayesrecon.posteriors.r.recognised import decoded
 from bayesrecon.posteriors.r.tree import VECTORS
 from bayesrecon.posteriors.r.walk import INTERNAL, Place, Walk
-from bayesrecon.posteriors.roles import CODE, CUT, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
+from bayesrecon.posteriors.roles import CODE, CUT, DESIGN, ESTIMATE, LEAF, RECORD, STRUCTURE, TIMES, TOTAL
 
 _ENCODINGS = {"", "UTF-8", "latin1", "ASCII", "ISO-8859-1", "ISO8859-1", "CP1252", "ANSI_X3.4-1968", "US-ASCII"}
 _WORD = re.compile(r"[A-Za-z.][\w.]*")
@@ -118,8 +118,13 @@ def _labels(walk: Walk, place: Place, of: Place, role: str, inherited: str) -> E
     if (place.name == "names" and 0 < len(labels) <= elements) or (place.name == "row.names" and _is_counted(labels)):
         return None
     rows = place.name == "row.names" or (place.name != "levels" and len(labels) == objects.shape(of.node)[0])
-    if inherited == RECORD and rows:
+    told = labels[labels != ""] if labels.dtype.kind == "U" else labels
+    if inherited == DESIGN and rows and 2 * len(told) < len(labels):  # of effects, those of coefficients alone
+        return Entry(place.where, "labels", told, ESTIMATE)
+    if inherited in (RECORD, DESIGN) and rows:
         return Entry(place.where, "labels", labels, RECORD)
+    if inherited == ESTIMATE and place.name != "levels":
+        return Entry(place.where, "labels", labels, ESTIMATE)
     if inherited in (LEAF, CUT, TOTAL, TIMES):
         return Entry(place.where, "labels", labels, inherited)
     return Entry(place.where, "labels", labels, role if role != RECORD else "")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.estimates import Estimates, field_name
+from bayesrecon.posteriors.estimates import WEIGHTED, Estimates, field_name
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.names import FITS
 from bayesrecon.posteriors.r.tree import Objects
@@ -64,7 +64,7 @@ def _lm(objects: Objects, place: Place, what: str) -> Estimates:
     left = _left(objects, node, "residuals")
     if not len(left) and rank is not None:  # rotated, the same length
         left = _left(objects, node, "effects")[int(max(rank, 0)) :]
-    closed = "the fit has weights" if objects.size(objects.element(node, "weights")) else _unsaid(objects, node)
+    closed = WEIGHTED if objects.size(objects.element(node, "weights")) else _unsaid(objects, node)
     scale = float(left @ left) / degrees if len(left) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
     if not np.isfinite(scale):
@@ -217,7 +217,7 @@ def _unsaid(objects: Objects, node: int, where: str = "call") -> str:
     text = code_of(objects, call).text
     odd = [name for name in ("weights", "offset") if name in given]
     odd += [name for name in ("cbind(", "offset(") if name in text]
-    return f"the fit has {odd[0].rstrip('(')}" if odd else ""
+    return (WEIGHTED if odd[0] == "weights" else f"the fit has {odd[0].rstrip('(')}") if odd else ""
 
 
 def _response(objects: Objects, node: int) -> str:

@@ -4,14 +4,19 @@ import csv
 import re
 
 import numpy as np
+import numpyro
 import pytest
 import r_written
+from numpyro import distributions as dist
 from r_written import FIXTURES
 
 import bayesrecon
 from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.assembly import stored_model_of
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.matching import Matching
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors.formats import read_contents, read_draws
 
 with (FIXTURES / "patients.csv").open() as _file:
@@ -177,10 +182,61 @@ def test_draws_of_stan_come_with_their_warm_up_and_their_program():
     assert found.coordinates["posterior/r_clinic"].tolist() == [f"clinic{k + 1}" for k in range(6)]
 
 
+def test_the_program_beside_draws_is_taken_as_their_model(monkeypatch):
+    """Where there is a reader of Stan programs; what it refuses is said."""
+    contents = read_contents(FIXTURES / "stanfit-own_program.rds")
+
+    def read(program, *, sizes, name):
+        assert "pressure ~ normal(alpha + beta * age, sigma);" in program
+        assert sizes == {"alpha": (), "beta": (), "sigma": ()}
+        return regression(name)
+
+    monkeypatch.setattr(bayesrecon.models, "from_stan", read, raising=False)
+    model, why = stored_model_of(contents)
+    assert (model.name, why) == ("stanfit-own_program.rds", "")
+
+    def refuse(program, **options):
+        raise BayesreconError("line 3: no")
+
+    monkeypatch.setattr(bayesrecon.models, "from_stan", refuse, raising=False)
+    assert stored_model_of(contents) == (None, "its Stan program is in the file and gives no model: line 3: no")
+
+
+@pytest.mark.slow
+def test_a_stanfit_is_attacked_as_what_it_is_with_no_other_argument(monkeypatch):
+    monkeypatch.setattr(bayesrecon.models, "from_stan", lambda program, sizes, name: regression(name), raising=False)
+    found = bayesrecon.audit(FIXTURES / "stanfit-own_program.rds", remedies=False)
+    (told,) = (f for f in found if f.kind == "log-density")
+    values = {i.name: i.estimate for i in told.evidence}
+    assert values["n"] == pytest.approx(60, abs=1e-6)
+    assert values["mean(pressure)"] == pytest.approx(PATIENTS["pressure"].mean(), rel=1e-9)
+
+
+def regression(name):
+    """The program of that file, by hand."""
+
+    def program(age, pressure):
+        alpha = numpyro.sample("alpha", dist.ImproperUniform(dist.constraints.real, (), ()))
+        beta = numpyro.sample("beta", dist.ImproperUniform(dist.constraints.real, (), ()))
+        sigma = numpyro.sample("sigma", dist.ImproperUniform(dist.constraints.positive, (), ()))
+        with numpyro.plate("records", age.shape[0]):
+            numpyro.sample("pressure", dist.Normal(alpha + beta * age, sigma), obs=pressure)
+
+    return from_numpyro(program, {"age": (), "pressure": ()}, name=name)
+
+
 def test_default_priors_show_the_median_of_the_response():
-    (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior")
+    (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior" and not f.evidence)
     shown = float(re.search(r"\((\d+\.\d)\)", told.title)[1])
     assert abs(shown - np.median(PATIENTS["pressure"])) <= 0.05 + 1e-9  # half of its last digit
+
+
+def test_the_values_of_a_default_prior_give_the_means_of_covariates():
+    """After the data were removed."""
+    (told,) = (f for f in looked("brms-data_removed.rds") if f.kind == "prior" and f.evidence)
+    ((name, value),) = ((i.name, i.estimate) for i in told.evidence)
+    assert name == "mean(age)"
+    assert value == pytest.approx(PATIENTS["age"].mean(), rel=1e-10)
 
 
 def test_the_scale_of_a_default_prior_is_the_standard_deviation():

@@ -17,7 +17,7 @@ from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.words import places, preview
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.contents import Entry
-from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.estimates import WEIGHTED, Estimates
 from bayesrecon.posteriors.roles import DESIGN
 from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
 
@@ -146,7 +146,7 @@ def _sum(look: Look, estimates: Estimates, own: Mapping[str, Entry]) -> Finding 
 def _count(estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
     """The number of records: degrees of freedom, or the beginning of what is left of the factors."""
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
-    if estimates.kind not in ("ols", "logit", "poisson") or "weights" in estimates.closed:
+    if estimates.kind not in ("ols", "logit", "poisson") or estimates.closed == WEIGHTED:
         return None  # smooths spend parts of a degree, and rows of weight zero none
     one = {name: float(np.ravel(own[name].values)[0]) for name in _COUNTED if name in own and np.size(own[name].values)}
     if "df.residual" in one and "rank" in one:

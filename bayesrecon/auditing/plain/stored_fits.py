@@ -19,8 +19,6 @@ _WORKSPACE = (".Environment", "<environment>", "<enclosure>")
 _MOST_TIMES = 2**20  # records that are told one by one
 _SUMMARY = {"summary", "inits", "mean_pars", "mean_lp__", "coefficients", "ses", "covmat", "stan_summary"}
 _COLUMNS = 16  # numbers that a summary has of each column of the draws
-_DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+), ([\d.]+)\)")
-"""As brms writes it; one at zero says nothing."""
 _RECORDS = "publish a table of its estimates, or a fit without it"
 _KEPT = "they are what R keeps of every record"
 _AROUND = "a formula or a function keeps all that stood beside it when it was made"
@@ -32,8 +30,9 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
         return [], []
     entries = [e for e in look.contents.entries if e.role and e.where not in look.seen]
     findings = [f for where, group in _groups(entries) if (f := _records(look, where, group)) is not None]
-    findings += [f for e in entries if e.kind == "labels" and e.role == RECORD and (f := _labels(look, e)) is not None]
-    findings += [*_summaries(look), *_leaves(look, entries), *_events(look, entries), *_priors(look)]
+    named = [e for e in entries if e.kind == "labels" and e.role in (RECORD, ESTIMATE)]
+    findings += [f for e in named if (f := _labels(look, e)) is not None]
+    findings += [*_summaries(look), *_leaves(look, entries), *_events(look, entries)]
     for role, severity, title, gives in _OTHERS:
         kept = [e for e in entries if e.role == role and e.kind in ("array", "labels") and np.size(e.values)]
         if kept:
@@ -77,13 +76,14 @@ def _records(look: Look, where: str, group: list[Entry]) -> Finding | None:
 
 def _labels(look: Look, entry: Entry) -> Finding | None:
     column = None if kind_of_labels(entry.values) == "positions" else look.named(entry.values)
-    severity = "high" if column else of_labels(entry.values, False, True)
+    of_records = entry.role == RECORD
+    severity = "high" if column else of_labels(entry.values, not of_records, of_records)
     if severity is None or np.size(entry.values) < 2:
         return None
     return Finding(
         "labels",
         severity,
-        f"{short(entry.where, 80)} names the records",
+        f"{short(entry.where, 80)} names {'the records' if of_records else 'estimates by what looks like identifiers'}",
         (entry.where,),
         f"{np.size(entry.values)} labels, beginning {preview(entry.values)}"
         + (f"; they are the private column {column}" if column else ""),
@@ -200,32 +200,6 @@ def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:
 
 def _are_counts(values: np.ndarray) -> bool:
     return bool(np.all((values >= 0) & (values == np.round(values))) and 0 < values.sum() <= _MOST_TIMES)
-
-
-def _priors(look: Look) -> list[Finding]:
-    """Default priors of brms are centred at the median of the response, with its median absolute deviation."""
-    texts = {"the program": look.contents.program}
-    texts |= {e.where: " ".join(map(str, np.ravel(e.values))) for e in look.contents.entries if _is_prior(e)}
-    found = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}
-    if not found:
-        return []
-    median, deviation = next(iter(found.values())).groups()
-    where = tuple(w for w in found if w != "the program") or ("the program",)
-    return [
-        Finding(
-            "prior",
-            "low",
-            f"a default prior shows the median of the response ({median}) and how far it spreads ({deviation})",
-            where,
-            "brms centres the intercept at the median of the response as the model has it, to one decimal; its scale "
-            f"is the median absolute deviation, where that is above 2.5: in {places(found, 3)}",
-            remedies=(Remedy("state priors of your own: prior(normal(0, 50), class = Intercept)"),),
-        )
-    ]
-
-
-def _is_prior(entry: Entry) -> bool:
-    return entry.kind == "array" and entry.where.endswith("prior/prior") and np.asarray(entry.values).dtype.kind == "U"
 
 
 def _last(entry: Entry) -> str:

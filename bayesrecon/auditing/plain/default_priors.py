@@ -1,0 +1,75 @@
+"""Priors that were made from the data: what their constants say, and what their values at the draws say."""
+
+import re
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.centred_prior import INTERCEPT, PRIOR, SLOPES, means_by_prior
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.words import places
+from bayesrecon.posteriors.contents import Entry
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+
+_DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+), ([\d.]+)\)")
+"""As brms writes it; one at zero says nothing."""
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Constants of default priors, and the means of covariates by the values of a prior of a centred intercept."""
+    return [*_priors(look), *_means(look)], []
+
+
+def _means(look: Look) -> list[Finding]:
+    draws = look.contents.draws
+    if not look.contents.program or draws is None:
+        return []
+    scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
+    found = means_by_prior(look.contents.program, scalars)
+    if found is None:
+        return []
+    told = zip(found.names, found.values, found.errors, strict=True)
+    items = [Item(f"mean({name.removeprefix(SLOPES)})", float(value), float(se)) for name, value, se in told]
+    where = (f"posterior/{PRIOR}",)
+    return [
+        Finding(
+            "prior",
+            "medium",
+            f"{where[0]} gives the means of {len(items)} covariates exactly",
+            where,
+            f"it is a function of the intercept of centred covariates, which differs from {INTERCEPT} by their means: "
+            + "; ".join(f"{i.name} = {i.estimate:.10g}" for i in items),
+            "the draws and their program",
+            evidence=tuple(items),
+            remedies=(Remedy(f"drop {where[0]}"),),
+            drop=where,
+        )
+    ]
+
+
+def _priors(look: Look) -> list[Finding]:
+    """Default priors of brms are centred at the median of the response, with its median absolute deviation."""
+    texts = {"the program": look.contents.program}
+    texts |= {e.where: " ".join(map(str, np.ravel(e.values))) for e in look.contents.entries if _is_prior(e)}
+    found = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}
+    if not found:
+        return []
+    median, deviation = next(iter(found.values())).groups()
+    where = tuple(w for w in found if w != "the program") or ("the program",)
+    return [
+        Finding(
+            "prior",
+            "low",
+            f"a default prior shows the median of the response ({median}) and how far it spreads ({deviation})",
+            where,
+            "brms centres the intercept at the median of the response as the model has it, to one decimal; its scale "
+            f"is the median absolute deviation, where that is above 2.5: in {places(found, 3)}",
+            remedies=(Remedy("state priors of your own: prior(normal(0, 50), class = Intercept)"),),
+        )
+    ]
+
+
+def _is_prior(entry: Entry) -> bool:
+    return entry.kind == "array" and entry.where.endswith("prior/prior") and np.asarray(entry.values).dtype.kind == "U"
+
+
+PLAIN = Plain("default priors", find, 13)
