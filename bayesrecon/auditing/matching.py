@@ -174,6 +174,9 @@ def _affine(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _same_ranks(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether a run of values is ordered as a column is; one that is sorted is ordered as all that is sorted."""
+    if np.all(np.diff(other) >= 0) or np.all(np.diff(other) <= 0):
+        return False
     order = np.argsort(other, kind="stable")
     for sign in (1, -1):
         steps = sign * np.diff(one[order])

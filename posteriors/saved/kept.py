@@ -39,32 +39,58 @@ _GP, _TREES = r"GaussianProcess|_BinaryGaussian", r"\.Tree$|TreePredictor"
 
 _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     (
-        Kept(RECORD, _ROWS, ""),
+        Kept(CUT, _SPLIT, "onnx"),
+        """
+        nodes_values
         """,
+    ),
+    (
+        Kept(LEAF, _LEAVES, "onnx"),
+        """
+        target_weights class_weights leaf_weights target_ids class_ids nodes_featureids nodes_truenodeids
+        nodes_falsenodeids nodes_nodeids nodes_hitrates nodes_modes nodes_treeids class_nodeids target_nodeids
+        class_treeids target_treeids nodes_missing_value_tracks_true
+        """,
+    ),
+    (
+        Kept(ESTIMATE, "estimates", "onnx"),
+        """
+        coefficients intercepts rho prob_a prob_b kernel_params
+        """,
+    ),
+    (
+        Kept(RECORD, _MARGIN, "onnx"),
+        """
+        support_vectors
+        """,
+    ),
+    (
+        Kept(RECORD, _ROWS, ""),
+        """
         _fit_X X_train_ X_fit_ X_ training_data_
         """,
     ),
     (
         Kept(RECORD, _TARGETS, ""),
-        """,
+        """
         _y y_train_ transduction_
         """,
     ),
     (
         Kept(RECORD, _MARGIN, ""),
-        """,
+        """
         support_vectors_ _support_vectors
         """,
     ),
     (
         Kept(RECORD, _WEIGHT, rf"SV[CRM]|KernelRidge|KernelPCA|LabelSpreading|{_GP}"),
-        """,
+        """
         dual_coef_ _dual_coef_ alpha_ L_ eigenvectors_ W_sr_ pi_ f_cached
         """,
     ),
     (
         Kept(RECORD, _EACH, ""),
-        """,
+        """
         labels_ embedding_ affinity_matrix_ dist_matrix_ core_sample_indices_ negative_outlier_factor_
         _distances_fit_X_ _neighbors_indices_fit_X_ _lrd _mask_fit_X label_distributions_ inlier_mask_ raw_support_
         dist_ children_ distances_ oob_prediction_ oob_decision_function_ cv_values_ row_labels_ indices_
@@ -73,19 +99,19 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     ),
     (
         Kept(RECORD, "which of the training rows it keeps", ""),
-        """,
+        """
         support_
         """,
     ),
     (
         Kept(RECORD, _ROWS, "DBSCAN|Nystroem|OPTICS"),
-        """,
+        """
         components_
         """,
     ),
     (
         Kept(ESTIMATE, "estimates", ""),
-        """,
+        """
         components_ coef_ intercept_ coefs_ intercepts_ coefs_paths_ coef_path_ params params_ normalized_cov_params
         confidence_intervals_ _best_coefs _best_intercepts _optimizer sign_ cov_params_default cov_params bse
         tvalues pvalues Hessian score start_params fit_history history mle_retvals variance_matrix_ standard_errors_
@@ -101,25 +127,25 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     ),
     (
         Kept(RECORD, "values of single records, between which it interpolates", "Isotonic|interp"),
-        """,
+        """
         X_thresholds_ y_thresholds_ X_min_ X_max_ f_
         """,
     ),
     (
         Kept(CUT, _QUANTILES, ""),
-        """,
+        """
         quantiles_ references_
         """,
     ),
     (
         Kept(RECORD, _TABLE, ""),
-        """,
+        """
         frame orig_endog orig_exog endog exog
         """,
     ),
     (
         Kept(RECORD, _MODEL, "statsmodels"),
-        """,
+        """
         wendog wexog pinv_wexog resid wresid fittedvalues mu hat_matrix_diag resid_response _freq_weights
         _var_weights _iweights freq_weights var_weights endog_re exog_re exog_vc groups row_labels missing_row_idx
         resid_pearson resid_working resid_deviance resid_generalized llf_obs score_obs exog_re_li exog_re2_li
@@ -129,7 +155,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     ),
     (
         Kept(RECORD, "a fit of lifelines keeps durations, events, or a step of its curve for each", "lifelines|pandas"),
-        """,
+        """
         durations event_observed event_table survival_function_ cumulative_density_ timeline entry baseline_hazard_
         baseline_cumulative_hazard_ baseline_survival_ _predicted_partial_hazards_ _central_values weights
         lower_bound upper_bound confidence_interval_ _cumulative_sq_ confidence_interval_survival_function_
@@ -138,13 +164,13 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     ),
     (
         Kept(CUT, _SPLIT, ""),
-        """,
+        """
         threshold num_threshold bin_thresholds_ bin_edges_
         """,
     ),
     (
         Kept(LEAF, _LEAVES, _TREES),
-        """,
+        """
         values value left_child right_child feature impurity n_node_samples weighted_n_node_samples
         missing_go_to_left left_cat_bitset right_cat_bitset raw_left_cat_bitsets binned_left_cat_bitsets count
         feature_idx left right gain depth is_leaf bin_threshold is_categorical bitset_idx
@@ -156,31 +182,31 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
             "trees as their own library writes them, which is not read; leaves of one record hold its outcome",
             "xgboost|lightgbm",
         ),
-        """,
+        """
         handle _handle model_str _model_str
         """,
     ),
     (
         Kept(LEAF, _CATEGORY, ""),
-        """,
+        """
         encodings_ mapping ordinal_encoder
         """,
     ),
     (
         Kept(CUT, _EXTREME, ""),
-        """,
+        """
         data_min_ data_max_ data_range_ max_abs_ min_
         """,
     ),
     (
         Kept(TOTAL, "means, or medians and most frequent values, which are values of records", ""),
-        """,
+        """
         statistics_ center_ _fill_dtype initial_imputer_
         """,
     ),
     (
         Kept(TOTAL, _MEANS, ""),
-        """,
+        """
         mean_ var_ scale_ n_samples_seen_ epsilon_ within_class_std_dev_ deviations_ K_fit_all_ _tol sparsity
         bandwidth theta_ class_count_ class_prior_ means_ xbar_ priors_ target_mean_ centroids_ location_
         covariance_ cluster_centers_ weights_ counts_ feature_count_ n_samples_ n_samples_fit_ n_support_ _n_support
@@ -192,7 +218,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     ),
     (
         Kept(TOTAL, _SCORES, ""),
-        """,
+        """
         llf llnull aic bic bic_llf bic_deviance ssr ess centered_tss uncentered_tss rsquared rsquared_adj fvalue
         f_pvalue mse_model mse_resid mse_total deviance null_deviance pearson_chi2 null scale fopt eigenvals
         condition_number wexog_singular_values _wexog_singular_values diagn jarque_bera omni_normtest durbin_watson
@@ -205,20 +231,20 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     ),
     (
         Kept(ESTIMATE, "weights of a network", "torch|OrderedDict|^$"),
-        """,
+        """
         weight bias running_mean running_var _parameters _buffers weight_ih_l0 weight_hh_l0 bias_ih_l0 bias_hh_l0
         in_proj_weight in_proj_bias
         """,
     ),
     (
         Kept(TOTAL, "averages of the gradients of the last batches of records", ""),
-        """,
+        """
         exp_avg exp_avg_sq momentum_buffer square_avg max_exp_avg_sq
         """,
     ),
     (
         Kept(SEED, "who guesses the data can fit again, and compare", ""),
-        """,
+        """
         random_state _random_state _seeds _random_seed _feature_subsample_rng _rng random_state_ rng _random seed
         """,
     ),

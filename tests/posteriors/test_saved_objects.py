@@ -193,6 +193,7 @@ def test_a_fit_that_is_not_read_is_not_run(save):
         ("tensors_with_rows.safetensors", "cache"),
         ("cox.pkl", "_model.durations"),
         ("survival.pkl", "durations"),
+        ("neighbours.onnx", "graph/Sc_Scancst"),
     ],
 )
 def test_what_other_libraries_saved(name, place):
@@ -202,7 +203,9 @@ def test_what_other_libraries_saved(name, place):
     assert any("private column" in f.title + f.summary for f in seen)
 
 
-@pytest.mark.parametrize("name", ["weights.pt", "module.pth", "weights.safetensors", "skops_logistic.skops"])
+@pytest.mark.parametrize(
+    "name", ["weights.pt", "module.pth", "weights.safetensors", "skops_logistic.skops", "linear.onnx"]
+)
 def test_weights_alone_are_weights(name):
     found = audited(OTHERS / name, data=DATA)
     assert found.severity in ("info", "low"), [f.title for f in found]
@@ -222,6 +225,13 @@ def test_tensors_are_those_that_were_saved():
     np.testing.assert_array_equal(
         entries(OTHERS / "tensors_with_rows.safetensors")["cache"].values, saving.X.to_numpy()
     )
+
+
+def test_trees_of_onnx_hold_their_leaves():
+    found = audited(OTHERS / "tree.onnx", data=DATA)
+    (leaves,) = [f for f in found if f.kind == "leaves"]
+    assert "graph/TreeEnsembleRegressor.target_weights is the private column 'y'" in leaves.summary
+    assert leaves.severity == "high"
 
 
 def test_an_attribute_that_nobody_knows_is_a_finding(save, tmp_path):

@@ -137,9 +137,24 @@ def bombs() -> Iterator[Named]:
     yield "backwards.safetensors", safetensors({"w": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}})
     yield "no_type.safetensors", safetensors({"w": {"dtype": "X9", "shape": [1], "data_offsets": [0, 4]}}, bytes(4))
     yield "twice.safetensors", struct.pack("<Q", 17) + b'{"a": 1, "a": 2 }'
+    yield "deep.onnx", _nested(200)
+    yield "no_graph.onnx", b"\x08\x07"
+    yield "beyond.onnx", b"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+    yield "shape.onnx", b"\x3a\x0f\x2a\x0d\x08\xff\xff\xff\xff\xff\x07\x10\x01\x42\x01w" + b"\x4a\x00"
+    yield "whole.onnx", b"\xff" * 30
     yield "empty.pkl", b""
     yield "one_byte.joblib", b"x"
     yield "text.pkl", b"These are not the bytes you are looking for."
+
+
+def _nested(depth: int) -> bytes:
+    """Graphs of ONNX, each an attribute of a node of the next."""
+    content = b""
+    for number in (7, *(n for _ in range(depth) for n in (6, 5, 1))):
+        size = len(content)
+        length = bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
+        content = bytes([number << 3 | 2]) + length + content if number != 7 else content
+    return b"\x3a" + bytes([len(content) & 127 | 128, len(content) >> 7 & 127 | 128, len(content) >> 14]) + content
 
 
 def tensor(size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0) -> bytes:

@@ -83,6 +83,10 @@ def write(value: Any, path: Path, how: str) -> None:
 
         arrays, about = value
         save_file(arrays, path, metadata=about)
+    elif how == "onnx":
+        from skl2onnx import to_onnx
+
+        path.write_bytes(to_onnx(value, X.to_numpy(np.float32)[:1]).SerializeToString())
     elif how == "own":
         value(path)
     else:
@@ -223,6 +227,16 @@ def _skops_neighbours() -> Any:
     from sklearn.neighbors import KNeighborsRegressor
 
     return KNeighborsRegressor().fit(X, Y)
+
+
+for _name, _module, _kind, _target, _options in (
+    ("linear.onnx", "linear_model", "LinearRegression", "y", {}),
+    ("neighbours.onnx", "neighbors", "KNeighborsRegressor", "y", {}),
+    ("tree.onnx", "tree", "DecisionTreeRegressor", "y", {}),
+    ("svc.onnx", "svm", "SVC", "z", {}),
+):
+    simple(_name, _module, _kind, _target, "onnx", **_options)
+    OBJECTS[_name] = ("skl2onnx", *OBJECTS[_name][1:])
 
 
 def formula(name: str, kind: str, text: str, remove: bool = False, **how: Any) -> None:
@@ -401,7 +415,7 @@ def write_all(folder: Path, libraries: set[str] | None = None) -> dict[str, Any]
             value = make()
             write(value, folder / name, how)
         content = (folder / name).read_bytes()
-        packed = how not in ("own", "skops", "safetensors") and not how.startswith("torch")
+        packed = how not in ("own", "skops", "safetensors", "onnx") and not how.startswith("torch")
         truth[name] = {"library": library, "rows": rows_in(pickle.dumps(value, 5) if packed else content)}
     (folder / "truth.json").write_text(json.dumps(truth, indent=1))
     return missing

@@ -25,23 +25,25 @@ _PROSE, _NUMBERS = 20_000, 0.05
 _WORDS = frozenset(
     str.split(
         """
-        absolute_error aic all_at_once arpack auto average balanced balanced_subsample ball_tree bayes best
-        best-first bic binary brute bsr C c_nominal cholesky class classic cosine cg chebyshev cityblock clr cpu
-        cuda cyclic deprecated deviance diag drop dpmm dense depthwise deflation depthfirst discretize distance
-        elkan empirical entropy epanechnikov epsilon_insensitive error euclidean exact exp exponential F f1 f1_macro
-        false falseneg fast fit float32 float64 forward friedman_mse full gamma gaussian gbdt gblinear gbtree gini
-        goss gpu hinge hist huber ignore identity if_binary identity_link indicator infrequent_if_exist infrequent
-        int32 int64 invscaling IRLS isotonic jaccard jaccard_weighted k-means++ kd_tree kernel kmeans
-        kmeans_plusplus ksvd l1 l1_ratio l2 lapack lar lars lasso_cd lasso_lars last lbfgs least_squares
-        learning_rate liblinear linear loguniform lloyd log log2 log_loss logistic logit logloss lossguide lstsq
-        lsqr manhattan max mean median micro minkowski min mle MLE mse MSE mae MAE multi:softmax multi:softprob
-        multilabel multiclass multinomial ml newton newton-cg newton-cholesky newton-raphson nan neg_log_loss
-        neg_mean_absolute_error neg_mean_squared_error neg_root_mean_squared_error nipals nm none nonrobust normal
-        numeric numpy oas objective ols onehot onehot-dense optimal ordinal ovo ovr OvR pandas parallel passthrough
-        pca PCA perceptron pinv poisson poly polynomial poly_only powell precision precomputed predict predict_proba
-        decision_function prefit python quantile r2 raise random random_from_data randomized rbf recall reg:logistic
-        reg:squarederror binary:logistic regression relu return roc_auc ridge row sag saga samme SAMME SAMME.R scale
-        sequential sgd sigmoid softmax softplus sparse spearman sparse-cg sparse_cg spherical split sqeuclidean sqrt
+        NONE SOFTMAX LOGISTIC BRANCH_LEQ LEAF RBF LINEAR POLY SIGMOID ai.onnx ai.onnx.ml skl2onnx variable
+        output_label output_probability probabilities next next_in next_out scan_out absolute_error aic all_at_once
+        arpack auto average balanced balanced_subsample ball_tree bayes best best-first bic binary brute bsr C
+        c_nominal cholesky class classic cosine cg chebyshev cityblock clr cpu cuda cyclic deprecated deviance diag
+        drop dpmm dense depthwise deflation depthfirst discretize distance elkan empirical entropy epanechnikov
+        epsilon_insensitive error euclidean exact exp exponential F f1 f1_macro false falseneg fast fit float32
+        float64 forward friedman_mse full gamma gaussian gbdt gblinear gbtree gini goss gpu hinge hist huber ignore
+        identity if_binary identity_link indicator infrequent_if_exist infrequent int32 int64 invscaling IRLS
+        isotonic jaccard jaccard_weighted k-means++ kd_tree kernel kmeans kmeans_plusplus ksvd l1 l1_ratio l2 lapack
+        lar lars lasso_cd lasso_lars last lbfgs least_squares learning_rate liblinear linear loguniform lloyd log
+        log2 log_loss logistic logit logloss lossguide lstsq lsqr manhattan max mean median micro minkowski min mle
+        MLE mse MSE mae MAE multi:softmax multi:softprob multilabel multiclass multinomial ml newton newton-cg
+        newton-cholesky newton-raphson nan neg_log_loss neg_mean_absolute_error neg_mean_squared_error
+        neg_root_mean_squared_error nipals nm none nonrobust normal numeric numpy oas objective ols onehot
+        onehot-dense optimal ordinal ovo ovr OvR pandas parallel passthrough pca PCA perceptron pinv poisson poly
+        polynomial poly_only powell precision precomputed predict predict_proba decision_function prefit python
+        quantile r2 raise random random_from_data randomized rbf recall reg:logistic reg:squarederror
+        binary:logistic regression relu return roc_auc ridge row sag saga samme SAMME SAMME.R scale sequential sgd
+        sigmoid softmax softplus sparse spearman sparse-cg sparse_cg spherical split sqeuclidean sqrt
         squared_epsilon_insensitive squared_error squared_hinge squared_loss standardize standard std stratified
         string strict svd tanh tied toeplitz tree tree_based true truncate uniform unit-variance univariate valid
         value values vamp var w walk ward warn weight weighted yeo-johnson box-cox most_frequent constant x y k z id
@@ -90,7 +92,7 @@ def is_setting(part: Part) -> bool:
     """
     name = _LAST.split(part.where)[-1]
     if part.kind == "attribute":
-        return _attribute(name, part.values)
+        return _attribute(name, part.values) or (_is_of_graph(part) and _is_name(str(part.values)))
     if part.kind == "labels" or (part.kind == "array" and np.asarray(part.values).dtype.kind in "OU"):
         return _labels(name, part.values)
     if part.kind == "array":
@@ -100,6 +102,11 @@ def is_setting(part: Part) -> bool:
     if part.kind == "text":
         return name == "__doc__" and _is_prose(part.values)
     return False
+
+
+def _is_of_graph(part: Part) -> bool:
+    """The name of a graph of ONNX, or of one of its nodes."""
+    return part.where.endswith("graph/name") or (part.of.startswith("onnx.") and part.where.endswith(".name"))
 
 
 def _attribute(name: str, value: Any) -> bool:

@@ -27,6 +27,9 @@ _KEPT = {
 }
 """Kinds of findings, and what they say."""
 
+_SHOWN = 8
+"""Private columns that a finding names."""
+
 _OWN_FORMAT = "they are in the format of their own library, which is not read"
 
 _DATA_CLASSES = (
@@ -119,7 +122,7 @@ def _kept(
         f"{owner} {what}: {places(where, 2)}",
         where,
         f"{places(where)}: {why}{alone}; {largest.where} begins {_beginning(largest)}"
-        + (f"; {places(private, 8)}" if private else ""),
+        + "".join(f"; {short(one, 160)}" for one in private[:_SHOWN]),
         remedies=(Remedy(f"publish without {places(where, 3)}"),),
         drop=where,
     )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[str],
     typer.Argument(
-        help="Files of a fit (.nc, .zarr, .npz, .json.zip, CmdStan .csv: one per chain), or a posteriordb name."
+        help="Files of a fit (.nc, .zarr, .npz, .json.zip, CmdStan .csv: one per chain), saved models (.pickle, "
+        ".joblib, .pt, .skops, .onnx), or a posteriordb name."
     ),
 ]
 
@@ -57,7 +58,8 @@ def audit(
     for one), so that nothing is cleared, 130 interrupted: Ctrl-C shows what was found until then, as incomplete.
 
     A .csv table of estimates with standard errors is audited by --model ols, logit, poisson or a model of its own.
-    CmdStan .csv files together are the chains of one fit; other files are audited one by one.
+    CmdStan .csv files together are the chains of one fit; other files are audited one by one. Of saved models none is
+    loaded.
     """
     check_suffix(html, (".html", ".htm"), "--html")
     check_suffix(fix, (".nc", ".npz"), "--fix")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.saved import safetensors, skops, torches
+from bayesrecon.untrusted.saved import onnx, safetensors, skops, torches
 from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
@@ -47,6 +47,8 @@ class SavedFile:
         self._code: list[str] = []
         if path.suffix.lower() == ".safetensors":
             self._safetensors()
+        elif path.suffix.lower() == ".onnx":
+            self._onnx()
         elif torches.loaded(path):
             self._archive()
         else:
@@ -152,6 +154,12 @@ class SavedFile:
         self._walk.over(found)
         self._walk.unread += unread
         self._rest("bytes that no array has", rest[:_BYTES])
+
+    def _onnx(self) -> None:
+        self._form = "ONNX"
+        found = onnx.Model(self._path)
+        self._walk.over(found.root)
+        self._walk.unread += found.unread
 
     def _over(self, found: Iterable[tuple[str, Any]]) -> None:
         for where, node in found:

@@ -1,0 +1,214 @@
+"""Models of ONNX: the numbers of their graphs, out of the messages that the format is made of.
+
+A message is a row of fields: a number with a kind, then a whole number, four or eight bytes, or a length and so many
+bytes, which may be a message (https://protobuf.dev/programming-guides/encoding). The numbers are those of onnx.proto.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.saved.nodes import ODD, Made, Named, Pairs, Unreadable, told
+
+_DEEPEST, _FIELDS = 20, 2_000_000
+"""Graphs within graphs, and fields in all."""
+
+_TYPES = {
+    1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9: "?", 10: "<f2", 11: "<f8", 12: "<u4",
+    13: "<u8", 14: "<c8", 15: "<c16",
+}  # fmt: skip
+_MODEL_TEXTS = {2: "producer_name", 3: "producer_version", 4: "domain", 6: "doc_string"}
+_GRAPH_TEXTS = {2: "name", 10: "doc_string"}
+_WORDS = re.compile(rb"[ -~]{3,}")
+
+Field = tuple[int, int, Any]
+
+
+class Model:
+    """What a file holds: `root`, and `unread`, places and reasons.
+
+    Raises:
+        BayesreconError: no graph in it, or a damaged one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.unread: list[tuple[str, str]] = []
+        self._count = 0
+        found: list[tuple[Any, Any]] = []
+        try:
+            graphs = 0
+            for number, kind, value in self._fields(path.read_bytes()):
+                if number == 7 and kind == 2:
+                    graphs += 1
+                    found.append(("graph", self._graph(value, 0)))
+                elif number in _MODEL_TEXTS and kind == 2:
+                    found.append((_MODEL_TEXTS[number], _text(value)))
+                elif number == 14 and kind == 2:  # a pair of texts
+                    pair = {n: _text(v) for n, k, v in self._fields(value) if k == 2}
+                    found.append((pair.get(1, "metadata"), pair.get(2, "")))
+                else:
+                    found += _words(f"field {number}", kind, value)
+        except ODD as problem:
+            raise BayesreconError(f"{path}: cannot be read as a model of ONNX: {told(problem)}") from None
+        if not graphs:
+            raise BayesreconError(f"{path}: cannot be read as a model of ONNX: there is no graph in it")
+        self.root = Pairs(found)
+
+    def _fields(self, content: bytes) -> Iterator[Field]:
+        at = 0
+        while at < len(content):
+            self._count += 1
+            if self._count > _FIELDS:
+                raise Unreadable(f"more than {_FIELDS} fields")
+            key, at = _whole(content, at)
+            number, kind = key >> 3, key & 7
+            if kind == 0:
+                value, at = _whole(content, at)
+            elif kind in (1, 5):
+                size = 8 if kind == 1 else 4
+                value, at = content[at : at + size], at + size
+            elif kind == 2:
+                size, at = _whole(content, at)
+                value, at = content[at : at + size], at + size
+            else:
+                raise Unreadable(f"a field of kind {kind}")
+            if at > len(content) or not number:
+                raise Unreadable("a field beyond its message")
+            yield number, kind, value
+
+    def _graph(self, content: bytes, depth: int) -> Pairs:
+        if depth > _DEEPEST:
+            raise Unreadable("graphs nested deeper than is looked")
+        found: list[tuple[Any, Any]] = []
+        for number, kind, value in self._fields(content):
+            if kind == 2 and number == 1:
+                found.append(self._node(value, depth))
+            elif kind == 2 and number == 5:
+                found.append(self._tensor(value))
+            elif kind == 2 and number in _GRAPH_TEXTS:
+                found.append((_GRAPH_TEXTS[number], _text(value)))
+            else:
+                found += _words(f"field {number}", kind, value)
+        return Pairs(found)
+
+    def _node(self, content: bytes, depth: int) -> tuple[str, Any]:
+        texts: dict[int, str] = {}
+        attributes: list[tuple[Any, Any]] = []
+        for number, kind, value in self._fields(content):
+            if number == 5 and kind == 2:
+                attributes.append(self._attribute(value, depth))
+            elif kind == 2:
+                texts[number] = _text(value)
+        named = [(name, texts[k]) for k, name in ((6, "doc_string"), (3, "name")) if texts.get(k)]
+        made = Made(Named("onnx", texts.get(4, "Node")), (), [Pairs([*named, *attributes])])
+        return texts.get(3) or texts.get(4, "node"), made
+
+    def _attribute(self, content: bytes, depth: int) -> tuple[str, Any]:
+        name, single = "attribute", None
+        floats: list[bytes] = []
+        wholes: list[int] = []
+        texts: list[str] = []
+        inner: list[tuple[Any, Any]] = []
+        for number, kind, value in self._fields(content):
+            if number == 1 and kind == 2:
+                name = _text(value)
+            elif number in (2, 7) and kind in (2, 5):
+                floats.append(value)
+            elif number in (3, 8):
+                wholes += [value] if kind == 0 else _wholes(value)
+            elif number in (4, 9) and kind == 2:
+                texts.append(_text(value))
+            elif number in (5, 10) and kind == 2:
+                inner.append(self._tensor(value))
+            elif number in (6, 11) and kind == 2:
+                inner.append(("graph", self._graph(value, depth + 1)))
+            elif number != 20:
+                inner += _words(f"field {number}", kind, value)
+        if floats:
+            numbers = np.frombuffer(b"".join(floats), "<f4")
+            single = float(numbers[0]) if len(numbers) == 1 else numbers
+        elif wholes:
+            single = _signed(wholes[0]) if len(wholes) == 1 else np.array([_signed(w) for w in wholes])
+        elif texts:
+            single = texts[0] if len(texts) == 1 else texts
+        if inner:
+            return name, Pairs([*inner, *([] if single is None else [("value", single)])])
+        return name, single
+
+    def _tensor(self, content: bytes) -> tuple[str, Any]:
+        name, kind_of, sizes = "tensor", 0, []
+        raw, texts, elsewhere = b"", [], False
+        for number, kind, value in self._fields(content):
+            if number == 1:
+                sizes += [value] if kind == 0 else _wholes(value)
+            elif number == 2 and kind == 0:
+                kind_of = value
+            elif number == 8 and kind == 2:
+                name = _text(value)
+            elif number == 6 and kind == 2:
+                texts.append(_text(value))
+            elif number in (4, 9, 10) and kind in (1, 2, 5):
+                raw += value
+            elif number in (5, 7, 11):  # whole numbers one after another, whatever their type
+                each = [value] if kind == 0 else _wholes(value)
+                raw += np.array([_signed(w) for w in each]).astype(_TYPES.get(kind_of, "<i8")).tobytes()
+            elif number == 13:
+                elsewhere = True
+        if elsewhere:
+            self.unread.append((name, "its values lie in another file"))
+            return name, None
+        if kind_of == 8:
+            return name, texts
+        try:
+            if kind_of not in _TYPES:
+                raise Unreadable(f"no type {kind_of}")
+            values = np.frombuffer(raw, _TYPES[kind_of])
+            if not all(0 <= s < 2**48 for s in sizes):
+                raise Unreadable("a shape that cannot be")
+            return name, values.reshape(sizes)
+        except ODD as problem:
+            self.unread.append((name, told(problem)))
+            return name, raw
+
+
+def _whole(content: bytes, at: int) -> tuple[int, int]:
+    """A whole number, seven bits a byte, the lowest first."""
+    value = shift = 0
+    while True:
+        byte = content[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise Unreadable("a whole number of more than 64 bits")
+
+
+def _wholes(content: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(content):
+        value, at = _whole(content, at)
+        found.append(value)
+    return found
+
+
+def _signed(value: int) -> int:
+    value &= 2**64 - 1
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+def _words(name: str, kind: int, value: Any) -> list[tuple[str, Any]]:
+    """Texts in what is not read otherwise: names and shapes of inputs, and whatever somebody put there."""
+    if kind != 2:
+        return []
+    found = [one.decode("ascii") for one in _WORDS.findall(value)]
+    return [(name, found)] if found else []
