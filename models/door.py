@@ -8,7 +8,7 @@ from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.models.adapter import from_numpyro
 from bayesrecon.models.pymc.program import from_pymc, pymc_model
 from bayesrecon.models.registry import load
-from bayesrecon.models.stan.source import from_stan
+from bayesrecon.models.stan import from_stan
 from bayesrecon.types import Model
 
 

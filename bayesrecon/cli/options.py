@@ -13,7 +13,9 @@ Force = Annotated[
     bool, typer.Option("--force", help="Show numbers where draws and model do not belong together; none is determined.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
-ModelOption = Annotated[str | None, typer.Option("--model", help="Shipped model's name, file.py:function, or program.stan.")]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", help="Shipped model's name, file.py:function, or program.stan.")
+]
 Constants = Annotated[
     str | None, typer.Option("--constants", help="Of a Stan program: data that belong to no record (.json).")
 ]

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
-import bayesrecon  # noqa: E402
-from bayesrecon.models import from_numpyro, from_stan  # noqa: E402
-from bayesrecon.posteriors import nuts  # noqa: E402
+import bayesrecon
+from bayesrecon.models import from_numpyro, from_stan
+from bayesrecon.posteriors import nuts
 
 N, GROUPS = 90, 4
 
