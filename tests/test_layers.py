@@ -31,7 +31,10 @@ def test_there_is_no_circle():
 
 
 def test_the_picture_has_few_levels():
-    assert layers.levels(GRAPH) <= MOST_LEVELS
+    picture = layers.from_outside(GRAPH)
+    assert layers.circles(picture) == []
+    assert layers.levels(picture) <= MOST_LEVELS
+    assert all(layers.levels(layers.inside(GRAPH, room)) <= MOST_INSIDE for room in layers.ROOMS)
 
 
 def test_rooms_are_entered_by_their_door():
@@ -47,6 +50,7 @@ def test_the_facade_is_imported_by_nobody():
 
 
 MOST_LEVELS = 10
+MOST_INSIDE = 14
 
 
 def after(module, line):

@@ -74,7 +74,9 @@ def _matrix(op: str, x: V, y: V, tainted: bool) -> V:
         kind = _PRODUCTS.get((x.base, y.base))
         if kind is None or (x.base != "vector" and x.shape[-1] != y.shape[0]):
             raise StanError(f"{x.base} {x.shape} * {y.base} {y.shape} is not defined")
-        check_size((*x.shape[:-1], *y.shape[1:]) if kind != "matrix" or x.base == "matrix" else x.shape + y.shape, "a product")
+        check_size(
+            (*x.shape[:-1], *y.shape[1:]) if kind != "matrix" or x.base == "matrix" else x.shape + y.shape, "a product"
+        )
         if (x.base, y.base) == ("vector", "row_vector"):
             return V("matrix", x.a[:, None] * y.a[None, :], 0, tainted)
         return V(kind, x.a @ y.a, 0, tainted)

@@ -170,30 +170,19 @@ def _simplex_back(y: Any) -> Any:
 def _corr_factor(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """A Cholesky factor of a correlation matrix, row by row from partial correlations `tanh(x)`."""
     size = shape[0]
-    z = jnp.tanh(x)
-    total = 2 * jnp.sum(math.log(2) - x - jax.nn.softplus(-2 * x))  # log(1 - tanh^2)
-    rows, k = [jnp.zeros(size).at[0].set(1.0)], 0
-    for i in range(1, size):
-        rest, entries = jnp.ones(()), []
-        for j in range(i):
-            entries.append(z[k] * jnp.sqrt(rest))
-            if j:
-                total = total + 0.5 * jnp.log(rest)
-            rest = rest * (1 - z[k] ** 2)
-            k += 1
-        rows.append(jnp.stack([*entries, jnp.sqrt(rest), *([jnp.zeros(())] * (size - i - 1))]))
-    return jnp.stack(rows), total
+    at = np.tril_indices(size, -1)
+    z = jnp.zeros((size, size)).at[at].set(jnp.tanh(x))
+    logs = jnp.zeros((size, size)).at[at].set(2 * (math.log(2) - x - jax.nn.softplus(-2 * x)))  # log(1 - tanh^2)
+    rest = jnp.cumsum(logs, axis=1) - logs  # of what the entries before leave of the row's length
+    below = np.tri(size, k=-1)
+    return (z + np.eye(size)) * jnp.exp(0.5 * rest), jnp.sum(logs) + 0.5 * jnp.sum(rest * below)
 
 
 def _corr_factor_back(y: Any) -> Any:
-    found = []
-    for i in range(1, y.shape[0]):
-        rest = jnp.ones(())
-        for j in range(i):
-            z = y[i, j] / jnp.sqrt(rest)
-            found.append(jnp.arctanh(z))
-            rest = rest * (1 - z**2)
-    return jnp.stack(found) if found else jnp.zeros(0)
+    squares = y * y
+    rest = 1 - (jnp.cumsum(squares, axis=1) - squares)
+    at = np.tril_indices(y.shape[0], -1)
+    return jnp.arctanh(y[at] / jnp.sqrt(rest[at]))
 
 
 def _corr(x: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:

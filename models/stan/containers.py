@@ -257,7 +257,9 @@ def _linspaced(base: str) -> Callable[..., V]:
     def make(size: V, low: V, high: V) -> V:
         xp = xp_of(low.a, high.a)
         a = xp.linspace(low.a, high.a, _length(size))
-        return V("int", np.rint(a).astype(int), 1) if base == "int" else V("real", a, 1) if base == "array" else V(base, a)
+        return (
+            V("int", np.rint(a).astype(int), 1) if base == "int" else V("real", a, 1) if base == "array" else V(base, a)
+        )
 
     return make
 

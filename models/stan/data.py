@@ -42,9 +42,7 @@ def stan_data(
     possible = counts(pruned(program)) if record is None else (record,)
     for count in possible or ("all",):
         try:
-            model = from_stan(
-                source, constants=_constants(program, data, names, count), record=count, domain=domain
-            )
+            model = from_stan(source, constants=_constants(program, data, names, count), record=count, domain=domain)
         except BayesreconError as error:
             first = first or error
             continue

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.stan.layout import Column, sizes_of
 from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.layout import Column, sizes_of
 from bayesrecon.models.stan.posterior import declarations
 from bayesrecon.models.stan.records import Parts
 
@@ -35,7 +35,9 @@ def coupled_column(parts: Parts) -> Column | None:
         singles = [one[node.name].a for one in ones]
         if len(axes) == 1:
             together = np.concatenate(singles, axis=axes[0])
-            if together.shape != np.shape(v.a) or not np.allclose(together, v.a, rtol=1e-10, atol=1e-12, equal_nan=True):
+            if together.shape != np.shape(v.a) or not np.allclose(
+                together, v.a, rtol=1e-10, atol=1e-12, equal_nan=True
+            ):
                 return Column(node, axes[0])
         elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
             line, column = node.at

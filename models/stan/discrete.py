@@ -37,9 +37,7 @@ def poisson_log(y: Any, eta: Any) -> Any:
 
 
 def neg_binomial(y: Any, alpha: Any, beta: Any) -> Any:
-    return (
-        log_choose(y + alpha - 1, y) + alpha * (jnp.log(beta) - jnp.log1p(beta)) - y * jnp.log1p(beta)
-    )
+    return log_choose(y + alpha - 1, y) + alpha * (jnp.log(beta) - jnp.log1p(beta)) - y * jnp.log1p(beta)
 
 
 def neg_binomial_2(y: Any, mu: Any, phi: Any) -> Any:

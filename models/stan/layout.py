@@ -14,6 +14,9 @@ from bayesrecon.models.stan.machine import Frame, Machine, Run
 from bayesrecon.models.stan.posterior import declarations, value_of
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, number
 
+FEW = 32
+"""Whole numbers between two ends, below which each is a level, as of observed sites of NumPyro programs."""
+
 LISTED = 1_000
 """Levels of a field of whole numbers that indexes something; beyond it they are numbers like others."""
 
@@ -167,7 +170,8 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[
             low = max(low, 1.0) if math.isfinite(high) and high > 1 else low
         if (low, high) == (0.0, 1.0) and not indexes:
             return BINARY
-        if math.isfinite(low) and math.isfinite(high) and low < high and indexes and high - low < LISTED:
+        most = LISTED if indexes else FEW
+        if math.isfinite(low) and math.isfinite(high) and low < high and high - low < most:
             return Domain("levels", levels=tuple(np.arange(low, high + 1)))
         return Domain("integer", low, high)
     if SPECIAL.get(node.type.base):
@@ -184,6 +188,20 @@ def _known(machine: Machine, size: Any, frame: Frame) -> int | None:
         return None
 
 
+def _law(node: Any) -> tuple[str, Any, tuple[Any, ...]] | None:
+    """A law of categories: its name, its value and its arguments."""
+    if isinstance(node, tree.Tilde):
+        name, y, args = node.name, node.of, node.args
+    elif isinstance(node, tree.Call) and node.args:
+        name, y, args = node.name.removesuffix("_lpmf").removesuffix("_lupmf"), node.args[0], node.args[1:]
+    else:
+        return None
+    return (name, y, args) if name in _CATEGORIES else None
+
+
+_CATEGORIES = {"categorical", "categorical_logit", "ordered_logistic", "ordered_probit", "ordered_logistic_glm"}
+
+
 def indexing(program: tree.Program) -> dict[str, list[Any]]:
     """Variables that index something, with the sizes of what they index, as expressions."""
     blocks = (program.data, program.transformed_data, program.parameters, program.transformed_parameters, program.model)
@@ -191,6 +209,15 @@ def indexing(program: tree.Program) -> dict[str, list[Any]]:
     sizes = {n.name: sizes_of(n) for n in nodes if isinstance(n, tree.Declare)}
     found: dict[str, list[Any]] = {}
     for n in nodes:
+        law = _law(n)
+        if law is not None:
+            name, y, args = law
+            inside = y.of if isinstance(y, tree.Index) else y
+            last = args[-1] if args else None
+            if isinstance(inside, tree.Variable) and isinstance(last, tree.Variable) and sizes.get(last.name):
+                size = sizes[last.name][-1]
+                more = tree.Binary(n.at, "+", size, tree.Number(n.at, 1)) if name.startswith("ordered") else size
+                found.setdefault(inside.name, []).append(more)
         if not isinstance(n, tree.Index):
             continue
         of = sizes.get(n.of.name, ()) if isinstance(n.of, tree.Variable) else ()

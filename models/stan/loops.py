@@ -33,9 +33,7 @@ _JAX_ERRORS = (
 )
 
 
-def run_loop(
-    machine: Machine, node: tree.For, first: int, last: int, tainted: bool, frame: Frame, run: Run
-) -> bool:
+def run_loop(machine: Machine, node: tree.For, first: int, last: int, tainted: bool, frame: Frame, run: Run) -> bool:
     """Runs a loop as a whole where that can be done and pays; whether it did."""
     turns = last - first + 1
     if turns <= UNROLLED:
@@ -77,7 +75,16 @@ class Inside:
 
     def new(self) -> Run:
         run = self.run
-        return Run(steps=run.steps, entries=run.entries, width=run.widened(self.turns), context=run.context or self.tainted, selects=self.selects, calls=run.calls, nested=True, frozen=run.frozen)
+        return Run(
+            steps=run.steps,
+            entries=run.entries,
+            width=run.widened(self.turns),
+            context=run.context or self.tainted,
+            selects=self.selects,
+            calls=run.calls,
+            nested=True,
+            frozen=run.frozen,
+        )
 
 
 def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:
@@ -91,8 +98,8 @@ def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:
 
 def _slots(node: tree.For, written: list[str], nodes: list[Any], frame: Frame) -> bool:
     """Whether every written variable is used at the loop's own place only."""
-    uses = {name: 0 for name in written}
-    own = {name: 0 for name in written}
+    uses = dict.fromkeys(written, 0)
+    own = dict.fromkeys(written, 0)
     for n in nodes:
         if isinstance(n, tree.Variable) and n.name in uses:
             uses[n.name] += 1
@@ -238,5 +245,3 @@ def _add(node: tree.For, run: Run, free: Any, bound: Any) -> None:
     if any(isinstance(n, tree.Tilde | tree.Increment | tree.Call | tree.CallStatement) for n in tree.walk(node.body)):
         run.terms.append((node.at[0], free, False))
         run.terms.append((node.at[0], bound, True))
-
-

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, first_line
-
 from bayesrecon.models.stan import densities, tree
 from bayesrecon.models.stan.arithmetic import binary, unary
 from bayesrecon.models.stan.containers import listed
@@ -178,7 +177,7 @@ class Machine:
                 size = of.shape[k]
                 low = 1 if node.low is None else number(self.value(node.low, frame, run), "the start of a range")
                 high = size if node.high is None else number(self.value(node.high, frame, run), "the end of a range")
-                if high >= low and not (1 <= low and high <= size):
+                if high >= low and not (low >= 1 and high <= size):
                     raise StanError(f"range {low}:{high} is out of 1:{size}")
                 found.append(slice(low - 1, max(high, low - 1)))
             else:
@@ -526,7 +525,9 @@ def chosen_of(test: V, one: V, other: V) -> V:
 
 def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
-    return {name: Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v) for name, v in frame.items()}
+    return {
+        name: Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v) for name, v in frame.items()
+    }
 
 
 def own_copy(v: V) -> V:
@@ -549,4 +550,3 @@ def _as_declared(v: V, base: str) -> V:
 
 def _fits(argument: tree.Argument, v: V) -> bool:
     return argument.depth == v.depth and (argument.base == v.base or (argument.base == "real" and v.base == "int"))
-

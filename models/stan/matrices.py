@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -221,5 +220,3 @@ MATRICES: dict[str, Callable[..., V]] = {
     "gp_dot_prod_cov": _dot_product_cov,
 }
 """By the name in Stan."""
-
-

@@ -33,9 +33,7 @@ def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.P
     data, found = _needed(program.transformed_data, needed, given)
     needed |= found
     kept = tuple(d for d in program.data if isinstance(d, tree.Declare) and d.name in _with_sizes(program.data, needed))
-    return replace(
-        program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=()
-    )
+    return replace(program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=())
 
 
 def without_aliases(program: tree.Program) -> tree.Program:
@@ -189,4 +187,3 @@ def record_part(program: tree.Program, tainted: set[str]) -> tree.Program:
 
 def _only_adds(node: Any) -> bool:
     return adds(node) and not tree.assigned_in(node) and not isinstance(node, tree.Declare)
-

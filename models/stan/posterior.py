@@ -198,4 +198,3 @@ def _filled(place: Place, values: Any, shape: tuple[int, ...]) -> Any:
         swapped = (*shape[:-2], shape[-1], shape[-2])
         return jnp.swapaxes(values.reshape(swapped), -1, -2)
     return values.reshape(shape)
-

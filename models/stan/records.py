@@ -134,5 +134,3 @@ def own_parameters(nodes: tuple[tree.Declare, ...], count: str) -> dict[str, int
             return None
         found[p.name] = uses[0]
     return found
-
-

@@ -212,7 +212,9 @@ def _all_data(program: tree.Program, given: Mapping[str, Any]) -> dict[str, Colu
     """All data but sizes and constants, as one record."""
     used = {n for d in declarations(program.data) for s in sizes_of(d) for n in tree.names_in(s)}
     used |= {n for d in declarations(program.parameters) for s in sizes_of(d) for n in tree.names_in(s)}
-    return {d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in given}
+    return {
+        d.name: Column(d, 0, False) for d in declarations(program.data) if d.name not in used and d.name not in given
+    }
 
 
 def _own(
@@ -253,14 +255,14 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
     with np.errstate(all="ignore"):
         for s in flattened(machine.program.transformed_data):
             names = tree.names_in(s) | tree.assigned_in(s) | declared_in(s)
-            if isinstance(s, tree.Declare) and s.name not in tainted and not names & tainted:
-                machine.block((s,), frame, run)
-            elif not isinstance(s, tree.Declare) and not names & tainted:
+            if (isinstance(s, tree.Declare) and s.name not in tainted and not names & tainted) or (not isinstance(s, tree.Declare) and not names & tainted):
                 machine.block((s,), frame, run)
     return frame
 
 
-def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[Any]]) -> dict[str, Field]:
+def _described(
+    machine: Machine, base: Frame, fields: Mapping[str, Column], indexes: Mapping[str, list[Any]]
+) -> dict[str, Field]:
     found: dict[str, Field] = {}
     for name, column in fields.items():
         sizes = list(sizes_of(column.node))
@@ -268,7 +270,9 @@ def _described(machine: Machine, base: Frame, fields: Mapping[str, Column], inde
             sizes.append(sizes[-1])
         try:
             shape = tuple(
-                int(machine.value(s, base, Run()).a) for k, s in enumerate(sizes) if not (column.follows and k == column.axis)
+                int(machine.value(s, base, Run()).a)
+                for k, s in enumerate(sizes)
+                if not (column.follows and k == column.axis)
             )
         except StanError as error:
             raise machine.placed(error, column.node) from None

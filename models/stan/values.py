@@ -201,7 +201,9 @@ def index(v: V, indices: list[Any]) -> V:
             a = jnp.asarray(a).at[at].get(mode="fill", fill_value=_fill(v)) if traced else a[at]
     found = V(index_base(v.base, tuple(kept[v.depth :])), a, sum(kept[: v.depth]), tainted)
     if v.known and found.scalar and len(indices) == axes:
-        found.turns = turns_of(lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices)
+        found.turns = turns_of(
+            lambda *at: v.a[tuple(np.clip(i, 1, n) - 1 for i, n in zip(at, shape, strict=True))], *indices
+        )
     return settled(found)
 
 
@@ -249,7 +251,7 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
     target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
     if target is not None and np.shape(new) != target:
         raise StanError(f"a value of shape {np.shape(new)} is assigned to a place of shape {target}")
-    if isinstance(a, np.ndarray) and a.dtype != object and not xp_of(new, *at) is jnp:
+    if isinstance(a, np.ndarray) and a.dtype != object and xp_of(new, *at) is not jnp:
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
     base = jnp.asarray(settled(v).a)

@@ -79,6 +79,10 @@ DYNAMIC = {
 }
 """Modules that may import by a name made at run time, and what for."""
 
+ROOMS = ("bayesrecon.models.stan",)
+"""An interpreter is a stack of its own: text, tree, values, functions, statements, records. In the picture of the package
+it is one module; what imports it from outside sees its door alone."""
+
 _RANK = {name: rank for rank, names in enumerate(RANKS) for name in names}
 
 
@@ -161,6 +165,24 @@ def misplaced(graph: dict[str, set[str]]) -> list[str]:
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """Groups of modules that import each other, directly or through others."""
     return [sorted(group) for group in networkx.strongly_connected_components(_arrows(graph)) if len(group) > 1]
+
+
+def inside(graph: dict[str, set[str]], room: str) -> dict[str, set[str]]:
+    """The imports among the modules of a room."""
+    own = {name for name in graph if name == room or name.startswith(f"{room}.")}
+    return {name: graph[name] & own for name in own}
+
+
+def from_outside(graph: dict[str, set[str]], rooms: Iterable[str] = ROOMS) -> dict[str, set[str]]:
+    """The graph with every room as one module."""
+
+    def seen(name: str) -> str:
+        return next((room for room in rooms if name == room or name.startswith(f"{room}.")), name)
+
+    found: dict[str, set[str]] = {}
+    for name, others in graph.items():
+        found.setdefault(seen(name), set()).update({seen(other) for other in others} - {seen(name)})
+    return found
 
 
 def levels(graph: dict[str, set[str]]) -> int:

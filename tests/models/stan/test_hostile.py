@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
-from bayesrecon.errors import BayesreconError  # noqa: E402
-from bayesrecon.models import from_stan  # noqa: E402
-from bayesrecon.models.stan.parsing import parse  # noqa: E402
-from bayesrecon.models.stan.posterior import Posterior  # noqa: E402
-from bayesrecon.precision import x64  # noqa: E402
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models import from_stan
+from bayesrecon.models.stan.parsing import parse
+from bayesrecon.models.stan.posterior import Posterior
+from bayesrecon.precision import x64
 
 PROGRAMS = (
     """functions { real f(vector z, int i) { if (i > 1) return sum(z) + f(z, i - 1); return z[1]; } }
