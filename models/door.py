@@ -10,10 +10,6 @@ from bayesrecon.models.adapter import from_numpyro
 from bayesrecon.models.pymc.program import from_pymc, pymc_model
 from bayesrecon.models.registry import load
 from bayesrecon.models.stan import from_stan
-<<<<<<< HEAD
-=======
-from bayesrecon.model import Model
->>>>>>> work-stan
 
 
 def model_of(given: Any) -> Model:

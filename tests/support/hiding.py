@@ -763,9 +763,11 @@ def _harmless() -> None:
         "index_in_trajectory": rng.integers(-9, 9, (CHAINS, LENGTH)), "largest_eigval": np.full((CHAINS, LENGTH), np.nan), "step_size_bar": np.repeat([[0.7], [0.8]], LENGTH, 1)}.items()] and None)  # fmt: skip
     varied = 0.6 * (1 + 0.1 * np.random.default_rng(10).uniform(-1, 1, (CHAINS, LENGTH)))
     unseen = np.full((CHAINS, LENGTH, 3), np.nan)
-    _with(k, "statistics of nutpie", lambda g: [put(g, "sample_stats", n, v) for n, v in {
-        "step_size": varied, "step_size_bar": np.full((CHAINS, LENGTH), 0.6), "depth": np.full((CHAINS, LENGTH), 3),
-        "divergence_start": unseen, "divergence_end": unseen, "tuning": np.zeros((CHAINS, LENGTH), bool)}.items()] and None)  # fmt: skip
+    _with(k, "statistics of nutpie", lambda g: [
+        g.update(sample_stats=g["sample_stats"].drop_vars("step_size")),
+        *(put(g, "sample_stats", n, v) for n, v in {
+            "step_size": varied, "step_size_bar": np.full((CHAINS, LENGTH), 0.6), "depth": np.full((CHAINS, LENGTH), 3),
+            "divergence_start": unseen, "divergence_end": unseen, "tuning": np.zeros((CHAINS, LENGTH), bool)}.items())] and None)  # fmt: skip
     _with(
         k,
         "prior draws",

@@ -61,10 +61,6 @@ VOCABULARY = {
 }
 """The modules of the root."""
 
-ROOMS = {"bayesrecon.models.stan"}
-"""Packages with one door: from outside nothing but the package itself is imported, so that a picture of all shows one
-thing. A language is one: grammar, values, functions and statements stand on each other."""
-
 FACADE = {"bayesrecon", "bayesrecon.__main__"}
 """Names everything, and is imported by nothing inside."""
 
@@ -80,8 +76,8 @@ DYNAMIC = {
 """Modules that may import by a name made at run time, and what for."""
 
 ROOMS = ("bayesrecon.models.stan",)
-"""An interpreter is a stack of its own: text, tree, values, functions, statements, records. In the picture of the package
-it is one module; what imports it from outside sees its door alone."""
+"""An interpreter is a stack of its own: text, tree, values, functions, statements, records. In the picture of the
+package it is one module, and what is outside imports its door alone."""
 
 _RANK = {name: rank for rank, names in enumerate(RANKS) for name in names}
 
@@ -173,24 +169,17 @@ def inside(graph: dict[str, set[str]], room: str) -> dict[str, set[str]]:
     return {name: graph[name] & own for name in own}
 
 
-def from_outside(graph: dict[str, set[str]], rooms: Iterable[str] = ROOMS) -> dict[str, set[str]]:
+def from_outside(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     """The graph with every room as one module."""
-
-    def seen(name: str) -> str:
-        return next((room for room in rooms if name == room or name.startswith(f"{room}.")), name)
-
     found: dict[str, set[str]] = {}
     for name, others in graph.items():
-        found.setdefault(seen(name), set()).update({seen(other) for other in others} - {seen(name)})
+        found.setdefault(_room(name), set()).update({_room(other) for other in others} - {_room(name)})
     return found
 
 
 def levels(graph: dict[str, set[str]]) -> int:
-    """Modules in the longest chain of imports of a graph without circles, a room counted as one."""
-    shown: dict[str, set[str]] = {}
-    for one, others in graph.items():
-        shown.setdefault(_room(one), set()).update({_room(other) for other in others} - {_room(one)})
-    return networkx.dag_longest_path_length(_arrows(shown)) + 1
+    """Modules in the longest chain of imports of a graph without circles."""
+    return networkx.dag_longest_path_length(_arrows(graph)) + 1
 
 
 def past_the_door(graph: dict[str, set[str]]) -> list[str]:
