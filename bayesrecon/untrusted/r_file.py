@@ -105,7 +105,8 @@ class _Reader:
                     waiting.pop()
                     given = ended.value
             else:
-                return int(given)
+                assert isinstance(given, int)
+                return given
 
     def _next(self) -> int:
         return self.stream.integer()

@@ -66,7 +66,7 @@ def roles(walk: Walk) -> dict[int, str]:
             found[k] = role
     counts = set(_counts(walk, found))
     for k, place in enumerate(walk.places):
-        if place.kind in VECTORS and found.get(k, "") in ("", ESTIMATE, DESIGN) and found.get(k) != DESIGN:
+        if place.kind in VECTORS and found.get(k, "") in ("", ESTIMATE):
             shape = objects.shape(place.node)
             known = found.get(k) == ESTIMATE and inside[k] in FITS
             if (

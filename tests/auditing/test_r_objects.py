@@ -2,6 +2,7 @@
 
 import csv
 import re
+from functools import cache
 
 import numpy as np
 import numpyro
@@ -26,9 +27,14 @@ IDS = np.array([row["id"] for row in ROWS])
 NAMED = Matching({**PATIENTS, "id": IDS})
 
 
+@cache
+def held(name):
+    return read_contents(FIXTURES / name)
+
+
+@cache
 def looked(name):
-    findings, _ = look_around(Look(read_contents(FIXTURES / name), named=NAMED))
-    return findings
+    return look_around(Look(held(name), named=NAMED))[0]
 
 
 def high(name):
@@ -123,15 +129,13 @@ def test_coefficients_without_a_covariance_are_said_not_to_be_attacked():
     ("name", "why"), [("lm-weights", "weights"), ("glm_logit-trials", "trials"), ("lm-do_call", "")]
 )
 def test_estimates_with_weights_are_said_not_to_be_attacked(name, why):
-    (found,) = read_contents(FIXTURES / f"{name}.rds").estimates
+    (found,) = held(f"{name}.rds").estimates
     assert (why in found.closed) if why else found.closed == ""
 
 
 def products():
     """Sums over clinics of `R' V^-1 R`, R the columns of ones, age and pressure, by the table and the fitted ratio."""
-    (theta,) = (
-        e.values[0] for e in read_contents(FIXTURES / "lmer.rds").entries if e.where == "object@theta" and e.role
-    )
+    (theta,) = (e.values[0] for e in held("lmer.rds").entries if e.where == "object@theta" and e.role)
     clinics, total = np.array([row["clinic"] for row in ROWS]), np.zeros((3, 3))
     for clinic in np.unique(clinics):
         own = clinics == clinic
@@ -143,7 +147,7 @@ def products():
 @pytest.mark.parametrize("name", ["lmer.rds", "lmer-frame_removed.rds", "summary_lmer.rds"])
 def test_a_mixed_model_is_read_as_its_table(name):
     """What lme4 keeps for itself and what its summary prints give the equations of generalised least squares."""
-    (found,) = read_contents(FIXTURES / name).estimates
+    (found,) = held(name).estimates
     assert (found.kind, found.labels, found.groups, found.rows, found.closed) == ("mixed", ("const", "age"), 6, 60, "")
     whole = products()
     np.testing.assert_allclose(np.linalg.inv(found.covariance) * found.scale, whole[:2, :2], rtol=1e-6)
@@ -173,7 +177,7 @@ def test_draws_of_every_package_are_the_same(name):
 
 
 def test_draws_of_stan_come_with_their_warm_up_and_their_program():
-    found = read_contents(FIXTURES / "brms.rds")
+    found = held("brms.rds")
     assert (found.draws.chains, found.draws.length) == (2, 200)
     assert found.draws.log_density.shape == (2, 200)
     assert "data {" in found.program
@@ -184,7 +188,7 @@ def test_draws_of_stan_come_with_their_warm_up_and_their_program():
 
 def test_the_program_beside_draws_is_taken_as_their_model(monkeypatch):
     """Where there is a reader of Stan programs; what it refuses is said."""
-    contents = read_contents(FIXTURES / "stanfit-own_program.rds")
+    contents = held("stanfit-own_program.rds")
 
     def read(program, *, sizes, name):
         assert "pressure ~ normal(alpha + beta * age, sigma);" in program
@@ -239,11 +243,12 @@ def test_the_values_of_a_default_prior_give_the_means_of_covariates():
     assert value == pytest.approx(PATIENTS["age"].mean(), rel=1e-10)
 
 
+@pytest.mark.slow  # its file holds the definitions of hundreds of classes
 def test_the_scale_of_a_default_prior_is_the_standard_deviation():
     """rstanarm's, of the intercept: two and a half times that of the response."""
     entry, *_ = (
         e
-        for e in read_contents(FIXTURES / "stanreg-stripped.rds").entries
+        for e in held("stanreg-stripped.rds").entries
         if e.where.endswith("prior_intercept/adjusted_scale") and e.kind == "array"
     )
     assert float(entry.values[0]) / 2.5 == pytest.approx(np.std(PATIENTS["pressure"], ddof=1), rel=1e-12)

@@ -45,7 +45,10 @@ def count(objects):
     return numbers, texts, total
 
 
-@pytest.mark.parametrize("name", COUNTS)
+LARGE = {"stanreg", "stanreg-stripped"}  # they hold the definitions of hundreds of classes
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in COUNTS])
 def test_what_r_counts_is_read(name):
     row = COUNTS[name]
     numbers, texts, total = count(read(FIXTURES / f"{name}.rds"))
