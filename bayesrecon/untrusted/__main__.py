@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.message import pack, unpack
+from bayesrecon.untrusted.message import pieces, unpack
 from bayesrecon.untrusted.process import HEAD, OVER
 
 _PACKAGE = "bayesrecon.untrusted."
@@ -34,16 +34,17 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         try:
             limit(request["seconds"], request["memory"], watch)
             value = _done(request, held)
-            answer = pack({"value": value, "spent": time.process_time() - began})
+            answer = pieces({"value": value, "spent": time.process_time() - began})
         except MemoryError:
-            answer = pack({"error": "", "kind": "MemoryError"})
+            answer = pieces({"error": "", "kind": "MemoryError"})
         except Exception as error:
             kind = "BayesreconError" if isinstance(error, BayesreconError) else "Exception"
             kind = "MemoryError" if kind == "Exception" and exhausted(request["memory"]) else kind
             text = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-            answer = pack({"error": text or type(error).__name__, "kind": kind})
-        answers.write(len(answer).to_bytes(HEAD))
-        answers.write(answer)
+            answer = pieces({"error": text or type(error).__name__, "kind": kind})
+        answers.write(sum(map(len, answer)).to_bytes(HEAD))
+        for piece in answer:
+            answers.write(piece)
         answers.flush()
 
 

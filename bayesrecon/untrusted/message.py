@@ -14,9 +14,14 @@ def pack(value: Any) -> bytes:
     >>> unpack(pack({"mu": np.arange(2), "of": ["a", None, 2.5, b"x"]}))
     {'mu': array([0, 1]), 'of': ['a', None, 2.5, b'x']}
     """
+    return b"".join(pieces(value))
+
+
+def pieces(value: Any) -> list[Any]:
+    """What is packed, piece by piece: arrays are not copied."""
     parts = _Parts()
     tree = json.dumps(_packed(value, parts)).encode()
-    return b"".join((len(tree).to_bytes(_HEAD), tree, *parts.pieces))
+    return [len(tree).to_bytes(_HEAD), tree, *parts.pieces]
 
 
 def unpack(content: bytes) -> Any:

@@ -215,7 +215,8 @@ def test_scripts_are_not_run_again(tmp_path):
             from bayesrecon.untrusted.guarded import Guarded
             from bayesrecon.untrusted.hdf5 import HDF5File
             child = os.fork()
-            print(Guarded(HDF5File, Path({str(path)!r})).describe()["groups"], flush=True)
+            found = Guarded(HDF5File, Path({str(path)!r})).describe()["groups"]
+            os.write(1, f"{{found}}\\n".encode())  # at once: both processes write
             if not child:
                 os._exit(0)
             os.waitpid(child, 0)
