@@ -87,12 +87,18 @@ def page(rows: list[Row]) -> str:
     lines += [table(["", "number"], summary), ""]
     missed = [r["name"] for r in held if not r["data"]["people"]]
     lines += ["Files with rows in which the audit saw nobody, with the table:", "", *_listed(missed)]
+    lines += [
+        "Files whose rows are seen with the table alone, and how many items in them are not recognised without it:",
+        "",
+    ]
+    alone = [r for r in held if r["data"]["people"] and not r["nothing"]["people"]]
+    lines += _listed([f"{r['name']}: {r['nothing']['unrecognised']}" for r in alone])
     lines += ["Files without rows byte by byte, and what of single people the audit reports in them all the same:", ""]
     told = [f"{r['name']}: {', '.join(r['data']['people'])}" for r in free if r["data"]["people"]]
     lines += [*_listed(told)]
     lines += [
-        "They are sorted copies, outcomes in leaves of one record, the cluster of each training row: data of single",
-        "people, but not as they stood in the table.",
+        "They are sorted copies, numbers between other bytes, outcomes in leaves of one record, the cluster of each",
+        "training row: data of single people, but not as they stood in the table.",
         "",
         "## All of them",
         "",

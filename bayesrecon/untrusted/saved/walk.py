@@ -181,14 +181,12 @@ class Walk:
             self._array(where, rows, of)
             return
         for k, item in enumerate(items):
-            named = (
-                isinstance(item, tuple) and len(item) >= 2 and isinstance(item[0], str) and isinstance(item[1], Made)
-            )
-            if named:
-                self._names.setdefault(item[0], (_key(where, item[0]), of))
-                yield _key(where, item[0]), item[1], of
-                if len(item) > 2:
-                    yield _key(where, item[0]), list(item[2:]), of
+            name, value, *rest = list(item) if isinstance(item, tuple) and len(item) >= 2 else [None, None]
+            if isinstance(name, str) and isinstance(value, Made):
+                self._names.setdefault(name, (_key(where, name), of))
+                yield _key(where, name), value, of
+                if rest:
+                    yield _key(where, name), rest, of
             else:
                 yield _key(where, str(k)), item, of
 
