@@ -8,7 +8,7 @@ Shapes follow the notation table in docs/glossary.md: T atoms, d unconstrained c
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
@@ -31,6 +31,7 @@ class Release:
     Attributes:
         what: one line, what it is after a comma or a colon explained.
         temperature: tau, 1 where atoms are draws and 0 where the one there is is stationary.
+        weights, chain, log_density: those of draws; of one atom there is nothing to tell.
         default_metric: in which its divergence is taken.
         theta: `(T, d)` atoms, or `Stored` ones, which are read when they are needed.
         model: of the atoms.
@@ -45,6 +46,15 @@ class Release:
     model: Model = field(metadata=_STATIC)
     name: str = field(default="release", kw_only=True, metadata=_STATIC)
     notes: tuple[str, ...] = field(default=(), kw_only=True, metadata=_STATIC)
+
+    if TYPE_CHECKING:  # fields of draws, and properties of one atom
+
+        @property
+        def weights(self) -> Any: ...
+        @property
+        def chain(self) -> Any: ...
+        @property
+        def log_density(self) -> Any: ...
 
     def __repr__(self) -> str:
         """A line: what it is, of which model."""

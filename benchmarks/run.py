@@ -289,16 +289,16 @@ def audited(row: int) -> Numbers:
     from bayesrecon.auditing import draws
 
     file = Path(os.environ["POSTERIOR_DB_PATH"]) / "reference_posteriors/draws/draws/kidiq-kidscore_momiq.json.zip"
-    recover, inner = draws.recover, []
+    recovered, inner = draws.recovered, []
 
     def counting(*given: Any, **more: Any) -> Any:
         start = time.process_time()
         try:
-            return recover(*given, **more)
+            return recovered(*given, **more)
         finally:
             inner.append(time.process_time() - start)
 
-    draws.recover = counting  # type: ignore[assignment]
+    draws.recovered = counting  # type: ignore[assignment]
     start = time.process_time()
     found = bayesrecon.audit(file, "kidscore_momiq", remedies=(False, True, "full")[row])
     whole = time.process_time() - start

@@ -15,7 +15,7 @@ from bayesrecon.posteriors.database import posterior_info, posteriordb_model, re
 from bayesrecon.posteriors.npz import read_npz
 from bayesrecon.posteriors.nuts import Convergence, check_records, sample
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.releases import Release
+from bayesrecon.releases import PosteriorDraws
 
 Say = Callable[[str], None]
 
@@ -50,7 +50,7 @@ def fitted(
     draws: int | None = None,
     refresh: bool = False,
     say: Say | None = None,
-) -> Release:
+) -> PosteriorDraws:
     """A posterior built with NUTS, from the user's cache where the same run was made before.
 
     The cache is keyed by the posterior's name, the settings of the run with its seed, the versions of
@@ -144,7 +144,7 @@ def _sampled(
     return state
 
 
-def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> Release:
+def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> PosteriorDraws:
 
     try:
         draws = read_npz(path, name=name)
@@ -166,7 +166,7 @@ def _to_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None, **options: Any) -> Release:
+def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None, **options: Any) -> PosteriorDraws:
     """`fitted`, with its options, for an entry of posteriordb whose model is shipped.
 
     Raises:

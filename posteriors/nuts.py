@@ -14,7 +14,7 @@ from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.named import named_draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import PosteriorDraws, Release
+from bayesrecon.releases import PosteriorDraws
 
 DENSE = 300
 """Dimension up to which the mass matrix is dense: a common mean is strongly correlated with well-known units."""
@@ -61,7 +61,7 @@ class Convergence:
         return tuple(found)
 
 
-def convergence(release: Release, divergences: int = 0) -> Convergence:
+def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
     """R-hat and bulk effective sample size of every coordinate of a release."""
     theta, chain = rank_normalised(np.asarray(release.theta)), np.asarray(release.chain)
     return Convergence(
@@ -121,7 +121,7 @@ def nuts(
     chain_method: ChainMethod = "auto",
     progress: bool = False,
     name: str | None = None,
-) -> Release:
+) -> PosteriorDraws:
     """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix up to 300 dimensions).
 
     Args:
@@ -164,7 +164,7 @@ def sample(
     chain_method: ChainMethod = "auto",
     progress: bool = False,
     name: str | None = None,
-) -> tuple[Release, Convergence]:
+) -> tuple[PosteriorDraws, Convergence]:
     """As `nuts`, with how well the run went."""
     if model.program is None:
         raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")

@@ -14,7 +14,7 @@ from bayesrecon.posteriors.database import (
 )
 from bayesrecon.posteriors.fitted import fitted_posterior
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.releases import Release
+from bayesrecon.releases import PosteriorDraws
 
 
 def from_posteriordb(
@@ -26,7 +26,7 @@ def from_posteriordb(
     model: Model | None = None,
     build: bool = True,
     say: Callable[[str], None] | None = None,
-) -> Release:
+) -> PosteriorDraws:
     """A posterior of posteriordb: its reference draws, or draws built here where there are none.
 
     What is built (NUTS, 4 chains of 2,500 draws, seed 0) is kept in the user's cache, see

@@ -20,7 +20,7 @@ from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.npz import read_npz
 from bayesrecon.posteriors.weights import in_runs, weighted, weights_among
 from bayesrecon.precision import in_float64
-from bayesrecon.releases import PosteriorDraws, Release, TrainedParameter
+from bayesrecon.releases import PosteriorDraws, TrainedParameter
 
 
 def from_draws(
@@ -31,7 +31,7 @@ def from_draws(
     name: str | None = None,
     ignore_unknown: bool = False,
     weights: str | bool = True,
-) -> Release:
+) -> PosteriorDraws:
     """A release from posterior draws in the model's own parameters.
 
     Args:
@@ -72,7 +72,7 @@ def accepted_draws(
     name: str | None = None,
     ignore_unknown: bool = False,
     weights: str | bool = True,
-) -> tuple[Release, np.ndarray]:
+) -> tuple[PosteriorDraws, np.ndarray]:
     """As `from_draws`, with the positions `(T,)` of the release's draws among those given, chain by chain.
 
     Whole numbers are weights here: every draw is there once.
@@ -139,7 +139,7 @@ def from_arviz(
     name: str | None = None,
     trusted: bool = False,
     weights: str | bool = True,
-) -> Release:
+) -> PosteriorDraws:
     """Draws from an InferenceData, a DataTree, or the path of a netCDF file or zarr folder.
 
     `model` may be left out for files written by `bayesrecon fit`, which name a shipped model. A netCDF file is opened
@@ -163,7 +163,7 @@ def from_arviz(
 
 def from_cmdstan(
     source: Any, model: Model, *, power: float | None = None, name: str | None = None, weights: str | bool = True
-) -> Release:
+) -> PosteriorDraws:
     """Draws from CmdStan CSV files (one path or one per chain) or a CmdStanPy fit; `power` and `weights` as in
     `from_draws`.
 
@@ -181,7 +181,7 @@ def from_cmdstan(
 
 def from_npz(
     path: str | Path, model: Model | None = None, *, power: float | None = None, weights: str | bool = True
-) -> Release:
+) -> PosteriorDraws:
     """Draws from a NumPy archive of arrays `(chains, draws, *shape)` named like the parameters.
 
     `power` and `weights` as in `from_draws`.
@@ -237,7 +237,7 @@ def check_parameters(model: Model, given: Mapping[str, Any]) -> None:
 
 
 @in_float64
-def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> Release:
+def dirac(model: Model, params: Any, *, name: str = "trained parameter") -> TrainedParameter:
     """A trained parameter: one atom at temperature 0.
 
     Args:

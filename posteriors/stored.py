@@ -20,7 +20,7 @@ from bayesrecon.posteriors.arviz import (
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
-from bayesrecon.releases import PosteriorDraws, Release
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.scratch import RowWriter, Scratch
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile, check_complete, saved_warmup
 from bayesrecon.untrusted.guarded import opened
@@ -33,7 +33,7 @@ _NUMBERS = 2**21  # of draws that are read at once
 
 def from_file(
     source: Any, model: Model, store: str | Path | None = None, *, name: str | None = None, trusted: bool = False
-) -> Release:
+) -> PosteriorDraws:
     """A release whose draws stay on disk, for files of any number of draws.
 
     The draws are read once, some at a time, checked as `from_draws` does, and written to `store` in the model's
@@ -76,7 +76,7 @@ def from_file(
         raise
 
 
-def of_large(source: Any, model: Model, trusted: bool) -> Release | None:
+def of_large(source: Any, model: Model, trusted: bool) -> PosteriorDraws | None:
     """A release from files so large that copies of their draws are much of a small machine; None from others."""
     if model.prepare is not None or not isinstance(source, str | os.PathLike | list | tuple):
         return None
@@ -88,7 +88,7 @@ def of_large(source: Any, model: Model, trusted: bool) -> Release | None:
     return from_file(source, model, trusted=trusted) if large else None
 
 
-def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path | None, name: str) -> Release:
+def _written(pieces: Iterator[tuple[int, Draws]], model: Model, path: Path | None, name: str) -> PosteriorDraws:
     chains: list[np.ndarray] = []
     density: list[np.ndarray] | None = []
     lost = total = 0

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near
-from bayesrecon.model import Atoms
-
-R = TypeVar("R", bound=Atoms)
 
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number a draw that are read as weights, unless the model has a parameter of that name."""
@@ -87,7 +84,7 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], asked: s
     return Weights(name, given)
 
 
-def weighted(release: R, weights: Weights, kept: np.ndarray) -> R:
+def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     """The release with weights, and a note of them.
 
     Args:
@@ -107,7 +104,7 @@ def weighted(release: R, weights: Weights, kept: np.ndarray) -> R:
     return replace(release, weights=own, notes=(*release.notes, note))
 
 
-def in_runs(release: R, weights: Weights, kept: np.ndarray) -> R:
+def in_runs(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     """The same draws with every state as often, one after another, as a chain was in it: errors come from such runs.
 
     As it is where weights are no counts, or there would be too many.

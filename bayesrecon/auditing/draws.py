@@ -20,7 +20,7 @@ from bayesrecon.estimation.recovered import recovered, recovered_with_problem
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.sources import from_draws
-from bayesrecon.releases import Release
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.audit import Finding, Remedy, Severity, Thresholds
 from bayesrecon.results.recovery import Recovery
 
@@ -82,7 +82,7 @@ def _counted(recovery: Recovery) -> str:
 
 
 def draws_remedies(
-    release: Release, problem: Problem, recovery: Recovery, key: int, budget: Budget
+    release: PosteriorDraws, problem: Problem, recovery: Recovery, key: int, budget: Budget
 ) -> tuple[Remedy, ...]:
     """Thinner and rounder draws: the error that should remain, and the one that remains when it is done.
 
@@ -120,7 +120,7 @@ def draws_remedies(
 
 
 def _tried_subsets(
-    release: Release, count: int, rng: np.random.Generator, key: int, budget: Budget, seconds: float
+    release: PosteriorDraws, count: int, rng: np.random.Generator, key: int, budget: Budget, seconds: float
 ) -> list[dict[str, float | None] | None]:
     """What is found in subsets: as many as time allows, none where these would be too few to tell an error."""
     if not budget.allows(FEWEST * seconds):
@@ -134,7 +134,7 @@ def _tried_subsets(
     return found
 
 
-def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
+def _again(release: PosteriorDraws | None, key: int) -> dict[str, float | None] | None:
     if release is None:
         return None
     try:
@@ -143,13 +143,13 @@ def _again(release: Release | None, key: int) -> dict[str, float | None] | None:
         return None
 
 
-def _subset(release: Release, count: int, rng: np.random.Generator) -> Release:
+def _subset(release: PosteriorDraws, count: int, rng: np.random.Generator) -> PosteriorDraws:
     """`count` draws, one at random from each of as many stretches of equal length."""
     width = release.size / count
     return release.take(((np.arange(count) + rng.random(count)) * width).astype(int))
 
 
-def _rounded(release: Release, digits: int) -> Release | None:
+def _rounded(release: PosteriorDraws, digits: int) -> PosteriorDraws | None:
     """The release read back after its parameters were printed with so many digits."""
     values = constrained(release)
     try:
@@ -160,19 +160,19 @@ def _rounded(release: Release, digits: int) -> Release | None:
         return None
 
 
-def plain(release: Release) -> Any:
+def plain(release: PosteriorDraws) -> Any:
     """The model without the preparation of published draws, which these are no longer."""
     return release.model if release.model.prepare is None else replace(release.model, prepare=None)
 
 
-def constrained(release: Release) -> dict[str, np.ndarray]:
+def constrained(release: PosteriorDraws) -> dict[str, np.ndarray]:
     """Draws in the model's own parameters, `{name: (T, *shape)}`."""
     params = jax.vmap(release.model.constrain)(np.asarray(release.theta))
     return {k: np.asarray(v) for k, v in params.items()}
 
 
 def start(
-    release: Release, known: Mapping[str, Any], unit: str | None, key: int, progress: Progress | None
+    release: PosteriorDraws, known: Mapping[str, Any], unit: str | None, key: int, progress: Progress | None
 ) -> tuple[Problem, Recovery]:
     """What the draws give, and the problem that was solved for it."""
     problem, found = recovered_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)

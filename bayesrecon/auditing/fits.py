@@ -128,7 +128,7 @@ def stated(found: Recovery) -> list[Row]:
     return [r for r in found if r.estimate is not None and r.verdict != "undetermined"]
 
 
-def alternatives_of(release: Release) -> list[Alternative]:
+def alternatives_of(release: Any) -> list[Alternative]:
     """Remedies for a mean with a covariance; those that it does not have say so when they are tried."""
     rounded = [(f"print {k} digits", lambda k=k: fewer_digits(release, k)) for k in _DIGITS]
     return [

@@ -13,7 +13,7 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, Progress
 from bayesrecon.posteriors.contents import Contents, Variable
 from bayesrecon.posteriors.sources import accepted_draws
-from bayesrecon.releases import Release
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.audit import Thresholds
 from bayesrecon.results.recovery import Recovery
 
@@ -32,7 +32,7 @@ class Opened:
 
     contents: Contents
     model: Model
-    release: Release
+    release: PosteriorDraws
     kept: np.ndarray
     reference: Reference
     recovery: Recovery | None
@@ -61,7 +61,7 @@ class Opened:
         return np.asarray(np.std(domain.levels) if domain.levels else 1.0)
 
 
-def open_release(contents: Contents, model: Model) -> tuple[Release, np.ndarray]:
+def open_release(contents: Contents, model: Model) -> tuple[PosteriorDraws, np.ndarray]:
     """The draws as a release of the model, and which of the file's draws they are."""
     draws = contents.draws
     if draws is None:

@@ -57,9 +57,7 @@ def table_to_audit(
     return release, how
 
 
-def _alternatives(
-    table: Any, model: Any, correlations: Any, options: Mapping[str, Any], release: Release
-) -> Alternatives:
+def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[str, Any], release: Any) -> Alternatives:
     def printed(digits: int) -> Release:
         related = None if correlations is None else reprinted_correlations(correlations, digits)
         return from_table(reprinted(table, digits), model, correlations=related, **options)

@@ -72,7 +72,7 @@ def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndar
 def _moved(problem: Problem, directions: np.ndarray, digits: int) -> np.ndarray:
     """Change of totals along `directions (r, S)` when the published parameters are rounded, `(S,)`."""
     embedding, release = problem.embedding, problem.release
-    rounded = replace(embedding.release, theta=_rounded(release.model, np.asarray(release.theta), digits))
+    rounded: Any = replace(release, theta=_rounded(release.model, np.asarray(release.theta), digits))
     found = rounding_of(rounded, embedding.independent_size)
     if found is not None and found.mended and problem.solved.spectrum.gap:
         return np.zeros(directions.shape[1])

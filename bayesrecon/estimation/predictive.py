@@ -7,14 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.model import Model, Records
-from bayesrecon.releases import Release
+from bayesrecon.model import Atoms, Model, Records
 from bayesrecon.stored import as_rows
 
 _AT_ONCE = 512  # records of a call, so that one program serves all numbers of them
 
 
-def responses(release: Release, known: Collection[str]) -> Callable[[np.random.Generator, Records], Records] | None:
+def responses(release: Atoms, known: Collection[str]) -> Callable[[np.random.Generator, Records], Records] | None:
     """A sampler of the posterior predictive law, `(rng, records) -> records`.
 
     Every record gets a draw of its own. Fields that are known, or that the model does not draw, stay as they are.

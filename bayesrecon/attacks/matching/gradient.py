@@ -16,7 +16,7 @@ from bayesrecon.estimation.problem import generator
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress, PseudoData
 from bayesrecon.regularisers import Regulariser, described
-from bayesrecon.releases import Approximation, Release, TrainedParameter
+from bayesrecon.releases import Approximation, TrainedParameter
 from bayesrecon.results.matched import Matched
 
 # Starts that must end alike before no other is tried: with one alone nothing tells a solution from the solution.
@@ -28,6 +28,9 @@ _HELD = (
     "no record is determined: the regulariser holds the residual above its floor, and chooses among records that match "
     "about as well"
 )
+
+
+Exact = TrainedParameter | Approximation
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,13 @@ class GradientMatching(Attack[Matched]):
         if self.multipliers not in ("free", "one"):
             raise BayesreconError(f"multipliers={self.multipliers!r}: expected 'free' or 'one'")
 
-    def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> Matched:
+    def run(self, release: Exact, knows: Knows, *, key: Any, progress: Progress) -> Matched:
         began = time.perf_counter()
         equations, rng = self.equations(release, knows), generator(key)
         found, unique = self.descents(equations, rng, progress)
         return _result(release, equations, found, unique, self, rng, time.perf_counter() - began)
 
-    def equations(self, release: Release, knows: Knows) -> Equations:
+    def equations(self, release: Exact, knows: Knows) -> Equations:
         """What is solved, from what the attacker knows.
 
         Raises `BayesreconError` for a total that contradicts the multipliers, or that an unknown regulariser needs.
@@ -120,7 +123,7 @@ class GradientMatching(Attack[Matched]):
 
 
 def _result(
-    release: Release,
+    release: Exact,
     equations: Equations,
     found: list[End],
     unique: bool,

@@ -7,17 +7,16 @@ import numpy as np
 import scipy.sparse
 
 from bayesrecon.attacks.matching.equations import Equations
-from bayesrecon.attacks.matching.gradient import GradientMatching
+from bayesrecon.attacks.matching.gradient import Exact, GradientMatching
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.knowledge import Knows
-from bayesrecon.releases import Release
 from bayesrecon.verbs.door import verb
 
 
 @verb(uses=None, alone=False)
 def held_out_residual(
-    release: Release, attack: GradientMatching, *, share: float = 0.2, key: Any = 0, **knows: Unpack[Knows]
+    release: Exact, attack: GradientMatching, *, share: float = 0.2, key: Any = 0, **knows: Unpack[Knows]
 ) -> float:
     """Residual of a random share of the equations, one per parameter, at the solution of the others.
 

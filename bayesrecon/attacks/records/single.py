@@ -9,7 +9,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Estimator, generator
 from bayesrecon.knowledge import Knows, check_knowledge
 from bayesrecon.model import Progress
-from bayesrecon.releases import PosteriorDraws, Release
+from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.records import RecordTable
 
 
@@ -30,7 +30,7 @@ class SingleRecords(Attack[RecordTable]):
     unit: str | tuple[str, ...] | None = option(None, "Known field, or fields a,b, that name a record.")
     estimator: Estimator = option(Estimator(), "Metric and coordinates.")
 
-    def run(self, release: Release, knows: Knows, *, key: Any, progress: Progress) -> RecordTable:
+    def run(self, release: PosteriorDraws, knows: Knows, *, key: Any, progress: Progress) -> RecordTable:
         unit = self.unit or knows.get("unit")
         if unit is None:
             raise BayesreconError("SingleRecords needs the known field, or fields together, that name a record: unit=")

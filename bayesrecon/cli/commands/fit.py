@@ -11,7 +11,7 @@ from bayesrecon.cli.saving import check_places, check_suffix
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
-    from bayesrecon.releases import Release
+    from bayesrecon.releases import PosteriorDraws
 
 
 def fit(
@@ -85,7 +85,7 @@ def fit(
 COMMAND = fit
 
 
-def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "Release":
+def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "PosteriorDraws":
     from bayesrecon.cli import console
     from bayesrecon.posteriors.database import has_reference_draws, open_database, posterior_info
     from bayesrecon.posteriors.fitted import Run, fitted_posterior
@@ -107,7 +107,7 @@ def _from_data(
     response: str | None,
     covariates: str | None,
     settings: str | None,
-) -> "Release":
+) -> "PosteriorDraws":
     from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.nuts import check_records, nuts
 

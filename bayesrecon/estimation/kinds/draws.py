@@ -41,7 +41,8 @@ class OfDraws(Kind):
         return view
 
     def weighed(self, problem: Problem) -> Problem:
-        rounding = rounding_of(problem.release, problem.embedding.independent_size)
+        release: Any = problem.release
+        rounding = rounding_of(release, problem.embedding.independent_size)
         # Fitted data that are shrunk tell too little of the density in the cells.
         if rounding is not None and rounding.mended and problem.solved.spectrum.gap:
             return _unrounded(problem, rounding)
@@ -89,7 +90,7 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
     """The same with draws put back into the cells that they were rounded from, where that can be done."""
     metric = str(problem.estimator.metric)
 
-    def fitted(view: PosteriorDraws) -> Fit:
+    def fitted(view: Any) -> Fit:
         embedding, rank = embedding_of(view, metric, problem.embedding.progress), problem.rank
         return fit(embedding, problem.reference, problem.rng, finite=rank is not None, expected=rank or 0)
 
@@ -107,9 +108,10 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
 
 def _halves(problem: Problem) -> list[Draws]:
     """Every other draw with the score of what it alone determines; none where that is too little."""
+    release: Any = problem.release
     found = []
     for one in (0, 1):
-        view = problem.release.take(np.arange(one, problem.release.size, 2))
+        view = release.take(np.arange(one, release.size, 2))
         embedding = embedding_of(view, str(problem.estimator.metric))
         try:
             solved = fit(
