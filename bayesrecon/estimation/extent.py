@@ -39,6 +39,7 @@ class Likelihood:
         judge: the embedding in the metric in which the information of all private records adds up to about one.
         error: of that rule, as a factor: its logarithm is taken for normal.
         seed: of the records of every law, so that laws differ by what they are and not by chance.
+        fields: whose centre and scale are looked for (`looked_for`).
     """
 
     embedding: OneRelease
@@ -48,6 +49,7 @@ class Likelihood:
     judge: OneRelease
     error: float
     seed: int
+    fields: tuple[str, ...]
 
     def located(self, law: Reference, near: bool) -> Reference:
         """The law with the centres and scales that make the release likeliest.
@@ -59,13 +61,14 @@ class Likelihood:
         if near:
             found = self._climbed(self._at(law, root), root)
             return law.recentred(found.law.centre, found.law.scale)
-        tried = {
-            f: self._at(law.recentred(law.centre, {k: f * v for k, v in law.scale.items()}), root) for f in _FACTORS
-        }
+        tried = {f: self._at(self._scaled(law, f), root) for f in _FACTORS}
         best = max(tried, key=lambda f: tried[f].likelihood)
         starts = {best, _FACTORS[-1]} if best < 1 else {best}
         found = max((self._climbed(tried[f], root) for f in starts), key=lambda one: one.likelihood)
         return law.recentred(found.law.centre, found.law.scale)
+
+    def _scaled(self, law: Reference, factor: float) -> Reference:
+        return law.recentred(law.centre, {k: v * factor if k in self.fields else v for k, v in law.scale.items()})
 
     def _climbed(self, here: "_Law", root: np.ndarray) -> "_Law":
         for _ in range(_STEPS):
@@ -87,7 +90,7 @@ class Likelihood:
         information = self.judge.information(records)
         told = np.isfinite(features).all(axis=1) & np.isfinite(information)
         records = {k: v[told] for k, v in records.items()}
-        return _Law.of(law, records, features[told], information[told], root.T @ self.target, self.error)
+        return _Law.of(law, self.fields, records, features[told], information[told], root.T @ self.target, self.error)
 
     def _whitening(self) -> np.ndarray:
         """`(r, r)` W with `W' R W = 1` for the noise R of the target."""
@@ -131,13 +134,13 @@ class _Law:
     def of(
         cls,
         law: Reference,
+        fields: tuple[str, ...],
         records: Records,
         features: np.ndarray,
         information: np.ndarray,
         target: np.ndarray,
         error: float,
     ) -> "_Law":
-        fields = looked_for(law)
         values = [np.asarray(records[f], float).reshape(len(features), -1) for f in fields]
         units = np.concatenate([np.zeros((len(features), 0)), *values], axis=1)
         units = (units - units.mean(axis=0)) / np.maximum(units.std(axis=0), 1e-300)

@@ -157,12 +157,13 @@ def _spectrum(embedding: OneRelease, records: Records, law: Law) -> Spectrum:
 
 def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:
     """The law with the centres and scales that make the release likeliest."""
-    if not looked_for(law):
+    fields = looked_for(law)
+    if not fields:
         return law
     judge, seed = _judge(embedding), int(rng.integers(2**31))
     for number in range(_LIKELIER):
         solved = fit(embedding, law, rng, finite=False, atoms=atoms, label="locating", shrink=False)
-        likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, _TOTAL_ERROR, seed)
+        likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, _TOTAL_ERROR, seed, fields)
         before, law = law, likelihood.located(law, near=number > 0)
         if _near(before, law):
             break
