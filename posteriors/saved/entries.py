@@ -16,6 +16,8 @@ _FEWEST = 8
 columns."""
 
 _KINDS = {"setting": "attribute", "array": "array", "labels": "labels", "text": "text", "name": "name"}
+_NUMBER = re.compile(r"\d+")
+
 _COUNTED = re.compile(r"^(\d{1,4}(\.|$))+")
 """Numbers that count the parts of a network: `0.weight`."""
 
@@ -28,6 +30,7 @@ def parts_of(items: Iterable[Mapping[str, Any]], objects: Iterable[tuple[str, st
     """Items of `SavedFile.everything` with their roles."""
     classes = dict(objects)
     found = [_part(item, classes) for item in items]
+    found = _together(found)
     count = records_of(found)
     return tuple(_by_length(part, count) for part in found if part.kind != "name" or part.values)
 
@@ -42,6 +45,19 @@ def _part(item: Mapping[str, Any], classes: Mapping[str, str]) -> Part:
         return Part(where, kind, _COUNTED.sub("", str(values)), of=of)
     known = kept(where, of, _around(where, classes))
     return Part(where, kind, values, of=of) if known is None else Part(where, kind, values, known.role, of, known.why)
+
+
+def _together(parts: list[Part]) -> list[Part]:
+    """Numbers that stand one by one at places alike, as a field of a list of records does, as one array."""
+    groups: dict[str, list[Part]] = {}
+    for part in parts:
+        number = isinstance(part.values, int | float) and not isinstance(part.values, bool)
+        if part.kind == "attribute" and number and not part.role:
+            groups.setdefault(_NUMBER.sub("#", part.where), []).append(part)
+    rows = {where: group for where, group in groups.items() if len({p.values for p in group}) >= _FEWEST}
+    gone = {id(part) for group in rows.values() for part in group}
+    arrays = [Part(w, "array", np.array([float(p.values) for p in g]), of=g[0].of) for w, g in rows.items()]
+    return [part for part in parts if id(part) not in gone] + arrays
 
 
 def _around(where: str, classes: Mapping[str, str]) -> tuple[str, ...]:

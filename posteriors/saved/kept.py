@@ -171,7 +171,7 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
     (
         Kept(LEAF, _LEAVES, _TREES),
         """
-        values value left_child right_child feature impurity n_node_samples weighted_n_node_samples
+        values value left_child right_child max_depth node_count feature impurity n_node_samples weighted_n_node_samples
         missing_go_to_left left_cat_bitset right_cat_bitset raw_left_cat_bitsets binned_left_cat_bitsets count
         feature_idx left right gain depth is_leaf bin_threshold is_categorical bitset_idx
         """,

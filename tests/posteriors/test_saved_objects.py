@@ -247,6 +247,26 @@ def test_an_attribute_that_nobody_knows_is_a_finding(save, tmp_path):
     assert any("mail" in f.where and f.severity == "high" for f in found)
 
 
+def test_records_one_by_one_are_no_settings(tmp_path):
+    """A list of dictionaries, numbered attributes, a dictionary by people: numbers of three digits all."""
+    import pickle
+
+    ages = [41.7, 17.2, 63.5, 28.1, 35.2, 52.9, 44.4, 61.3, 19.8, 33.6]
+    rows = [{"age": age, "visits": k} for k, age in enumerate(ages)]
+    by_people = dict(
+        zip(["ann", "bob", "cleo", "dora", "emil", "fritz", "gina", "hans", "ida", "jan"], ages, strict=True)
+    )
+    for value in (rows, {f"age{k}": age for k, age in enumerate(ages)}, by_people):
+        path = tmp_path / "rows.pkl"
+        path.write_bytes(pickle.dumps(value))
+        assert audited(path).verdict == "incomplete"
+        assert audited(path).unrecognised
+    path.write_bytes(pickle.dumps(rows))
+    found = audited(path, data={"age": np.array(ages)})
+    assert found.severity == "high"
+    assert any("#/age" in f.where and "private column 'age'" in f.title for f in found)
+
+
 def test_on_the_command_line(save, run):
     shown = run("audit", str(save("ols_removed.pickle")), "--no-remedies", "--json")
     assert shown.code == 0

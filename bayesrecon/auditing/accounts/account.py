@@ -10,7 +10,7 @@ import numpy as np
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
 from bayesrecon.auditing.accounts.sampler import KNOWN, is_statistic
-from bayesrecon.auditing.accounts.settings import is_setting
+from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
 from bayesrecon.auditing.look import Look, rows_of
@@ -60,7 +60,9 @@ def accounts(look: Look, untried: Iterable[NotRun] = (), public: Iterable[str] =
         else:
             kind = _other(look, entry)
         account = Account(entry, kind)
-        if kind == "unrecognised" and _is_constant(look, entry, variables.get(where)):
+        if (kind == "unrecognised" and _is_constant(look, entry, variables.get(where))) or (
+            kind == "structure" and isinstance(entry, Part) and is_measured(entry)
+        ):
             constants.append(account)
         else:
             found.append(account)

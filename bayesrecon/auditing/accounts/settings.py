@@ -104,6 +104,18 @@ def is_setting(part: Part) -> bool:
     return False
 
 
+def is_measured(part: Part) -> bool:
+    """Whether a setting is a number of so many digits that many of them together may be somebody's.
+
+    >>> is_measured(Part("a", "attribute", 41.7)), is_measured(Part("C", "attribute", 0.5))
+    (True, False)
+    """
+    number = part.values
+    if part.kind != "attribute" or isinstance(number, bool) or not isinstance(number, int | float):
+        return False
+    return digits_of(float(number)) >= _DIGITS
+
+
 def _is_of_graph(part: Part) -> bool:
     """The name of a graph of ONNX, or of one of its nodes."""
     return part.where.endswith("graph/name") or (part.of.startswith("onnx.") and part.where.endswith(".name"))
