@@ -59,8 +59,8 @@ DYNAMIC = {
 """Modules that may import by a name made at run time, and what for."""
 
 ROOMS = ("bayesrecon.models.stan",)
-"""An interpreter is a stack of its own: text, tree, values, functions, statements, records. In the picture of the package
-it is one module; what imports it from outside sees its door alone."""
+"""An interpreter is a stack of its own: text, tree, values, functions, statements, records. In the picture of the
+package it is one module."""
 
 _RANK = {name: rank for rank, names in enumerate(RANKS) for name in names}
 
