@@ -61,8 +61,8 @@ def data_of(name: str) -> Any:
 
 
 def tight(text: str) -> str:
-    """A program whose differential equations are solved to the last digits: solvers that stop where the tolerance of the
-    program lets them agree to that tolerance and no further."""
+    """A program whose differential equations are solved to the last digits: with a tolerance, solvers agree to that and
+    no further."""
     parts = re.split(r"(integrate_ode_\w+\()", text)
     for k in range(2, len(parts), 2):
         depth, commas = 1, 0
@@ -70,7 +70,7 @@ def tight(text: str) -> str:
             depth += (letter in "([{") - (letter in ")]}")
             commas += letter == "," and depth == 1
             if depth == 0 or (letter == "," and commas == 7):
-                close = end if depth == 0 else end + re.search(r"\)\s*;", parts[k][end:]).start()  # type: ignore[union-attr]
+                close = end if depth == 0 else end + parts[k][end:].index(");")
                 parts[k] = f"{parts[k][:end]}, 1e-12, 1e-12, 1e7{parts[k][close:]}"
                 break
     return "".join(parts)
@@ -159,7 +159,10 @@ def worker(tasks: Any) -> None:
 
     jax.config.update("jax_enable_x64", True)
     while True:
-        what, name, data = tasks.recv()
+        try:
+            what, name, data = tasks.recv()
+        except EOFError:  # the program has ended
+            return
         file = database() / "models" / "stan" / f"{name}.stan"
         try:
             tasks.send((density if what == "density" else record)(file, data_of(data)))
@@ -181,7 +184,11 @@ class Workers:
             self.process.start()
         self.pipe.send(task)
         if self.pipe.poll(self.seconds):
-            return self.pipe.recv()
+            try:
+                return self.pipe.recv()
+            except EOFError:
+                self.process = None
+                return {"status": "failed", "why": "the process ended"}
         self.process.kill()
         self.process = None
         return {"status": "slow", "why": f"took more than {self.seconds:g} s"}
@@ -200,8 +207,8 @@ def page(rows: dict[str, Any]) -> str:
         "",
         *(__doc__ or "").split("\n\n")[2].split("\n"),
         "",
-        f"Of {count} programs {len(agree)} agree with the oracle to {CLOSE:g}. A record is read off {len(accepted)}; of "
-        f"{len(single)} all data are one record, since they have no count.",
+        f"Of {count} programs {len(agree)} agree with the oracle to {CLOSE:g}. A record is read off {len(accepted)}. "
+        f"Of {len(single)} all data are one record, since they have no count.",
         "",
         "## Densities that do not agree, or were not compared",
         "",

@@ -21,6 +21,7 @@ RUN_BY = {
     "docs/jax_0_10.md": "tests/test_libraries.py",
     "docs/may_i_publish.md": "tests/test_examples.py",
     "docs/saved_models.md": "tests/test_examples.py",
+    "docs/stan_programs.md": "tests/models/stan/test_page.py",
     "docs/outputs.md": "tests/auditing/test_outputs_page.py",
     "docs/trained_models_and_deletions.md": "tests/test_examples.py",
     "docs/vicious_classifiers.md": "tests/games/vicious/test_page.py",
@@ -30,7 +31,6 @@ RUN_BY = {
 NEEDS_MORE = {
     "docs/networks.md": "a network of one's own",
     "docs/pymc_and_bambi.md": "PyMC, and data of one's own",
-    "docs/stan_programs.md": "a Stan compiler",
 }
 """Blocks that are fragments, and what they lack."""
 

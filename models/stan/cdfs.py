@@ -44,7 +44,8 @@ def _symmetric(log_below: Callable[..., Any]) -> Pair:
 
 def _binomial(y: Any, n: Any, p: Any) -> Any:
     whole = jnp.asarray(y >= n)
-    return jnp.where(whole, 1.0, betainc(jnp.where(whole, 1.0, n - y), y + 1.0, 1.0 - p))
+    left: Any = jnp.where(whole, 1.0, n - y)
+    return jnp.where(whole, 1.0, betainc(left, y + 1.0, 1.0 - p))
 
 
 CUMULATIVE: dict[str, Pair] = {

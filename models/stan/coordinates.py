@@ -208,7 +208,7 @@ def _priors(block: tuple[Any, ...], name: str, loop: tree.For | None = None) -> 
 
 def _behind(program: tree.Program, names: set[str], parameters: set[str]) -> tuple[list[Any], set[str]]:
     """Statements that compute the names, and everything that they read."""
-    statements = [s for s in (*flattened(program.transformed_parameters), *flattened(program.model))]
+    statements = [*flattened(program.transformed_parameters), *flattened(program.model)]
     needed, keep = set(names), set()
     grown = True
     while grown:
@@ -242,7 +242,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
     if not scale_names & names or place.name in needed or needed & tainted or any(adds(s) for s in statements):
         return None
     location, scale = prior.args[-2:]
-    loop = prior.loop
+    loop, turn = prior.loop, prior.loop.name if prior.loop else ""
 
     def ends(frame: Frame) -> tuple[Any, Any]:
         inside, run = dict(frame), Run()
@@ -251,7 +251,7 @@ def centred_rule(machine: Machine, place: Place, names: set[str], tainted: set[s
             return tuple(machine.value(a, inside, run).a for a in (location, scale))  # type: ignore[return-value]
 
         def at(i: Any) -> Any:
-            here = {**inside, loop.name: V("int", i)}
+            here = {**inside, turn: V("int", i)}
             return tuple(jnp.asarray(machine.value(a, here, run).a, float) for a in (location, scale))
 
         return jax.vmap(at)(jnp.arange(1, place.shape[0] + 1))

@@ -1,4 +1,4 @@
-"""Densities by their names in Stan: sums over containers, distribution functions, truncation, generalised linear ones."""
+"""Densities by their names in Stan: sums over containers, distribution functions, truncation, linear predictors."""
 
 from collections.abc import Callable
 from typing import Any

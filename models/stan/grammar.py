@@ -49,7 +49,7 @@ base: "int" [bounds] -> t_int
     | "matrix" [bounds] "[" expr "," expr "]" -> t_matrix
     | SPECIAL1 "[" expr "]" -> t_special
     | SPECIAL2 "[" expr ["," expr] "]" -> t_special
-SPECIAL1.2: /(simplex|unit_vector|ordered|positive_ordered|sum_to_zero_vector|cholesky_factor_corr|corr_matrix|cov_matrix)\b/
+SPECIAL1.2: /(simplex|unit_vector|(positive_)?ordered|sum_to_zero_vector|cholesky_factor_corr|corr_matrix|cov_matrix)\b/
 SPECIAL2.2: /(cholesky_factor_cov|sum_to_zero_matrix|column_stochastic_matrix|row_stochastic_matrix)\b/
 bounds: LESS bound ("," bound)* MORE
 bound: BOUND IS sum

@@ -145,8 +145,8 @@ def constants_of(
         listed = ", ".join(missing)
         example = ", ".join(f'"{name}": ...' for name in missing[:2])
         raise BayesreconError(
-            f"{program.name}: {listed} {'is' if len(missing) == 1 else 'are'} neither of a record nor told by the draws; "
-            f"state {'it' if len(missing) == 1 else 'them'} as constants={{{example}}} (--constants FILE.json)"
+            f"{program.name}: neither the record nor the draws tell {listed}: state constants={{{example}}} "
+            "(--constants FILE.json)"
         )
     return frame
 
@@ -166,7 +166,7 @@ def domain_of(machine: Machine, node: tree.Declare, frame: Frame, indexed: list[
     low, high = ends["lower"], ends["upper"]
     if node.type.base == "int":
         if indexed is not None:
-            high = min([high, *(float(n) for n in map(lambda size: _known(machine, size, frame), indexed) if n)])
+            high = min([high, *(float(n) for n in (_known(machine, size, frame) for size in indexed) if n)])
             low = max(low, 1.0) if math.isfinite(high) and high > 1 else low
         if (low, high) == (0.0, 1.0) and not indexes:
             return BINARY

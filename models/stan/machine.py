@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -453,7 +453,7 @@ class Machine:
     def _call_statement(self, node: tree.CallStatement, frame: Frame, run: Run) -> None:
         self.value(node.call, frame, run)
 
-    _EXPRESSIONS = {
+    _EXPRESSIONS: ClassVar[dict[type, Any]] = {
         tree.Number: _number,
         tree.Variable: _variable,
         tree.Call: _call,
@@ -464,7 +464,7 @@ class Machine:
         tree.Listed: _listed,
         tree.Target: _target,
     }
-    _STATEMENTS = {
+    _STATEMENTS: ClassVar[dict[type, Any]] = {
         tree.Declare: _declare,
         tree.Assign: _assign,
         tree.Increment: _increment,
@@ -485,7 +485,7 @@ def unforeseen(error: Exception) -> StanError:
     Raises:
         Exception: the error itself, where the tracer raised it.
     """
-    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)) or isinstance(error, BayesreconError):
+    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError, BayesreconError)):
         raise error
     if isinstance(error, RecursionError):
         return StanError("functions and expressions are nested too deep")
@@ -525,9 +525,10 @@ def chosen_of(test: V, one: V, other: V) -> V:
 
 def fork(frame: Frame) -> Frame:
     """A copy whose arrays can be written to."""
-    return {
-        name: Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v) for name, v in frame.items()
-    }
+    found: dict[str, Any] = {}
+    for name, v in frame.items():
+        found[name] = Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v)
+    return found
 
 
 def own_copy(v: V) -> V:

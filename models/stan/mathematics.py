@@ -38,7 +38,8 @@ def _root(x: Any) -> Any:
     if xp_of(x) is np:
         return np.sqrt(x)
     none = x == 0
-    return jnp.where(none, 0.0, jnp.sqrt(jnp.where(none, 1.0, x)))
+    safe: Any = jnp.where(none, 1.0, x)
+    return jnp.where(none, 0.0, jnp.sqrt(safe))
 
 
 ONE: dict[str, Callable[[Any], Any]] = {
@@ -186,7 +187,7 @@ def int_step(x: V) -> V:
 
 
 def is_nan(x: V) -> V:
-    return whole(xp_of(x.a).isnan(x.a).astype(int) if not np.isscalar(x.a) else int(math.isnan(x.a)))
+    return whole(xp_of(x.a).isnan(x.a).astype(int) if not np.isscalar(x.a) else int(x.a != x.a))
 
 
 def is_inf(x: V) -> V:

@@ -160,9 +160,8 @@ def tainted_names(program: tree.Program, sources: set[str]) -> set[str]:
 
 def _written_by(node: Any, tainted: set[str]) -> set[str]:
     """What statements write that depends on tainted names: by its value, its place or what decides whether it runs."""
-    if isinstance(node, tree.If | tree.While):
-        if tree.names_in(node.test) & tainted:
-            return tree.assigned_in(node)
+    if isinstance(node, tree.If | tree.While) and tree.names_in(node.test) & tainted:
+        return tree.assigned_in(node)
     if isinstance(node, tree.For) and tree.names_in((node.low, node.high)) & tainted:
         return tree.assigned_in(node) | {node.name}
     if isinstance(node, tree.Assign):

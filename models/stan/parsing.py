@@ -160,7 +160,8 @@ def _builder() -> Any:
             return tree.If(at(meta), *items)
 
         def if_only(self, meta, items):
-            return tree.If(at(meta), *items, None)
+            test, then = items
+            return tree.If(at(meta), test, then, None)
 
         def for_range(self, meta, items):
             return tree.For(at(meta), str(items[0]), *items[1:])

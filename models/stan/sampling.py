@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from bayesrecon.models.stan.records import Parts
 from bayesrecon.model import Model
@@ -31,7 +32,7 @@ def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:
 
 def _whole(parts: Parts, model: Model, params: Any, batch: Any) -> Any:
     """The log density of all records: of the program run on all of them, where each is of no unit."""
-    known = not any(isinstance(v, jax.core.Tracer) for v in batch.values())
+    known = not any(isinstance(v, Tracer) for v in batch.values())
     if parts.unit is None and known and parts.count is not None:
         records = {k: np.asarray(v) for k, v in batch.items()}
         run = parts.run_joint(params, records, len(next(iter(records.values()))))

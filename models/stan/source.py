@@ -255,7 +255,9 @@ def _untainted(machine: Machine, constants: Frame, tainted: set[str]) -> Frame:
     with np.errstate(all="ignore"):
         for s in flattened(machine.program.transformed_data):
             names = tree.names_in(s) | tree.assigned_in(s) | declared_in(s)
-            if (isinstance(s, tree.Declare) and s.name not in tainted and not names & tainted) or (not isinstance(s, tree.Declare) and not names & tainted):
+            if (isinstance(s, tree.Declare) and s.name not in tainted and not names & tainted) or (
+                not isinstance(s, tree.Declare) and not names & tainted
+            ):
                 machine.block((s,), frame, run)
     return frame
 

@@ -15,7 +15,8 @@ def log1m_exp(x: Any) -> Any:
     """`log(1 - exp(x))` of x < 0."""
     x = jnp.asarray(x, float)
     near = x > -math.log(2)
-    one, other = jnp.where(near, x, -1.0), jnp.where(near, -1.0, x)
+    one: Any = jnp.where(near, x, -1.0)
+    other: Any = jnp.where(near, -1.0, x)
     return jnp.where(near, jnp.log(-jnp.expm1(one)), jnp.log1p(-jnp.exp(other)))
 
 
@@ -40,7 +41,8 @@ def xlogy(x: Any, y: Any) -> Any:
     """`x log y`, zero where x is."""
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     none = x == 0
-    return jnp.where(none, 0.0, x * jnp.log(jnp.where(none, 1.0, y)))
+    safe: Any = jnp.where(none, 1.0, y)
+    return jnp.where(none, 0.0, x * jnp.log(safe))
 
 
 def log_normal_cdf(x: Any) -> Any:
@@ -57,10 +59,11 @@ def log_sum_exp(a: Any, axis: Any = None) -> Any:
         return -math.inf
     a = jnp.asarray(a, float)
     top = jax.lax.stop_gradient(jnp.max(a, axis=axis, keepdims=True))
-    top = jnp.where(jnp.isfinite(top), top, 0.0)
+    top: Any = jnp.where(jnp.isfinite(top), top, 0.0)
     total = jnp.sum(jnp.exp(a - top), axis=axis)
     none = total == 0
-    return jnp.where(none, -jnp.inf, jnp.log(jnp.where(none, 1.0, total)) + jnp.squeeze(top, axis=axis))
+    safe: Any = jnp.where(none, 1.0, total)
+    return jnp.where(none, -jnp.inf, jnp.log(safe) + jnp.squeeze(top, axis=axis))
 
 
 def lmgamma(k: int, x: Any) -> Any:

@@ -51,6 +51,11 @@ class Split(Untraceable):
         self.values, self.steps = values, 0
 
 
+def _loose(a: Any) -> bool:
+    """Whether entries were assigned one by one."""
+    return isinstance(a, np.ndarray) and a.dtype.kind == "O"
+
+
 class V:
     """A value.
 
@@ -79,7 +84,7 @@ class V:
     @property
     def known(self) -> bool:
         """Whether the numbers themselves are there."""
-        return not isinstance(self.a, jax.Array) and getattr(self.a, "dtype", None) != object
+        return not isinstance(self.a, jax.Array) and not _loose(self.a)
 
     @property
     def words(self) -> str:
@@ -110,7 +115,7 @@ def vector(a: Any) -> V:
 
 def settled(v: V) -> V:
     """With entries that were assigned one by one as one array."""
-    if getattr(v.a, "dtype", None) == object:
+    if _loose(v.a):
         flat = [jnp.asarray(entry, float) for entry in v.a.ravel()]
         return V(v.base, jnp.stack(flat).reshape(v.a.shape), v.depth, v.tainted)
     return v
@@ -168,7 +173,8 @@ def blank(base: str, shape: tuple[int, ...], depth: int) -> V:
 def index_base(base: str, kept: tuple[bool, ...]) -> str:
     """The base type that is left where an index keeps some of its axes."""
     if base == "matrix":
-        return {(True, True): "matrix", (True, False): "vector", (False, True): "row_vector"}.get(kept, "real")
+        left = {(True, True): "matrix", (True, False): "vector", (False, True): "row_vector"}
+        return left.get((kept[0], kept[1]), "real")
     return base if all(kept) else "real"
 
 
@@ -238,11 +244,11 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
             tainted |= i.tainted
             at.append(_zero_based(i, shape[k], k))
     a, new = v.a, value.a
-    if getattr(new, "dtype", None) == object:
+    if _loose(new):
         new = settled(value).a
     whole_index = len(at) == v.depth + AXES[v.base] and all(isinstance(i, int) for i in at)
     if isinstance(a, np.ndarray) and whole_index:
-        if isinstance(new, jax.Array) and a.dtype != object:
+        if isinstance(new, jax.Array) and not _loose(a):
             a = a.astype(object)
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
@@ -251,7 +257,7 @@ def assign_at(v: V, indices: list[Any], value: V, context: bool) -> V:
     target = np.zeros(shape)[tuple(at)].shape if not any(isinstance(i, jax.Array) for i in at) else None
     if target is not None and np.shape(new) != target:
         raise StanError(f"a value of shape {np.shape(new)} is assigned to a place of shape {target}")
-    if isinstance(a, np.ndarray) and a.dtype != object and xp_of(new, *at) is not jnp:
+    if isinstance(a, np.ndarray) and not _loose(a) and xp_of(new, *at) is not jnp:
         a[tuple(at)] = new
         return V(v.base, a, v.depth, tainted)
     base = jnp.asarray(settled(v).a)

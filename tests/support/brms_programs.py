@@ -152,6 +152,11 @@ def _spline(rng: np.random.Generator, data: dict[str, Any]) -> dict[str, Any]:
     return {"Y": y, "nb_1": 1, "knots_1": [3], "Zs_1_1": basis}
 
 
+def _exposed(rng: np.random.Generator, data: dict[str, Any]) -> dict[str, Any]:
+    offsets = rng.normal(0, 0.5, N)
+    return {"offsets": offsets, "Y": rng.poisson(np.exp(eta(data, 1, 0.3, -0.3) + offsets))}
+
+
 HURDLE = """
   real hurdle_poisson_log_lpmf(int y, real eta, real hu) {
     if (y == 0) {
@@ -367,7 +372,7 @@ CASES: dict[str, Case] = {
     "offset": Case(
         program(COUNT, "target += poisson_log_lpmf(Y | mu);", data="\n  vector[N] offsets;",
                 setup=LINEAR.replace("Intercept + Xc * b", "Intercept + Xc * b + offsets")),
-        made(lambda rng, d: (lambda o: {"offsets": o, "Y": rng.poisson(np.exp(eta(d, 1, 0.3, -0.3) + o))})(rng.normal(0, 0.5, N))),
+        made(_exposed),
     ),
     "cens": Case(
         program(REAL, """for (n in 1:N) {

@@ -43,7 +43,8 @@ TERMS = {
     "matrices": [
         "S[1, 2]", "S[2][3]", "S[, 2][3]", "(S * v)[1]", "(v' * S)[2]", "(S * S)[1, 3]", "(S \\ v)[2]", "(v' / S)[1]",
         "log_determinant(S)", "inverse(S)[1, 2]", "cholesky_decompose(S)[3, 1]", "quad_form(S, v)",
-        "diag_pre_multiply(u, S)[2, 3]", "diag_matrix(u)[1, 1]", "diagonal(S)[2]", "multiply_lower_tri_self_transpose(L)[2, 1]",
+        "diag_pre_multiply(u, S)[2, 3]", "diag_matrix(u)[1, 1]", "diagonal(S)[2]",
+        "multiply_lower_tri_self_transpose(L)[2, 1]",
         "mdivide_left_tri_low(L, v)[3]", "quad_form_diag(S, u)[1, 2]", "tcrossprod(L)[3, 2]", "crossprod(L)[3, 2]",
         "gp_exp_quad_cov({0.0, 1.0, 2.5}, s, 1.5)[1, 3]", "add_diag(S, x)[2, 2]", "block(S, 1, 2, 2, 2)[2, 1]",
         "col(S, 2)[1]", "row(S, 3)[1]", "sub_col(S, 1, 3, 2)[2]", "columns_dot_self(S)[2]", "(S')[1, 3]",
@@ -80,7 +81,7 @@ TERMS = {
 }  # fmt: skip
 
 APPROXIMATE = {"normal tails", "truncated"}
-"""Where Stan's derivative of the logarithm of the normal distribution function is an approximation, off by up to 6e-6."""
+"""Where Stan's derivative of the logarithm of the normal distribution function is approximate, off by up to 6e-6."""
 
 STATEMENTS = {
     "loops": """model { vector[N] m; real total = 0; for (n in 1:N) { if (k[n] > 1) m[n] = x * n; else m[n] = s; }
