@@ -30,6 +30,17 @@ def suffixes() -> Mapping[str, Format]:
     return MappingProxyType({suffix: f for f in formats() for suffix in f.suffixes})
 
 
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The end of a file's name that says its format: the last two parts where these are known, else the last.
+
+    >>> suffix_of("fit-1.CSV.gz"), suffix_of("a.b.nc")
+    ('.csv.gz', '.nc')
+    """
+    parts = [part.lower() for part in Path(path).suffixes]
+    two = "".join(parts[-2:])
+    return two if two in suffixes() else (parts or [""])[-1]
+
+
 def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
     """Draws from a file or an object.
 
@@ -101,7 +112,7 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
         raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one a chain")
     paths = [Path(path) for path in listed]
     for path in paths:
-        suffix = path.suffix.lower()
+        suffix = suffix_of(path)
         if suffix not in suffixes():
             raise BayesreconError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(suffixes())}")
         kind = suffixes()[suffix]
@@ -110,9 +121,9 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
     for path in paths:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file")
-        if path.is_dir() != suffixes()[path.suffix.lower()].directory:
+        if path.is_dir() != suffixes()[suffix_of(path)].directory:
             raise BayesreconError(f"{path} is {'a directory' if path.is_dir() else 'not a directory'}")
-    return suffixes()[paths[0].suffix.lower()], paths
+    return suffixes()[suffix_of(paths[0])], paths
 
 
 def _of_object(source: Any) -> Format:

@@ -22,7 +22,7 @@ from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.releases import PosteriorDraws, Release
 from bayesrecon.scratch import RowWriter, Scratch
-from bayesrecon.untrusted.cmdstan_file import CmdStanFile, check_complete, saved_warmup
+from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 
@@ -196,7 +196,8 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
         settings, header = file.heading()
         base = [re.split(r"[.\[]", column, maxsplit=1)[0] for column in header]
         check_names(base, path)
-        check_complete(path, settings)
+        if file.is_cut(settings):
+            raise BayesreconError(f"{path}: the last row is cut off (was the chain killed?); remove that row")
         columns = [k for k, one in enumerate(base) if one in wanted]
         if not columns:
             raise BayesreconError(f"{path}: it has no parameter of model {model.name}")
