@@ -14,6 +14,7 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.arviz import (
     log_density_of,
+    one_chain,
     opened_zarr,
     variables_of,
 )
@@ -159,12 +160,13 @@ def _check_groups(path: Path, groups: Sequence[str]) -> None:
 def _group_pieces(
     groups: Sequence[str], opened: Callable[[str], Any], model: Model, path: Path
 ) -> Iterator[tuple[int, Draws]]:
-    with opened("posterior") as posterior:
+    with opened("posterior") as held:
+        posterior = one_chain(held)
         if "sample_stats" not in groups:
             yield from _array_pieces(posterior, None, model, path)
             return
         with opened("sample_stats") as stats:
-            yield from _array_pieces(posterior, stats, model, path)
+            yield from _array_pieces(posterior, one_chain(stats), model, path)
 
 
 def _array_pieces(posterior: Any, stats: Any, model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
