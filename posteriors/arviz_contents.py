@@ -195,4 +195,5 @@ def _holds(source: Any) -> bool:
     return hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups")
 
 
-FORMAT = Format("netCDF", (".nc", ".netcdf", ".h5"), read_arviz, read_arviz_contents, _holds, rank=90, guarded=True)
+_SUFFIXES = (".nc", ".netcdf", ".h5", ".hdf5")
+FORMAT = Format("netCDF", _SUFFIXES, read_arviz, read_arviz_contents, _holds, rank=90, guarded=True)

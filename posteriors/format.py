@@ -27,8 +27,7 @@ class Format:
         rank: objects of several kinds belong to the one of lowest rank.
         directory: its files are directories.
         guarded: both take `trusted=`, which lifts the limits of files from strangers.
-        claims: `path -> bool`, whether a file is of this kind, of a suffix that several kinds share; the kind that does not
-            say is asked last.
+        claims: `path -> bool`, whether a file is of this kind, of a suffix that several share, else None.
         several: `contents` takes the list of files that belong together, such as the chains of one fit.
     """
 

@@ -34,7 +34,7 @@ def suffixes() -> Mapping[str, Format]:
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file of a known suffix: the first that says that the file is its own, or the one that does not say."""
+    """The format of a file of a known suffix: the first that claims the file, or the one that makes no claims."""
     suffix = suffix_of(path)
     for kind in formats():
         if suffix in kind.suffixes and kind.claims is not None and path.is_file() and kind.claims(path):
