@@ -52,10 +52,17 @@ def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -
             return _read_zarr(path, name or path.stem, trusted)
         return _read_netcdf(path, name or path.stem, trusted)
     posterior = _group(source, "posterior")
+    if posterior is None and is_extract(source):
+        return convert(source, None, source.attrs, name or "draws")
     if posterior is None:
         raise BayesreconError(f"a {type(source).__name__} without a group 'posterior' holds no draws")
     root = getattr(source, "attrs", None) or {}
     return convert(posterior, _group(source, "sample_stats"), root, name or "draws")
+
+
+def is_extract(source: Any) -> bool:
+    """Whether this is the one Dataset that `az.extract` returns."""
+    return hasattr(source, "data_vars") and not hasattr(source, "children") and one_chain(source) is not source
 
 
 def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
@@ -110,6 +117,23 @@ def variables_of(dataset: Any) -> dict[Any, Any]:
     return {key: dataset.variables[key] for key in dataset.data_vars}
 
 
+def one_chain(dataset: Any) -> Any:
+    """A dataset whose draws lie along one dimension `sample`, as `az.extract` makes it, with dimensions chain and draw;
+    others as they are.
+
+    >>> import xarray as xr
+    >>> found = one_chain(xr.Dataset({"mu": ("sample", np.zeros(100))}))
+    >>> found["mu"].dims, found["mu"].shape
+    (('chain', 'draw'), (1, 100))
+    """
+    dimensions = {d for variable in variables_of(dataset).values() for d in variable.dims}
+    if "sample" not in dimensions or dimensions & {"chain", "draw"}:
+        return dataset
+    dataset = dataset.to_dataset() if hasattr(dataset, "children") else dataset
+    along = [key for key in dataset.coords if "sample" in dataset.variables[key].dims]
+    return dataset.drop_vars(along).rename_dims(sample="draw").expand_dims("chain")
+
+
 def text_of(value: Any) -> Any:
     """The netCDF C library stores text as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -125,6 +149,7 @@ def _group(source: Any, key: str) -> Any:
 
 
 def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
+    posterior, stats = one_chain(posterior), None if stats is None else one_chain(stats)
     variables = {str(key): value for key, value in variables_of(posterior).items() if is_numeric(value.dtype)}
     if not variables:
         raise BayesreconError(f"{name}: the group 'posterior' has no numeric variables")

@@ -13,6 +13,8 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.arviz import (
     convert,
+    is_extract,
+    one_chain,
     opened_zarr,
     read_arviz,
     text_of,
@@ -37,6 +39,7 @@ from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.values import sound
 
+_DRAWN = ("posterior", "sample_stats", *WIDE, "unconstrained_posterior")  # groups of a value for every draw
 _MOST_TEXT = 100_000  # entries of a text array that are looked at
 _SHORT, _MOST_LETTERS = 64, 2**24  # letters of each, and of all as an array
 _ENCODED = ("_FillValue", "missing_value", "scale_factor", "add_offset")  # attributes that xarray takes away
@@ -51,9 +54,11 @@ def read_arviz_contents(
         BayesreconError: unreadable, or without any of ArviZ's groups.
     """
     if not isinstance(source, str | os.PathLike):
-        groups = {str(g).strip("/"): _dataset(source, g) for g in _names(source)}
-        found = _contents(groups, getattr(source, "attrs", {}), name or "object", type(source).__name__)
-        return replace(found, entries=(*found.entries, *_of_object(source)))
+        one = is_extract(source)
+        groups = {"posterior": source} if one else {str(g).strip("/"): _dataset(source, g) for g in _names(source)}
+        root = {} if one else getattr(source, "attrs", {})
+        found = _contents(groups, root, name or "object", type(source).__name__)
+        return found if one else replace(found, entries=(*found.entries, *_of_object(source)))
     path = Path(source)
     title = name or path.stem
     form = "zarr" if path.is_dir() else "netCDF"
@@ -124,6 +129,7 @@ def _contents(groups: dict[str, Any], root: Any, name: str, form: str) -> Conten
     variables, coordinates, entries = [], {}, []
     attributes: dict[str, Any] = {f"/{k}": text_of(v) for k, v in dict(root).items()}
     wide = sum(_per_draw_size(v) for g in WIDE if g in groups for v in variables_of(groups[g]).values())
+    drawn = {g: one_chain(dataset) if g in _DRAWN else dataset for g, dataset in groups.items()}
     step = stride(chains * length, wide)
     for group, dataset in groups.items():
         attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
@@ -132,7 +138,7 @@ def _contents(groups: dict[str, Any], root: Any, name: str, form: str) -> Conten
             coordinates[f"{group}/{key}"] = sound(np.asarray(coordinate.values))
             attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(coordinate).items()}
         entries += [Entry(f"{group}/{key}", "name", str(key)) for key in dict.fromkeys(map(str, dataset.dims))]
-        for key, variable in variables_of(dataset).items():
+        for key, variable in variables_of(drawn[group]).items():
             attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(variable).items()}
             variables.append(_variable(group, str(key), variable, (chains, length), step))
     rows = wide_rows(chains, length, step)
@@ -170,7 +176,7 @@ def _texts(values: np.ndarray) -> np.ndarray:
 
 
 def _per_draw_size(variable: Any) -> int:
-    sizes = [n for d, n in zip(variable.dims, variable.shape, strict=True) if d not in ("chain", "draw")]
+    sizes = [n for d, n in zip(variable.dims, variable.shape, strict=True) if d not in ("chain", "draw", "sample")]
     return int(np.prod(sizes, dtype=int))
 
 
@@ -189,4 +195,5 @@ def _holds(source: Any) -> bool:
     return hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups")
 
 
-FORMAT = Format("netCDF", (".nc", ".netcdf", ".h5"), read_arviz, read_arviz_contents, _holds, rank=90, guarded=True)
+_SUFFIXES = (".nc", ".netcdf", ".h5", ".hdf5")
+FORMAT = Format("netCDF", _SUFFIXES, read_arviz, read_arviz_contents, _holds, rank=90, guarded=True)

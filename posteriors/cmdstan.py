@@ -2,17 +2,18 @@
 
 import os
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.draws import Draws, assemble
+from bayesrecon.posteriors.columns import check_draws, check_header, names_of_r, sort_columns, split_chains
+from bayesrecon.posteriors.draws import Draws
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile
 from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.packed import PACKED
 
 
 def read_cmdstan(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -25,11 +26,12 @@ def read_cmdstan(source: Any, *, name: str | None = None, trusted: bool = False)
 
     Returns:
         Draws with arrays `(chains, draws, *shape)`; warm-up draws that were saved are dropped, and so are the
-        sampler's own columns, whose names end in `__`. `lp__` becomes the log density.
+        sampler's own columns, whose names end in `__`. `lp__` becomes the log density. Tuples and complex numbers
+        are left out.
 
     Raises:
         BayesreconError: a file that is missing, empty, cut off, not text or not from `sample`; cells that are
-            not numbers; chains whose columns or lengths differ; tuples and complex numbers.
+            not numbers; chains whose columns or lengths differ.
 
     Example:
         >>> import pathlib, tempfile
@@ -49,20 +51,39 @@ def read_cmdstan(source: Any, *, name: str | None = None, trusted: bool = False)
     if not paths:
         raise BayesreconError("an empty list of CmdStan files")
 
-    header, matrix, exact = _chain(paths[0], trusted)
+    settings, header, matrix, exact = _chain(paths[0], trusted)
     chains = [matrix]
     for path in paths[1:]:
-        other, matrix, _ = _chain(path, trusted)
+        _, other, matrix, _ = _chain(path, trusted)
         if other != header:
             raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
         if len(matrix) != len(chains[0]):
             raise BayesreconError(
-                f"{path}: {len(matrix)} draws, but {paths[0]} has {len(chains[0])} (chains of unequal length)"
+                f"{path}: {len(matrix)} draws, but {paths[0]} has {len(chains[0])} (chains of unequal length): leave "
+                "out the chain that was killed, or cut all to the shortest"
             )
         chains.append(matrix)
     name = name or shared_name(paths)
     with reading(name, "CmdStan draws"):
-        return _convert(header, np.stack(chains), name, keep_log_density=not exact)
+        by_r = names_of_r(header, settings)
+        if len(chains) == 1:
+            header, matrix = _in_chains(header, chains[0], settings, name)
+        else:
+            matrix = np.stack(chains)
+        return _convert(header, matrix, name, keep_log_density=not exact, by_r=by_r)
+
+
+def _in_chains(
+    header: list[str], matrix: np.ndarray, settings: Mapping[str, str], name: str
+) -> tuple[list[str], np.ndarray]:
+    """Chains that follow one another in a table of R, without the columns that count them."""
+    check_header(header, name)
+    columns = dict(zip(header, matrix.T, strict=True))
+    chains, counting = split_chains(columns, len(matrix))
+    if not settings and not counting - {""} and not any(c.endswith("__") for c in header):
+        check_draws(columns, name)
+    kept = [k for k, column in enumerate(header) if column not in counting]
+    return [header[k] for k in kept], matrix[:, kept].reshape(chains, -1, len(kept))
 
 
 def is_cmdstan_fit(source: Any) -> bool:
@@ -78,7 +99,7 @@ def _read_fit(fit: Any, name: str | None) -> Draws:
         return _convert(list(fit.column_names), matrix.swapaxes(0, 1), name or "draws", keep_log_density=True)
 
 
-def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density: bool) -> Draws:
+def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density: bool, by_r: bool = False) -> Draws:
     """`matrix` is `(chains, draws, columns)`."""
     approximate = next((c for c in ("log_g__", "log_q__", "lp_approx__") if c in header), None)
     if approximate is not None:
@@ -87,19 +108,16 @@ def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density:
             f"{name}: the column {approximate} says that these are draws of an approximation, not of the posterior"
             f"{remedy}"
         )
-    ((most, times),) = Counter(header).most_common(1)
-    if times > 1:
-        raise BayesreconError(f"{name}: the column {most[:80]!r} appears {times} times")
-    columns = {column: matrix[:, :, k] for k, column in enumerate(header) if not column.endswith("__")}
-    if not columns:
-        raise BayesreconError(f"{name}: there are no parameters among the columns")
-    log_density = None
-    if keep_log_density and "lp__" in header:
-        log_density = matrix[:, :, header.index("lp__")].copy()
-    return Draws(assemble(columns), log_density, name)
+    check_header(header, name)
+    found = sort_columns({column: matrix[:, :, k] for k, column in enumerate(header)}, by_r)
+    if not found.parameters:
+        parts = " but parts of a tuple or a complex number" if found.aside else ""
+        raise BayesreconError(f"{name}: there are no parameters among the columns{parts}")
+    log_density = found.sampler["lp__"].copy() if keep_log_density and "lp__" in found.sampler else None
+    return Draws(found.arrays(), log_density, name)
 
 
-def _chain(path: Path, trusted: bool) -> tuple[list[str], np.ndarray, bool]:
+def _chain(path: Path, trusted: bool) -> tuple[Mapping[str, str], list[str], np.ndarray, bool]:
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
     with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
@@ -108,4 +126,5 @@ def _chain(path: Path, trusted: bool) -> tuple[list[str], np.ndarray, bool]:
 
 def shared_name(paths: list[Path]) -> str:
     """The first file's name, without the chain's number where there are several."""
-    return paths[0].stem if len(paths) == 1 else re.sub(r"[-_.][0-9]+$", "", paths[0].stem)
+    first = Path(paths[0].stem) if paths[0].suffix.lower() in PACKED else paths[0]
+    return first.stem if len(paths) == 1 else re.sub(r"[-_.][0-9]+$", "", first.stem)

@@ -11,7 +11,7 @@ from bayesrecon.model import Model
 from bayesrecon.models.door import model_of
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats import read_draws, suffixes
+from bayesrecon.posteriors.formats import read_draws, suffix_of, suffixes
 from bayesrecon.posteriors.sources import dirac, from_draws, stored_model
 from bayesrecon.releases import Release
 
@@ -105,7 +105,7 @@ def is_file(source: str | os.PathLike[str]) -> bool:
     """Whether a text is the path of a file of draws rather than the name of a posterior."""
     if Path(source).exists() or not Path(source).suffix:
         return Path(source).exists()
-    return Path(source).suffix.lower() in suffixes()
+    return suffix_of(source) in suffixes()
 
 
 def releases_of(source: Any, model: Any = None) -> Release | list[Release]:

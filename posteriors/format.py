@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from bayesrecon.posteriors.contents import Contents
@@ -26,6 +27,7 @@ class Format:
         rank: objects of several kinds belong to the one of lowest rank.
         directory: its files are directories.
         guarded: both take `trusted=`, which lifts the limits of files from strangers.
+        claims: `path -> bool`, whether a file is of this kind, of a suffix that several share, else None.
         several: `contents` takes the list of files that belong together, such as the chains of one fit.
     """
 
@@ -38,6 +40,7 @@ class Format:
     directory: bool = False
     several: bool = False
     guarded: bool = False
+    claims: Callable[[Path], bool] | None = None
 
     def options(self, trusted: bool) -> dict[str, bool]:
         """The keywords of `draws` and `contents` that say whether a file is trusted."""

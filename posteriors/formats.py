@@ -27,7 +27,30 @@ def formats() -> tuple[Format, ...]:
 @cache
 def suffixes() -> Mapping[str, Format]:
     """File name suffix -> format (read-only)."""
-    return MappingProxyType({suffix: f for f in formats() for suffix in f.suffixes})
+    # Of several formats of one suffix the one that is not asked about a file stands for it.
+    ordered = sorted(formats(), key=lambda f: f.claims is None)
+    first = {suffix: f for f in formats() for suffix in f.suffixes}
+    return MappingProxyType(first | {suffix: f for f in ordered for suffix in f.suffixes})
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file of a known suffix: the first that claims the file, or the one that makes no claims."""
+    suffix = suffix_of(path)
+    for kind in formats():
+        if suffix in kind.suffixes and kind.claims is not None and path.is_file() and kind.claims(path):
+            return kind
+    return suffixes()[suffix]
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The end of a file's name that says its format: the last two parts where these are known, else the last.
+
+    >>> suffix_of("fit-1.CSV.gz"), suffix_of("a.b.nc")
+    ('.csv.gz', '.nc')
+    """
+    parts = [part.lower() for part in Path(path).suffixes]
+    two = "".join(parts[-2:])
+    return two if two in suffixes() else (parts or [""])[-1]
 
 
 def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
@@ -101,18 +124,18 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
         raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one a chain")
     paths = [Path(path) for path in listed]
     for path in paths:
-        suffix = path.suffix.lower()
+        suffix = suffix_of(path)
         if suffix not in suffixes():
             raise BayesreconError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(suffixes())}")
-        kind = suffixes()[suffix]
+        kind = format_of(path)
         if not kind.takes(paths):
             raise BayesreconError(f"{path}: several files are read as CmdStan chains, which end in .csv")
     for path in paths:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file")
-        if path.is_dir() != suffixes()[path.suffix.lower()].directory:
+        if path.is_dir() != format_of(path).directory:
             raise BayesreconError(f"{path} is {'a directory' if path.is_dir() else 'not a directory'}")
-    return suffixes()[paths[0].suffix.lower()], paths
+    return format_of(paths[0]), paths
 
 
 def _of_object(source: Any) -> Format:

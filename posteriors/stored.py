@@ -14,6 +14,7 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.arviz import (
     log_density_of,
+    one_chain,
     opened_zarr,
     variables_of,
 )
@@ -22,7 +23,7 @@ from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.scratch import RowWriter, Scratch
-from bayesrecon.untrusted.cmdstan_file import CmdStanFile, check_complete, saved_warmup
+from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 
@@ -159,12 +160,13 @@ def _check_groups(path: Path, groups: Sequence[str]) -> None:
 def _group_pieces(
     groups: Sequence[str], opened: Callable[[str], Any], model: Model, path: Path
 ) -> Iterator[tuple[int, Draws]]:
-    with opened("posterior") as posterior:
+    with opened("posterior") as held:
+        posterior = one_chain(held)
         if "sample_stats" not in groups:
             yield from _array_pieces(posterior, None, model, path)
             return
         with opened("sample_stats") as stats:
-            yield from _array_pieces(posterior, stats, model, path)
+            yield from _array_pieces(posterior, one_chain(stats), model, path)
 
 
 def _array_pieces(posterior: Any, stats: Any, model: Model, path: Path) -> Iterator[tuple[int, Draws]]:
@@ -196,7 +198,8 @@ def _csv_pieces(path: Path, model: Model, trusted: bool) -> Iterator[Draws]:
         settings, header = file.heading()
         base = [re.split(r"[.\[]", column, maxsplit=1)[0] for column in header]
         check_names(base, path)
-        check_complete(path, settings)
+        if file.is_cut(settings):
+            raise BayesreconError(f"{path}: the last row is cut off (was the chain killed?); remove that row")
         columns = [k for k, one in enumerate(base) if one in wanted]
         if not columns:
             raise BayesreconError(f"{path}: it has no parameter of model {model.name}")

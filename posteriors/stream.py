@@ -6,8 +6,7 @@ for every record at evenly spaced draws.
 """
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,15 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.cmdstan import is_cmdstan_fit, read_cmdstan, shared_name
+from bayesrecon.posteriors.columns import (
+    CHAINS,
+    COUNTS,
+    check_draws,
+    check_header,
+    names_of_r,
+    sort_columns,
+    split_chains,
+)
 from bayesrecon.posteriors.contents import (
     WIDE,
     WIDE_VALUES,
@@ -30,16 +38,11 @@ from bayesrecon.posteriors.contents import (
     stamp,
     stride,
 )
-from bayesrecon.posteriors.draws import Draws, assemble, check_names
+from bayesrecon.posteriors.draws import Draws, check_names
 from bayesrecon.posteriors.format import Format
-from bayesrecon.untrusted.cmdstan_file import (
-    COMMENT_LETTERS,
-    CmdStanFile,
-    check_complete,
-    check_count,
-    saved_warmup,
-)
+from bayesrecon.untrusted.cmdstan_file import COMMENT_LETTERS, METHODS, CmdStanFile, check_count, saved_warmup
 from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.packed import PACKED
 
 _MOST_DRAWS = 50_000  # whose parameters are kept
 _MOST_NARROW = 4096  # columns that are parsed for every draw
@@ -54,18 +57,23 @@ class _Plan:
     wide: list[int]
     keep: int  # every which draw's narrow columns
     step: int  # every which draw's wide columns, a multiple of `keep`
+    method: str  # of CmdStan
+    by_r: bool  # whether the names are R's
+    commented: bool  # whether comments of CmdStan say how it was run
 
 
 @dataclass
 class _Chain:
     """What one file gave."""
 
+    name: str
     narrow: list[Any] = field(default_factory=list)
     wide: list[Any] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     letters: int = 0
     stamp: Stamp | None = None
     rows: int = 0
+    cut: bool = False
 
 
 def read_cmdstan_contents(
@@ -82,22 +90,22 @@ def read_cmdstan_contents(
         if not path.is_file():
             raise BayesreconError(f"{path}: no such file")
         with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
-            settings, header = file.heading()
+            settings, header = file.heading(METHODS)
             if plan is None:
-                plan = _plan(path, header, total / max(file.first_row(), 1))
-            elif header != plan.header:
+                unpacked = total * file.size() / max(path.stat().st_size, 1)
+                plan = _plan(path, header, unpacked / max(file.first_row(), 1), settings)
+            elif header != plan.header or settings.get("method", "sample") != plan.method:
                 raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
             skip = 0 if settings.get("algorithm") == "fixed_param" else saved_warmup(path, settings)
-            check_complete(path, settings)
-            chain = _read(path, file, plan, skip, lambda bytes_, done=done: _tell(progress, done + bytes_, total))
+            cut = file.is_cut(settings)
+            whole = max(file.size(), 1)
+            chain = _read(
+                path, file, plan, skip, cut, lambda at, d=done, p=path, w=whole: _tell(progress, d, p, at / w, total)
+            )
         done += path.stat().st_size
-        if chain.rows <= 0:
+        if chain.rows <= 0 and len(paths) == 1:
             raise BayesreconError(f"{path}: there are no draws after the header")
         check_count(path, settings, chain.rows)
-        if chains and chain.rows != chains[0].rows:
-            raise BayesreconError(
-                f"{path}: {chain.rows} draws, but {paths[0]} has {chains[0].rows} (chains of unequal length)"
-            )
         chains.append(chain)
     assert plan is not None
     title = name or shared_name(list(paths))
@@ -105,42 +113,43 @@ def read_cmdstan_contents(
         return _contents(plan, chains, title)
 
 
-def _tell(progress: Progress | None, done: int, total: int) -> None:
+def _tell(progress: Progress | None, done: int, path: Path, part: float, total: int) -> None:
     if progress is not None:
-        progress("reading", done / max(total, 1))
+        progress("reading", (done + part * path.stat().st_size) / max(total, 1))
 
 
-def _plan(path: Path, header: list[str], draws: float) -> _Plan:
-    ((most, times),) = Counter(header).most_common(1)
-    if times > 1:
-        raise BayesreconError(f"{path}: the column {most[:80]!r} appears {times} times")
+def _plan(path: Path, header: list[str], draws: float, settings: Mapping[str, str]) -> _Plan:
+    check_header(header, path)
     check_names(bases := {_base(column) for column in header}, path)
     group = {base: group_of(base) for base in bases}
     wide = [k for k, column in enumerate(header) if group[_base(column)] in WIDE and _base(column) != column]
     marked = set(wide)
     narrow = [k for k in range(len(header)) if k not in marked]
-    if all(header[k].endswith("__") for k in narrow):  # a file of nothing but predictions: these are its parameters
+    method = settings.get("method", "sample")
+    if method == "sample" and all(header[k].endswith("__") for k in narrow):  # nothing but predictions: its parameters
         narrow, wide = list(range(len(header))), []
     if len(narrow) > _MOST_NARROW:
         wide = narrow[_MOST_NARROW:] + wide
         narrow = narrow[:_MOST_NARROW]
     keep = max(1, int(np.ceil(draws * len(narrow) / max(WIDE_VALUES, 1))), int(np.ceil(draws / _MOST_DRAWS)))
     step = keep * max(1, -(-stride(int(draws), len(wide)) // keep))
-    return _Plan(header, narrow, sorted(wide), keep, step)
+    by_r = names_of_r(header, settings)
+    return _Plan(header, narrow, sorted(wide), keep, step, method, by_r, bool(settings))
 
 
 def _base(column: str) -> str:
-    return re.split(r"[.\[]", column, maxsplit=1)[0]
+    return column if column in (*CHAINS, *COUNTS) else re.split(r"[.\[:]", column, maxsplit=1)[0]
 
 
-def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, tell: Any) -> _Chain:
-    chain = _Chain(stamp=stamp(path))
+def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell: Any) -> _Chain:
+    chain = _Chain(path.name, stamp=stamp(path), cut=cut)
     wanted = {
         "columns": len(plan.header),
         "narrow": plan.narrow,
         "wide": plan.wide,
         "keep": plan.keep,
         "step": plan.step,
+        "cut": cut,
     }
     at: dict[str, Any] = {}
     while not at.get("end"):
@@ -154,44 +163,84 @@ def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, tell: Any) -> _
     return chain
 
 
-def _contents(plan: _Plan, chains: list[_Chain], title: str) -> Contents:
-    narrow = np.array([np.concatenate(chain.narrow) for chain in chains])  # (chains, draws kept, columns)
-    length = narrow.shape[1]
-    columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}
-    own = {name: values for name, values in columns.items() if not name.endswith("__")}
-    sampler = {name: values for name, values in columns.items() if name.endswith("__")}
-    variables = [Variable("sample_stats", name, (), True, values.reshape(-1)) for name, values in sampler.items()]
-    density = columns.get("lp__")
-    draws = Draws(assemble(own), None if density is None else density.copy(), title) if own else None
-    if draws is not None:
-        for name, values in draws.values.items():
-            flat = values.reshape(-1, *values.shape[2:])
-            variables.append(Variable("posterior", name, values.shape[2:], True, flat))
-    each = plan.step // plan.keep
+def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
+    chains, notes, unread = _alike(every, plan)
+    narrow = np.array([np.concatenate(chain.narrow)[: _kept(chains, plan)] for chain in chains])
+    columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}  # each (chains, draws kept)
+    counting: set[str] = set()
+    if len(chains) == 1:
+        count, counting = split_chains({name: values[0] for name, values in columns.items()}, narrow.shape[1])
+        columns = {name: values.reshape(count, -1) for name, values in columns.items() if name not in counting}
+    found = sort_columns(columns, plan.by_r)
+    variables = [Variable("sample_stats", name, (), True, v.reshape(-1)) for name, v in found.sampler.items()]
+    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in found.aside.items()]
+    if found.aside:
+        named = ", ".join(list(found.aside)[:6])
+        notes.append(f"tuples and complex numbers were looked at as plain columns and are no parameters: {named}")
+    arrays = found.arrays() if found.parameters else {}
+    marked = bool(found.sampler or counting - {""} or any(chain.comments for chain in every))
+    if arrays and not marked:
+        check_draws({name: values.reshape(-1) for name, values in found.parameters.items()}, title)
+    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in arrays.items()]
+    draws = None
+    if arrays and plan.method in ("sample", "generate_quantities"):
+        density = found.sampler.get("lp__")
+        draws = Draws(arrays, None if density is None else density.copy(), title)
+    elif plan.method not in ("sample", "generate_quantities"):
+        unread.append(Unread("draws", f"CmdStan's method {plan.method!r} wrote them, which are none of the posterior"))
+    each, length = plan.step // plan.keep, narrow.shape[1]
     rows = np.concatenate([c * length + np.arange(0, length, each) for c in range(len(chains))])
     if plan.wide:
-        wide = np.concatenate([block for chain in chains for block in chain.wide])[None]  # (1, rows, columns)
-        groups = assemble({plan.header[k]: wide[:, :, i] for i, k in enumerate(plan.wide)})
-        for name, values in groups.items():
-            at = values[0]
-            variables.append(Variable(group_of(name), name, at.shape[1:], True, at))
-    comments = [line for chain in chains for line in chain.comments]
-    stamps = tuple(chain.stamp for chain in chains if chain.stamp)
-    notes = (f"every {plan.keep}th draw was used",) if plan.keep > 1 else ()
-    entries = [] if sampler or comments else [Entry(title, "text", "a table without columns or comments of CmdStan")]
-    over = [c for c in chains if c.letters > COMMENT_LETTERS]
+        most = -(-length // each)
+        wide = np.concatenate([np.concatenate(chain.wide)[:most] for chain in chains])[None]  # (1, rows, columns)
+        others = sort_columns({plan.header[k]: wide[:, :, i] for i, k in enumerate(plan.wide)}, plan.by_r)
+        for name, values in (*others.arrays().items(), *others.aside.items()):
+            variables.append(Variable(group_of(name), name, values.shape[2:], True, values[0]))
+    over = [c for c in every if c.letters > COMMENT_LETTERS]
     return Contents(
         title,
         "CmdStan CSV",
-        stamps,
+        tuple(chain.stamp for chain in every if chain.stamp),
         tuple(variables),
-        comments=tuple(comments),
+        coordinates={f"posterior/{base}": names for base, names in found.levels().items()},
+        comments=tuple(line for chain in every for line in chain.comments),
         draws=draws,
         rows=rows,
-        notes=notes,
-        entries=tuple(entries),
-        unread=tuple(Unread("comments", f"only the first {COMMENT_LETTERS} letters were read") for _ in over[:1]),
+        notes=(*notes, *((f"every {plan.keep}th draw was used",) if plan.keep > 1 else ())),
+        entries=() if marked else (Entry(title, "text", "a table without columns or comments of CmdStan"),),
+        unread=(
+            *unread,
+            *(Unread("comments", f"only the first {COMMENT_LETTERS} letters were read") for _ in over[:1]),
+        ),
     )
+
+
+def _flat(values: np.ndarray) -> np.ndarray:
+    return values.reshape(-1, *values.shape[2:])
+
+
+def _kept(chains: list[_Chain], plan: _Plan) -> int:
+    """Draws of every chain that were parsed."""
+    return min(-(-chain.rows // plan.keep) for chain in chains)
+
+
+def _alike(every: list[_Chain], plan: _Plan) -> tuple[list[_Chain], list[str], list[Unread]]:
+    """Those chains that, cut to the shortest of them, are the most draws; what is to be said; and what is left out."""
+    notes = [
+        f"{c.name} ends within a row, as of a chain that was killed: that row was left out" for c in every if c.cut
+    ]
+    lengths = sorted((chain.rows for chain in every), reverse=True)
+    if lengths[0] <= 0:
+        raise BayesreconError(f"{every[0].name}: there are no draws after the header")
+    if lengths[0] == lengths[-1]:
+        return every, notes, []
+    length = max(lengths, key=lambda n: n * sum(other >= n for other in lengths))
+    used = [chain for chain in every if chain.rows >= length]
+    said = ", ".join(str(max(chain.rows, 0)) for chain in every)
+    notes.append(f"chains of unequal length ({said} draws): the first {length} draws of {len(used)} chains were used")
+    left = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in every if c.rows != length]
+    reason = f"beyond the {length} draws that the chains have in common; audit the file alone to look at them"
+    return used, notes, [Unread(where, reason) for where in left]
 
 
 def _contents_of(
@@ -207,5 +256,12 @@ def _contents_of(
 
 
 FORMAT = Format(
-    "CmdStan CSV", (".csv",), read_cmdstan, _contents_of, is_cmdstan_fit, rank=30, several=True, guarded=True
+    "CmdStan CSV",
+    (".csv", *(f".csv{packed}" for packed in PACKED)),
+    read_cmdstan,
+    _contents_of,
+    is_cmdstan_fit,
+    rank=30,
+    several=True,
+    guarded=True,
 )

@@ -11,7 +11,8 @@ from bayesrecon.errors import first_line
 from bayesrecon.model import Progress
 from bayesrecon.results.audit import Finding, NotRun
 
-_READ = "reading"
+READING = "reading"
+"""What an audit calls what it could not walk."""
 
 INCALCULABLE = (ArithmeticError, np.linalg.LinAlgError)
 """What numbers near the largest or the smallest come to in somebody else's code."""
@@ -41,7 +42,7 @@ def look_around(
         public: what may stay, and is no finding.
     """
     findings: list[Finding] = []
-    untried = [NotRun(_READ, u.reason, f"drop {u.where}", (u.where,)) for u in look.contents.unread]
+    untried = [NotRun(READING, u.reason, f"drop {u.where}", (u.where,)) for u in look.contents.unread]
     for channel in plain_channels():
         if progress is not None:
             progress(f"looking at {channel.name}", 0.0)

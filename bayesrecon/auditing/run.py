@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.around import INCALCULABLE, look_around, not_computed
+from bayesrecon.auditing.around import INCALCULABLE, READING, look_around, not_computed
 from bayesrecon.auditing.assembly import (
     Stage,
     named,
@@ -133,6 +133,8 @@ def audit(
         given: dict[str, Any] = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         fitted = _with_data(fitted, data, tuple(known or ()))
+        if is_law(source):
+            fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     contents, model, missing = _contents_of(source, model, name, progress)
     private = read_private(data, model)
@@ -190,7 +192,7 @@ def audit(
         return result(Stage((*copies, *attacked.findings), attacked.warnings, attacked.untried))
     if model is None or contents.draws is None:
         more, untried, note = unopened(contents, key, copies)
-        if contents.draws is None and not (copies or more or any(e.role for e in contents.entries)):
+        if contents.draws is None and not (copies or more or contents.unread or any(e.role for e in contents.entries)):
             raise BayesreconError(f"{contents.name}: there are no draws (no group 'posterior') and no data to look for")
         _tell(progress, (*copies, *more))
         return result(Stage((*copies, *more), tuple(filter(None, (missing, note))), tuple(untried)))
@@ -223,9 +225,21 @@ def _fit_of(source: Any, model: Any, table: Mapping[str, Any]) -> tuple[Release 
     if table:
         raise BayesreconError(f"{next(iter(table))}= belongs to a table of estimates with standard errors")
     source = getattr(source, "release", source)  # of a `Trained`
-    if isinstance(source, OneAtom) or is_fit(source) or is_law(source):
+    if isinstance(source, OneAtom) or is_fit(source) or (model is not None and is_law(source)):
         return release_of(source, model), {}
     return None
+
+
+def _with_file(fitted: Audit, file: Audit) -> Audit:
+    """The audit of a law with what its file holds beside it."""
+    others = (n for n in file.not_run if n.attack != DRAWS and (n.attack, n.where) != (READING, ("draws",)))  # the law
+    return replace(
+        fitted,
+        findings=ordered([*fitted.findings, *(f for f in file.findings if f.kind != DRAWS)]),
+        not_run=tuple(dict.fromkeys((*fitted.not_run, *others))),
+        files=file.files,
+        seconds=fitted.seconds + file.seconds,
+    )
 
 
 def _contents_of(source: Any, model: Any, name: str | None, progress: Progress | None) -> tuple[Contents, Any, str]:

@@ -1,18 +1,20 @@
 """CmdStan's CSV files: comments that say how it was run, a header, and rows of numbers."""
 
 import codecs
+import csv
+import io
 import itertools
-import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.names import MAX_NAMES
+from bayesrecon.untrusted.packed import PACKED, open_text
 
 MAX_LINE = 2**26
 """A header line longer than this many characters (millions of columns) is no CmdStan file."""
@@ -24,14 +26,19 @@ _INSTEAD = {
     "laplace": "; posteriors.from_guide reads it",
     "optimize": "; posteriors.dirac takes the values of a mode",
     "pathfinder": "; its draws are those of a mixture, which is no posterior and no optimum",
+    "generate_quantities": "; pass the file of the sampler, which holds the parameters",
 }
 
+METHODS = ("sample", "generate_quantities", *list(_INSTEAD)[:-1])
+"""Methods of CmdStan whose files have a header and rows; draws of the posterior are only in those of the first two."""
 
 _DOUBT = "a truncated or edited file, or a table of data?"
 _BLOCK = 2**23  # bytes read at once
 _LONGEST_ROW = 2**28  # bytes
 COMMENT_LETTERS = 2**24
 """Letters that are kept of all comments of a file."""
+
+_MISSING = re.compile(rb"(^|,)\s*NA\s*(?=,|\r?\n?$)")  # as R and Stan's own transforms write what is missing
 
 
 class CmdStanFile:
@@ -44,9 +51,22 @@ class CmdStanFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        packed = path.suffix.lower() in PACKED
+        self._unpacked = open_text(path).read() if packed else None
 
     def close(self) -> None:
         """Nothing is held open."""
+        self._unpacked = None
+
+    def _bytes(self) -> BinaryIO:
+        return self._path.open("rb") if self._unpacked is None else io.BytesIO(self._unpacked)
+
+    def _text(self) -> TextIO:
+        return io.TextIOWrapper(self._bytes(), encoding="utf-8-sig")
+
+    def size(self) -> int:
+        """Bytes, unpacked."""
+        return self._path.stat().st_size if self._unpacked is None else len(self._unpacked)
 
     def heading(self, methods: Sequence[str] = ("sample",)) -> tuple[Settings, list[str]]:
         """What the comments before the header say, and the header.
@@ -54,7 +74,7 @@ class CmdStanFile:
         Raises:
             BayesreconError: an empty file, or one of another method than these.
         """
-        with self._path.open(encoding="utf-8-sig") as file:
+        with self._text() as file:
             return read_header(self._path, file, methods)
 
     def rows(self, methods: Sequence[str]) -> tuple[Settings, list[str], np.ndarray]:
@@ -63,7 +83,7 @@ class CmdStanFile:
         Raises:
             BayesreconError: as `heading`, and cells that are no numbers.
         """
-        with self._path.open(encoding="utf-8-sig") as file:
+        with self._text() as file:
             settings, header = read_header(self._path, file, methods)
             first = next((line for line in file if line.split("#")[0].strip()), None)
             if first is None:
@@ -71,7 +91,7 @@ class CmdStanFile:
             # np.loadtxt streams line by line, rounds as Python does (not every version of pandas does) and
             # refuses rows of another length instead of padding them.
             try:
-                rows = np.loadtxt(itertools.chain([first], file), delimiter=",", comments="#", ndmin=2)
+                rows = np.loadtxt(_numbers(itertools.chain([first], file)), delimiter=",", comments="#", ndmin=2)
             except UnicodeDecodeError:
                 raise
             except ValueError as error:
@@ -81,9 +101,9 @@ class CmdStanFile:
             raise BayesreconError(f"{self._path}: rows of {rows.shape[1]} fields under a header of {len(header)}")
         return settings, header, rows
 
-    def chain(self) -> tuple[list[str], np.ndarray, bool]:
-        """Column names, rows `(draws, columns)` after warm-up, and whether the sampler was fixed_param (it has no
-        density).
+    def chain(self) -> tuple[Settings, list[str], np.ndarray, bool]:
+        """Comments, column names, rows `(draws, columns)` after warm-up, and whether the sampler was fixed_param,
+        which has no density.
 
         Raises:
             BayesreconError: as `rows`; a last row that is cut off, warm-up alone, or more draws than were asked for.
@@ -91,15 +111,30 @@ class CmdStanFile:
         settings, header, rows = self.rows(("sample",))
         exact = settings.get("algorithm") == "fixed_param"
         warmup = 0 if exact else saved_warmup(self._path, settings)
-        check_complete(self._path, settings)
+        if self.is_cut(settings):
+            raise BayesreconError(
+                f"{self._path}: the last row is cut off (was the chain killed?); remove it, or leave the chain out"
+            )
         if len(rows) <= warmup:
             raise BayesreconError(f"{self._path}: holds warm-up draws only ({len(rows)} of {warmup})")
         check_count(self._path, settings, len(rows) - warmup)
-        return header, rows[warmup:], exact
+        return settings, header, rows[warmup:], exact
+
+    def is_cut(self, settings: Settings) -> bool:
+        """Whether the last row of CmdStan's own file, which ends every row, may end in half a number.
+
+        A chain that stopped early is welcome, but not such a row.
+        """
+        if "num_samples" not in settings:
+            return False
+        with self._bytes() as file:
+            file.seek(-min(self.size(), 2**16), io.SEEK_END)
+            last = file.read().split(b"\n")[-1]
+        return bool(last.strip()) and not last.startswith(b"#")
 
     def first_row(self) -> int:
         """Bytes of the first row."""
-        with self._path.open("rb") as file:
+        with self._bytes() as file:
             lines = (line for line in file if line.strip() and not line.startswith(b"#"))
             next(lines, b"")
             return len(next(lines, b""))
@@ -109,7 +144,7 @@ class CmdStanFile:
 
         Args:
             plan: `columns`, how many a row has; which of them to parse, `narrow` of every `keep`-th draw and `wide` of
-                every `step`-th; and `skip`, how many draws of warm-up come first.
+                every `step`-th; `skip`, how many draws of warm-up come first; `cut`, whether the last row is none.
             at: where the block before ended; empty for the first one.
 
         Returns:
@@ -122,6 +157,7 @@ class CmdStanFile:
         at = {"byte": 0, "line": 0, "row": -plan["skip"], "header": False, "letters": 0, **at}
         narrow, wide, comments = [], [], []
         lines, at["byte"], at["end"] = self._lines(at["byte"])
+        lines = lines[:-1] if at["end"] and plan.get("cut") else lines
         for line in lines:
             at["line"] += 1
             line = line.removeprefix(codecs.BOM_UTF8) if at["line"] == 1 else line
@@ -133,7 +169,7 @@ class CmdStanFile:
             if not at["header"]:
                 at["header"] = bool(line.strip())
                 continue
-            where = f"{self._path}: line {at['line']}"
+            where, line = f"{self._path}: line {at['line']}", _plain(line)
             if line.count(b",") != plan["columns"] - 1:
                 raise BayesreconError(
                     f"{where} has {line.count(b',') + 1} fields under a header of {plan['columns']} "
@@ -151,7 +187,7 @@ class CmdStanFile:
     def _lines(self, begin: int) -> tuple[list[bytes], int, bool]:
         """Whole lines from there on without their ends, where they end, and whether nothing comes after them."""
         block, size = b"", _BLOCK
-        with self._path.open("rb") as file:
+        with self._bytes() as file:
             file.seek(begin)
             while True:
                 more = file.read(size)
@@ -167,6 +203,18 @@ class CmdStanFile:
         lines = block[:cut].split(b"\n")
         lines = lines if lines[-1] else lines[:-1]
         return [line[:-1] if line.endswith(b"\r") else line for line in lines], begin + cut, end
+
+
+def _plain(line: bytes) -> bytes:
+    """A row without quotes, and with nan for what is missing."""
+    if b'"' in line:
+        line = line.replace(b'"', b"")
+    return _MISSING.sub(rb"\1nan", line) if b"NA" in line else line
+
+
+def _numbers(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        yield _plain(line.encode()).decode() if "NA" in line or '"' in line else line
 
 
 def _whole(line: bytes, columns: int, where: str) -> np.ndarray:
@@ -206,7 +254,7 @@ def read_header(path: Path, file: TextIO, methods: Sequence[str] = ("sample",)) 
         raise BayesreconError(f"{path}: written by CmdStan's method {method[:40]!r}, not {methods[0]!r}{remedy}")
     if not line:
         raise BayesreconError(f"{path}: the file is empty" + (" but for comments" if settings else ""))
-    header = [column.strip() for column in line.strip().split(",")]
+    header = [column.strip() for column in next(csv.reader([line.strip()]), [])]
     if (count := len({re.split(r"[.\[]", column, maxsplit=1)[0] for column in header})) > MAX_NAMES:
         raise BayesreconError(
             f"{path}: {count} parameters, more than {MAX_NAMES}; entries of one are named a.1, a.2, ..."
@@ -218,17 +266,6 @@ def saved_warmup(path: Path, settings: Settings) -> int:
     if settings.get("save_warmup", "0").lower() not in ("1", "true"):
         return 0
     return _saved(path, settings, "num_warmup" if "num_warmup" in settings else "warmup")  # as RStan has it
-
-
-def check_complete(path: Path, settings: Settings) -> None:
-    """A chain that stopped early is welcome, but not a last row that may end in half a number."""
-    if "num_samples" not in settings:  # not CmdStan's own file, which ends every row
-        return
-    with path.open("rb") as file:
-        file.seek(-min(path.stat().st_size, 2**16), os.SEEK_END)
-        last = file.read().split(b"\n")[-1]
-    if last.strip() and not last.startswith(b"#"):
-        raise BayesreconError(f"{path}: the last row is cut off")
 
 
 def check_count(path: Path, settings: Settings, count: int) -> None:

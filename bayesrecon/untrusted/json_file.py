@@ -68,6 +68,34 @@ class JsonFile:
                 values[c, :, k] = _numbers(name, key, chain[key])
         return {"names": list(keys), "values": values}
 
+    def samples(self, trusted: bool = False) -> dict[str, Any]:
+        """An object of lists of draws, or of groups of them as ArviZ writes them.
+
+        Returns:
+            `samples`, by name, and `beside`, whatever else the document holds.
+
+        Raises:
+            BayesreconError: no object, or lists that make no array.
+        """
+        content = self.document(trusted)
+        if not isinstance(content, dict):
+            raise BayesreconError(f"{self._path}: expected a JSON object of lists")
+        group = content.get("posterior")
+        inner = group if isinstance(group, dict) else content
+        beside = {key: value for key, value in content.items() if key != "posterior"} if inner is group else {}
+        samples = {str(key): _column(f"{self._path}: {str(key)[:80]!r}", value) for key, value in inner.items()}
+        flat = {}
+        for key, value in beside.items():
+            parts = value.items() if isinstance(value, dict) and value else [("", value)]
+            for part, one in parts:
+                flat[f"{key}/{part}".rstrip("/")] = _loose(one)
+        return {"samples": samples, "beside": flat}
+
+    def keys(self, trusted: bool = False) -> list[str]:
+        """Names at the top of an object; none of other documents."""
+        content = self.document(trusted)
+        return list(content) if isinstance(content, dict) else []
+
     def table(self) -> dict[str, Any]:
         """An object of arrays, each as an array where it is one of numbers.
 
@@ -101,6 +129,14 @@ class JsonFile:
         if content is None or len(content) > most:
             raise BayesreconError(f"{name}: unpacks to more than {most / 2**20:.0f} MiB, refused")
         return content
+
+
+def _loose(value: Any) -> Any:
+    """A list of numbers as an array, anything else as it is."""
+    try:
+        return _column("", value)
+    except BayesreconError:
+        return json.dumps(value)
 
 
 def _numbers(name: str, key: str, draws: list[Any]) -> np.ndarray:

@@ -10,7 +10,7 @@ from written import BETA, LP, SIGMA, refused, same
 
 from bayesrecon.errors import MissingExtraError
 from bayesrecon.posteriors.arviz import read_arviz
-from bayesrecon.posteriors.formats import read_draws
+from bayesrecon.posteriors.formats import read_contents, read_draws
 
 pytestmark = pytest.mark.small
 
@@ -182,3 +182,20 @@ def test_arviz_refuses_a_giant_declared_shape(tmp_path):
         group.dimensions = {"chain": 10**5, "draw": 10**7}
         group.create_variable("mu", ("chain", "draw"), np.float64, chunks=(1, 1000))
     refused("GiB of arrays, refused", read_arviz, tmp_path / "bomb.nc")
+
+
+def test_one_dimension_of_samples(tmp_path):
+    """As `az.extract` has them: chain and draw are levels of one index."""
+    az = pytest.importorskip("arviz")
+    rng = np.random.default_rng(0)
+    fit = az.from_dict({"mu": rng.normal(size=(4, 25)), "beta": rng.normal(size=(4, 25, 3))})
+    extracted = az.extract(fit)
+    held = extracted.reset_index("sample")
+    xr.DataTree.from_dict({"posterior": held}).to_netcdf(tmp_path / "sample.nc")
+    for source in (extracted, held, xr.DataTree.from_dict({"posterior": held}), tmp_path / "sample.nc"):
+        draws = read_draws(source)
+        np.testing.assert_array_equal(draws.values["mu"][0], fit.posterior["mu"].values.ravel())
+        np.testing.assert_array_equal(draws.values["beta"][0], fit.posterior["beta"].values.reshape(100, 3))
+        found = read_contents(source)
+        assert {v.name: v.values.shape for v in found.variables} == {"mu": (100,), "beta": (100, 3)}
+        assert "posterior/chain" in found.coordinates

@@ -283,7 +283,7 @@ def test_damaged_csv(tmp_path, damage):
     paths = cmdstan(tmp_path)
     paths[0].write_text(damaged(paths[0].read_text())[damage])
     with pytest.raises(BayesreconError) as caught:
-        read_contents(paths)
+        read_contents(paths if damage != "header only" else paths[:1])
     assert "\n" not in str(caught.value)
 
 

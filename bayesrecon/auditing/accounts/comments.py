@@ -13,16 +13,23 @@ _KEYS = {
     "stepsize_jitter", "num_chains", "id", "file", "init", "seed", "output", "diagnostic_file", "refresh", "sig_figs",
     "profile_file", "save_cmdstan_config", "num_threads", "stanc_version", "stancflags", "mpi_enabled",
     "opencl_device", "opencl_platform_name", "Step size", "warmup", "iter", "chain_id", "append_samples", "sampler_t",
-    "int_time",
+    "int_time", "fitted_params", "mode", "jacobian", "draws", "calculate_lp", "init_alpha", "tol_obj", "tol_rel_obj",
+    "tol_grad", "tol_rel_grad", "tol_param", "history_size", "save_iterations", "grad_samples", "elbo_samples", "eta",
+    "output_samples", "eval_elbo", "num_psis_draws", "num_paths", "psis_resample", "max_lbfgs_iters", "num_draws",
+    "num_elbo_draws", "save_single_paths",
 }  # fmt: skip
-_FREE = ("file", "diagnostic_file", "profile_file", "metric_file", "model", "init", "stancflags")  # texts of any kind
+_FREE = {
+    "fitted_params", "mode", "file", "diagnostic_file", "profile_file", "metric_file", "model", "init", "stancflags"
+}  # fmt: skip  # whose values are texts of any kind
 _SETTING = re.compile(rf"({'|'.join(map(re.escape, sorted(_KEYS)))})\s*=\s*({_VALUE}?)(\s*\(Default\))?")
 _SECTIONS = re.compile(
-    r"(data|random|output|adapt|hmc|nuts|fixed_param|static|adaptation terminated|\d{0,6}|"
+    r"(data|random|output|adapt|hmc|nuts|fixed_param|static|adaptation terminated|\d{0,6}|sample|"
+    r"generate_quantities|laplace|pathfinder|variational|optimize|lbfgs|bfgs|newton|meanfield|fullrank|"
+    r"stepsize adaptation complete\.|"
     r"(diagonal )?elements of inverse mass matrix:|no free parameters for unit metric|"
     r"samples were generated using stan.*|for each parameter, n_eff .{0,200})", re.IGNORECASE
 )  # fmt: skip
-_TIME = re.compile(r"(Elapsed Time:\s*)?[\d.e+-]+ seconds( \((Warm-up|Sampling|Total)\))?")
+_TIME = re.compile(r"(Elapsed Time:\s*)?[\d.e+-]+ seconds( \((Warm-up|Sampling|Pathfinders?|PSIS|Total)\))?")
 _ROW = re.compile(r"[-+\d.eE]+(\s*,\s*[-+\d.eE]+)*")
 _MATRIX = re.compile(r"(diagonal )?elements of inverse mass matrix:", re.IGNORECASE)
 
@@ -59,15 +66,6 @@ def _is_own(text: str) -> bool:
     if match is None:
         return False
     key, value = match[1], match[2].strip()
-    if key in (
-        "file",
-        "diagnostic_file",
-        "profile_file",
-        "metric_file",
-        "model",
-        "init",
-        "start_datetime",
-        "stancflags",
-    ):
+    if key in _FREE or key == "start_datetime":
         return key != "start_datetime" or is_date(value) or value == ""
     return len(value) <= 40

@@ -152,8 +152,9 @@ def _table(given: Given, files: list[str], remedies: Any) -> "Audit":
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
     """What to read, and the model that a posteriordb name stands for."""
     from bayesrecon.posteriors.cmdstan_laws import is_law
+    from bayesrecon.posteriors.formats import suffix_of
 
-    chains = [f for f in files if Path(f).suffix.lower() == ".csv" and not is_law(f)]
+    chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_law(f)]
     rest = [f for f in files if f not in chains]
     for i, file in enumerate(files):
         if file in files[:i]:

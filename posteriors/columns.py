@@ -1,0 +1,173 @@
+"""Columns of a table of draws, by what they are: parameters, the sampler's own, counts of draws, parts of tuples."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.draws import assemble
+
+CHAINS, COUNTS = (".chain", "chain"), (".draw", "draw", ".iteration", "iteration", "")
+"""Names of columns that count chains, and draws or rows: R's `posterior`, xarray's frames, and names of rows."""
+
+_STAN = re.compile(r"[A-Za-z]\w*((\.\d+)*|\[\d+(,\d+)*\])")
+_TUPLE, _COMPLEX, _INDEX = re.compile(r":\d+"), re.compile(r"\.(real|imag)$"), re.compile(r"\.\d+|\[[\d,]*\]")
+_NUMBERED = re.compile(r"[^\[\].:,\s]+\[\d+(,\d+)*\]")
+_FEWEST = 20  # rows below which values that repeat say nothing
+_REPEATED = 0.5  # the share of rows that are told apart by a column of measurements at most
+
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Sorted:
+    """The columns of a table, each `(chains, draws)`.
+
+    Attributes:
+        parameters: whose names do not end in `__`.
+        sampler: whose names do.
+        aside: `(chains, draws, n)`, the parts of a tuple or of a complex quantity by its name.
+        by_r: whether the names are R's, in which indices may be words.
+    """
+
+    parameters: Columns
+    sampler: Columns
+    aside: Columns
+    by_r: bool
+
+    def arrays(self) -> Columns:
+        """The parameters as `(chains, draws, *shape)`."""
+        if not self.by_r:
+            return assemble(self.parameters)
+        found: Columns = {}
+        for base, group in self._groups().items():
+            counted = base not in group and all(_NUMBERED.fullmatch(name) for name in group)
+            try:
+                found |= assemble(group) if counted else group
+            except BayesreconError:  # R leaves entries out: those that are there keep their names
+                found |= group
+        return found
+
+    def levels(self) -> Columns:
+        """Words that stand as indices in R's names, by the parameter that they belong to: names of groups."""
+        found = {}
+        for base, group in self._groups().items() if self.by_r else ():
+            words = [name[len(base) + 1 :].rstrip("]").split(",", 1)[0] for name in group if name != base]
+            if words := [word for word in dict.fromkeys(words) if not word.isdecimal()]:
+                found[base] = np.array(words)
+        return found
+
+    def _groups(self) -> dict[str, Columns]:
+        groups: dict[str, Columns] = {}
+        for name, values in self.parameters.items():
+            groups.setdefault(name.split("[", 1)[0], {})[name] = values
+        return groups
+
+
+def check_header(header: Sequence[str], source: object) -> None:
+    """Refuse columns of one name.
+
+    Raises:
+        BayesreconError: there are some.
+    """
+    ((most, times),) = Counter(header).most_common(1)
+    if times > 1:
+        raise BayesreconError(f"{source}: the column {most[:80]!r} appears {times} times")
+
+
+def names_of_r(header: Sequence[str], settings: Mapping[str, str]) -> bool:
+    """Whether these are names that R gives, in a file without CmdStan's comments.
+
+    >>> names_of_r(["b_x", "r_g[ann,Intercept]", ".draw"], {}), names_of_r(["b.1", "t:1"], {})
+    (True, False)
+    """
+    return not settings and any(not _STAN.fullmatch(_TUPLE.sub("", _COMPLEX.sub("", c))) for c in header)
+
+
+def sort_columns(columns: Mapping[str, np.ndarray], by_r: bool) -> Sorted:
+    """Columns by what they are; those that count draws have been taken out.
+
+    >>> one = np.ones((1, 3))
+    >>> found = sort_columns({"lp__": one, "mu": one, "z.real": one, "z.imag": one, "pair:1": one}, by_r=False)
+    >>> list(found.parameters), list(found.sampler), list(found.aside)
+    (['mu'], ['lp__'], ['z', 'pair'])
+    """
+    parts: dict[str, list[np.ndarray]] = {}
+    parameters, sampler = {}, {}
+    for name, values in columns.items():
+        if not by_r and (_TUPLE.search(name) or _COMPLEX.search(name)):
+            parts.setdefault(whole(name), []).append(values)
+        elif name.endswith("__"):
+            sampler[name] = values
+        else:
+            parameters[name] = values
+    return Sorted(parameters, sampler, {name: np.stack(each, axis=-1) for name, each in parts.items()}, by_r)
+
+
+def whole(name: str) -> str:
+    """The quantity that a part of a tuple or of a complex number belongs to.
+
+    >>> whole("z.1.real"), whole("pair:2.1"), whole("t.3:1")
+    ('z', 'pair', 't')
+    """
+    return _INDEX.sub("", _COMPLEX.sub("", name.split(":", 1)[0]))
+
+
+def split_chains(columns: Mapping[str, np.ndarray], rows: int) -> tuple[int, set[str]]:
+    """How many chains of equal length follow one another in a table, and the columns that do nothing but count.
+
+    Args:
+        columns: each `(rows,)`.
+
+    >>> chain, draw = np.repeat([1, 2], 3), np.arange(1, 7)
+    >>> split_chains({"mu": np.ones(6), ".chain": chain, ".draw": draw}, 6)
+    (2, {'.chain', '.draw'})
+    """
+    chains, counting = 1, set()
+    for name in CHAINS:
+        which = columns.get(name)
+        if which is None:
+            continue
+        steps = np.diff(which)
+        begins = np.flatnonzero(np.append(True, steps != 0))
+        if (
+            which[0] in (0, 1)
+            and np.isin(steps, (0, 1)).all()
+            and (np.diff([*begins, rows]) == rows // len(begins)).all()
+        ):
+            chains, counting = len(begins), {name}
+    for name in COUNTS:
+        count = columns.get(name)
+        if count is not None and (_counts(count) or all(map(_counts, np.split(count, chains)))):
+            counting.add(name)
+    return chains, counting
+
+
+def _counts(values: np.ndarray) -> bool:
+    steps = np.diff(values)
+    return bool(values[0] in (0, 1) and (not len(steps) or (steps[0] > 0 and (steps == steps[0]).all())))
+
+
+def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
+    """Refuse a table of records: in no sampler's columns most values repeat while rows differ.
+
+    Args:
+        columns: of a file that bears no mark of a sampler, each `(rows,)`.
+
+    Raises:
+        BayesreconError: in half of the columns or more values repeat.
+    """
+    table = np.stack(list(columns.values()), axis=-1)
+    rows = len(np.unique(table, axis=0))
+    if rows < _FEWEST:
+        return
+    repeat = [name for name, values in columns.items() if 1 < len(np.unique(values)) <= _REPEATED * rows]
+    if repeat and 2 * len(repeat) >= len(columns):
+        named = ", ".join(f"{name[:40]!r}" for name in repeat[:3])
+        raise BayesreconError(
+            f"{source}: this looks like a table of data, not of draws: values repeat in {named}, and nothing names a "
+            "sampler; export draws with their log density lp__ or with a column .draw, and pass data as --data"
+        )
