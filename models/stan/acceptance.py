@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.stan.records import Parts
 from bayesrecon.model import Model, Records
+from bayesrecon.models.stan.records import Parts
 
 POINTS = 5
 RECORDS = 3

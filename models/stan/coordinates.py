@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Identity, Parameter, Params
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Bounded
 from bayesrecon.models.stan.linear import cholesky, lower_solve
@@ -19,7 +20,6 @@ from bayesrecon.models.stan.needs import adds, declared_in, flattened
 from bayesrecon.models.stan.posterior import Place, transform_of
 from bayesrecon.models.stan.values import V
 from bayesrecon.precision import in_float64
-from bayesrecon.model import Identity, Parameter, Params
 
 SCALED = {"normal", "student_t", "cauchy", "double_exponential", "logistic", "gumbel"}
 """Families of a location and a scale, their last two parameters."""

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.layout import columns, counts, sizes_of
 from bayesrecon.models.stan.needs import pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
 from bayesrecon.models.stan.source import StanModel, from_stan, read_program
-from bayesrecon.model import Records
 
 
 def stan_data(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.domains import Domain
+from bayesrecon.model import Field, Params, Records
 from bayesrecon.models.inspection import plain
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
@@ -15,7 +16,6 @@ from bayesrecon.models.stan.layout import Column, stacked
 from bayesrecon.models.stan.machine import Frame, Machine, Run
 from bayesrecon.models.stan.posterior import transform_data
 from bayesrecon.models.stan.values import V
-from bayesrecon.model import Field, Params, Records
 
 
 @dataclass(frozen=True, eq=False)

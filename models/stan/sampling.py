@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from bayesrecon.models.stan.records import Parts
 from bayesrecon.model import Model
+from bayesrecon.models.stan.records import Parts
 
 
 def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Field, Model
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
@@ -33,7 +34,6 @@ from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.values import StanError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
-from bayesrecon.model import Field, Model
 
 LARGEST_FILE = 1_000_000
 """Bytes of a program file."""
