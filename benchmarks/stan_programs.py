@@ -81,7 +81,9 @@ def points_of(oracle: Any, dimension: int) -> list[Any]:
     import numpy as np
 
     rng, found = np.random.default_rng(1), []
-    for scale in np.tile([0.5, 0.1, 0.02, 1.0], POINTS):
+    for scale in [*np.tile([0.5, 0.1, 0.02, 1.0], POINTS), *np.full(4 * POINTS, 2.0)]:
+        if len(found) == POINTS:
+            break
         point = rng.uniform(-1, 1, dimension) * scale
         try:
             value, slope = oracle.log_prob_grad(point)
@@ -89,7 +91,7 @@ def points_of(oracle: Any, dimension: int) -> list[Any]:
             continue
         if np.isfinite(value) and np.isfinite(slope).all():
             found.append((point, value, slope))
-    return found[:POINTS]
+    return found
 
 
 def density(file: Path, data: Any) -> Row:
@@ -207,8 +209,8 @@ def page(rows: dict[str, Any]) -> str:
         "",
         *(__doc__ or "").split("\n\n")[2].split("\n"),
         "",
-        f"Of {count} programs {len(agree)} agree with the oracle to {CLOSE:g}. A record is read off {len(accepted)}. "
-        f"Of {len(single)} all data are one record, since they have no count.",
+        f"Of {count} programs {len(agree)} agree with the oracle to {CLOSE:g}. A record is read off {len(accepted)}; "
+        f"{len(single)} more have no count, and all their data are one record.",
         "",
         "## Densities that do not agree, or were not compared",
         "",

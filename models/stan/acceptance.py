@@ -124,9 +124,12 @@ def _explain_constant(parts: Parts, model: Model) -> None:
     if parts.unit or parts.count is None:
         return
     records = parts.blank(MANY, 1)
-    theta = np.full(model.dimension, 0.1)
-    for line, value in _by_line(parts.run_joint(model.constrain(jnp.asarray(theta)), records, MANY).terms).items():
-        if value != 0:
+    one, other = (
+        _by_line(parts.run_joint(model.constrain(jnp.full(model.dimension, at)), records, MANY).terms)
+        for at in (0.1, 0.3)
+    )
+    for line, value in one.items():
+        if value != other[line]:
             raise BayesreconError(
                 f"{parts.name}, line {line}: records are coupled here ({text_of(parts, line)}): one record alone adds "
                 "nothing; a lag belongs into the record itself"

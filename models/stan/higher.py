@@ -10,7 +10,7 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.machine import Frame, Higher, Machine, Run
 from bayesrecon.models.stan.values import StanError, V, settled, whole
 
-STEPS = 64
+STEPS = 256
 """Steps of the integrator between two times; of a curve that a program of posteriordb solves the error is then below
 the tolerance that the program asks for."""
 

@@ -33,8 +33,10 @@ from bayesrecon.models.stan.values import (
 )
 
 STEPS = 500_000
-"""Expressions that one run may evaluate, traced ones as ten: less than a minute, ten times what programs of posteriordb
-need."""
+"""Expressions that one run may evaluate: less than a minute, ten times what programs of posteriordb need."""
+
+TRACED = 24
+"""Further steps that a traced expression counts for: tracing it takes so much longer."""
 
 ENTRIES = 300_000_000
 """Entries that one run may make, all containers together and in every turn of loops that are run at once:
@@ -74,7 +76,7 @@ class Run:
         if self.entries > ENTRIES:
             raise StanError(f"the program makes more than {ENTRIES} entries")
         if not v.known:
-            self.spend(9)
+            self.spend(TRACED)
         return v
 
     def widened(self, turns: int) -> int:

@@ -101,12 +101,14 @@ def transform_data(machine: Machine, frame: Frame) -> Frame:
 
 def places(machine: Machine, frame: Frame, shapes: Mapping[str, tuple[int, ...]] | None = None) -> tuple[Place, ...]:
     """The parameters, of sizes that `shapes` names or that the data give."""
-    found = []
+    found: list[Place] = []
     names = {node.name for node in declarations(machine.program.parameters)}
     for node in machine.program.parameters:
         if not isinstance(node, tree.Declare):
             raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: only declarations stand in this block")
         kind = node.type
+        if any(node.name == p.name for p in found):
+            raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is declared twice")
         if kind.base == "int":
             raise BayesreconError(f"{machine.program.name}, line {node.at[0]}: {node.name} is a whole number")
         try:

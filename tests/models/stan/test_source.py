@@ -1,0 +1,62 @@
+"""What is read off a program: records, constants, sizes, and what is refused with its line."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
+
+from bayesrecon.cli.inputs import load_model, with_constants
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models import from_stan
+
+REGRESSION = """data { int N; int K; matrix[N, K] X; vector[N] y; real<lower=0> width; }
+parameters { vector[K] b; }
+model { b ~ normal(0, width); y ~ normal(X * b, 1); }"""
+
+
+def test_sizes_come_from_the_draws_and_constants_from_a_file(tmp_path):
+    program, draws, constants = (tmp_path / name for name in ("program.stan", "draws.csv", "constants.json"))
+    program.write_text(REGRESSION)
+    draws.write_text("lp__,b.1,b.2\n-1.0,0.5,0.25\n-2.0,0.25,0.5\n")
+    constants.write_text(json.dumps({"width": 2.5}))
+    settings = with_constants({}, str(constants), str(program))
+    model = load_model(str(program), settings, [str(draws)])
+    assert model.fields["X"].shape == (2,)
+    with pytest.raises(BayesreconError, match="width: state constants="):
+        load_model(str(program), {}, [str(draws)])
+
+
+def test_parameters_of_each_record_are_named_by_a_unit():
+    program = """data { int J; vector[J] y; vector<lower=0>[J] s; } parameters { real mu; real<lower=0> tau;
+    vector[J] theta; } model { theta ~ normal(mu, tau); y ~ normal(theta, s); }"""
+    model = from_stan(program, constants={"J": 3})
+    assert tuple(model.fields) == ("unit", "y", "s")
+    assert model.coordinates[2:] == ("theta_raw[1]", "theta_raw[2]", "theta_raw[3]")
+
+
+REFUSED = {
+    "a series": ("y[2:N] ~ normal(a * y[1:(N - 1)], 1);", "line 3: records are coupled here"),
+    "a mean": ("y ~ normal(a, 1 + sd(y));", "line 3: records are coupled here"),
+    "a constant": ("a ~ normal(0, 1); target += sum(y);", "does not depend on any parameter"),
+    "a function": ("y ~ normal(nothing(a), 1);", "line 3, column 20: the function nothing is not there"),
+    "a word": ("y ~~ normal(a, 1);", "line 3, column 12"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_names_its_line(name):
+    statement, what = REFUSED[name]
+    with pytest.raises(BayesreconError, match=what):
+        from_stan("data { int N; vector[N] y; }\nparameters { real a; }\nmodel { " + statement + " }")
+
+
+def test_a_branch_on_a_record_chooses():
+    program = """data { int N; array[N] int<lower=0> y; } parameters { real a; real<lower=0, upper=1> p; }
+    model { a ~ normal(0, 1);
+    for (n in 1:N) { if (y[n] == 0) target += log(p); else target += log1m(p) + y[n] * a; } }"""
+    model = from_stan(program)
+    params = {"a": 0.5, "p": 0.25}
+    for y, expected in ((0, np.log(0.25)), (3, np.log(0.75) + 1.5)):
+        assert float(model.log_lik_at(params, {"y": y})) == pytest.approx(expected, rel=1e-6)
