@@ -5,8 +5,9 @@ import io
 import pytest
 from written import SIGMA, refused
 
+from bayesrecon.posteriors import exports
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats import read_draws
+from bayesrecon.posteriors.formats import read_draws, suffixes
 
 pytestmark = pytest.mark.small
 
@@ -30,3 +31,21 @@ def test_dispatch(tmp_path):
         refused("list of CmdStan|cannot read draws from", read_draws, source)
     (tmp_path / "FIT.CSV").write_text("a\n1\n")
     assert read_draws(tmp_path / "FIT.CSV").values["a"].shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("draws.parquet", "looks like a table of pandas, polars or Arrow: write it with to_csv"),
+        ("fit.qs", "looks like an object of R: write it with saveRDS"),
+        ("root.paramnames", "pass the chains"),
+        ("fit.nc.gz", "looks like a compressed file: unpack it"),
+        ("chain.npy", "np.savez"),
+    ],
+)
+def test_a_file_that_is_not_read_says_which_tool_it_looks_like(name, match):
+    refused(match, read_draws, name)
+
+
+def test_no_hint_is_of_a_suffix_that_is_read():
+    assert not {suffix for group in exports._TOOLS for suffix in group} & set(suffixes())
