@@ -19,10 +19,10 @@ _TOOLS: Mapping[tuple[str, ...], tuple[str, str]] = {
     (".save", ".sav2", ".state"): ("the state of a sampler", "export its draws with the sampler's own function"),
     (".stan",): ("a program of Stan, which holds no draws", "pass the file of the fit, and the program as --model"),
     (".ind",): ("the index of CODA", "pass the chains, CODAchain1.txt; it is found beside them"),
-    (".paramnames", ".ranges"): ("the list of parameters of getdist", "pass the chains, ROOT_1.txt; it is found beside them"),
+    (".paramnames", ".ranges"): ("getdist's list of names", "pass the chains, ROOT_1.txt; it is found beside them"),
     (".yaml", ".yml"): ("settings", "pass the file of the draws"),
     (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".7z", ".rar"): ("a compressed file", "unpack it"),
-    (".keras", ".onnx", ".tflite", ".ckpt"): ("a trained model", "see which saved models are read: .pt, .safetensors, .pkl"),
+    (".keras", ".onnx", ".tflite", ".ckpt"): ("a trained model", "save its weights as .safetensors or .npz"),
 }  # fmt: skip
 
 

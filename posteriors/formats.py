@@ -131,10 +131,8 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
             known = ", ".join(suffixes())
             raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known are {known}")
         kind = format_of(path)
-        if not kind.takes(paths):
-            raise BayesreconError(
-                f"{path}: several files are read as chains of one fit, which end in .csv or .txt: CmdStan chains, for example"
-            )
+        if not kind.takes(paths) or kind is not format_of(paths[0]):
+            raise BayesreconError(f"{path}: several files are read as chains, as CmdStan chains, which end in .csv")
     for path in paths:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file")

@@ -17,7 +17,7 @@ def test_dispatch(tmp_path):
     assert read_draws(draws) is draws
     refused("no such file", read_draws, tmp_path / "none.nc")
     refused(
-        r"unknown suffix '.doc'; known are .npz, .*.csv, .csv.gz, .*.rds, .rdata, .rda, .*.json, .zip, .*.zarr",
+        r"unknown suffix '.doc'; known are .npz, .*.csv, .csv.gz, .*.rds, .rdata, .rda, .*.zarr",
         read_draws,
         "a.doc",
     )
@@ -27,6 +27,7 @@ def test_dispatch(tmp_path):
     (tmp_path / "file.zarr").write_text("")
     refused("is not a directory", read_draws, tmp_path / "file.zarr")
     refused("CmdStan chains", read_draws, ["a.csv", "b.nc"])
+    refused("CmdStan chains", read_draws, ["a.csv", "b.txt"])
     for source in ([], [1], b"bytes", 3, None, io.StringIO()):
         refused("list of CmdStan|cannot read draws from", read_draws, source)
     (tmp_path / "FIT.CSV").write_text("a\n1\n")
