@@ -44,7 +44,7 @@ _MISSING = re.compile(rb"(^|,)\s*NA\s*(?=,|\r?\n?$)")  # as R and Stan's own tra
 class CmdStanFile:
     """One chain.
 
-    >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2\n-7.1,0.5,1.5\n-7.3,0.4,1.6\n")
+    >>> _ = Path("fit.csv").write_text("lp__,beta.1,beta.2\\n-7.1,0.5,1.5\\n-7.3,0.4,1.6\\n")
     >>> CmdStanFile(Path("fit.csv")).heading()
     ({}, ['lp__', 'beta.1', 'beta.2'])
     """
