@@ -36,10 +36,10 @@ COVARIATES = (3, 5, 8, 12)
 INTRODUCTION = """# Regressions whose spectrum decays
 
 Made by `python benchmarks/decaying.py`. Data sets of 200, 500, 1,000 and 2,000 records with 1,000, 2,000, 4,000 and
-10,000 independent posterior draws, every combination in turn: the first eight sets have 1,000 and 2,000. Standard
-normal covariates that nobody knows; `recover` without any option. *Refused*: it ended in an error. *Failed*: a check
-of draws and model failed, which is wrong here. *Stated*: data sets in which n has an estimate. *Bias*: mean error of n
-in half-widths of its interval. *n held*: intervals of n that hold the true number. *Determined* and *partly*:
+10,000 independent posterior draws, every combination in turn: the first four sets have 1,000, the next four 2,000.
+Standard normal covariates that nobody knows; `recover` without any option. *Refused*: it ended in an error. *Failed*: a
+check of draws and model failed, which is wrong here. *Stated*: data sets in which n has an estimate. *Bias*: mean error
+of n in half-widths of its interval. *n held*: intervals of n that hold the true number. *Determined* and *partly*:
 statistics with that verdict, and the share of their intervals that hold. *s*: CPU seconds of `recover`, median, where
 several ran at once.
 """

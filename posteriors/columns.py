@@ -136,7 +136,7 @@ def split_chains(columns: Mapping[str, np.ndarray], rows: int) -> tuple[int, set
         if (
             which[0] in (0, 1)
             and np.isin(steps, (0, 1)).all()
-            and (np.diff([*begins, rows]) == rows // len(begins)).all()
+            and (np.diff(begins, append=rows) == rows // len(begins)).all()
         ):
             chains, counting = len(begins), {name}
     for name in COUNTS:

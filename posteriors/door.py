@@ -28,9 +28,10 @@ def release_of(
 
     Args:
         source: what draws are read from: a path, several CmdStan paths, an InferenceData or DataTree, a CmdStanPy fit,
-            a NumPyro MCMC, a dictionary of arrays `(chains, draws, *shape)`; or a fit: of scikit-learn, of statsmodels,
-            the path of a CSV table of a regression's estimates with standard errors, or a DataFrame of it. Files of
-            draws of more than 256 MiB with their `model` are read as `from_file` does.
+            a NumPyro MCMC, a sampler of emcee, a result of bilby, a DataFrame with `.chain` and `.draw`, a dictionary
+            of arrays `(chains, draws, *shape)`; or a fit: of scikit-learn, of statsmodels, the path of a CSV table of a
+            regression's estimates with standard errors, or a DataFrame of it. Files of draws of more than 256 MiB with
+            their `model` are read as `from_file` does.
         model: the model of the draws, as `models.model_of` takes it: a `Model`, a shipped name, a PyMC or Bambi model;
             of a table "ols", "logit" or "poisson". Files by `bayesrecon fit` and fits have their own.
         power: of the likelihood, where the posterior is tempered.

@@ -67,7 +67,7 @@ def _arrays(
         raise BayesreconError(f"{path}: there is no chain of numbers in it")
     chain = found.pop(_CHAIN)
     done = group["attributes"].get(_ITERATION, len(chain))
-    if not np.isscalar(done) or not 0 < int(done) <= len(chain):
+    if not isinstance(done, int | np.integer) or not 0 < done <= len(chain):
         raise BayesreconError(f"{path}: says that {str(done)[:40]} of {len(chain)} steps were done")
     density = found.pop(_DENSITY, None)
     steps = int(done)  # room was made for more

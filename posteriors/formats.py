@@ -15,6 +15,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, from_named_draws
 from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.exports import hint
 from bayesrecon.posteriors.format import Format
 
 
@@ -57,7 +58,8 @@ def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -
     """Draws from a file or an object.
 
     Args:
-        source: a path ending in one of `suffixes()`; a list of CmdStan `.csv` paths, one a chain; a dictionary of
+        source: a path ending in one of `suffixes()`; a list of paths, one a chain, of CmdStan's
+            `.csv` or of chains as text; a dictionary of
             arrays `(chains, draws, *shape)`; `Draws`; an ArviZ InferenceData or xarray DataTree; a CmdStanPy fit; a
             NumPyro MCMC that has run.
         name: for display; from the file's name unless given.
@@ -126,10 +128,11 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
     for path in paths:
         suffix = suffix_of(path)
         if suffix not in suffixes():
-            raise BayesreconError(f"{path}: unknown suffix {suffix!r}; known are {', '.join(suffixes())}")
+            known = ", ".join(suffixes())
+            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known are {known}")
         kind = format_of(path)
-        if not kind.takes(paths):
-            raise BayesreconError(f"{path}: several files are read as CmdStan chains, which end in .csv")
+        if not kind.takes(paths) or kind is not format_of(paths[0]):
+            raise BayesreconError(f"{path}: several files are read as chains, as CmdStan chains, which end in .csv")
     for path in paths:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file")
@@ -142,4 +145,8 @@ def _of_object(source: Any) -> Format:
     for kind in formats():
         if kind.holds(source):
             return kind
-    raise BayesreconError(f"cannot read draws from a {type(source).__name__}")
+    module = type(source).__module__.partition(".")[0]
+    whose = "" if module == "builtins" else f" of {module}"
+    raise BayesreconError(
+        f"cannot read draws from a {type(source).__name__}{whose}; pass {{name: array (chains, draws, *shape)}}"
+    )

@@ -15,6 +15,7 @@ from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.posteriors.estimates import field_name
+from bayesrecon.posteriors.frames import is_frame
 from bayesrecon.posteriors.untold import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
@@ -315,10 +316,11 @@ def as_table(path: str | Path) -> bool:
 
 
 def is_table(source: Any) -> bool:
-    """Whether this is a DataFrame, or the path of a CSV table of estimates."""
+    """Whether this is a DataFrame without marks of draws, or the path of a CSV table of estimates."""
     if isinstance(source, str | Path):
         return as_table(source)
-    return type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
+    pandas = type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
+    return pandas and not is_frame(source)
 
 
 def of_source(source: Any, model: Any, power: float | None) -> Release | None:

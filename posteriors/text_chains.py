@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.columns import check_draws, check_header, sort_columns
-from bayesrecon.posteriors.contents import Contents, Entry, from_named_draws, stamp
+from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.format import Format
 from bayesrecon.untrusted.guarded import opened
@@ -43,15 +43,16 @@ def read_text_chains(source: Any, *, name: str | None = None, trusted: bool = Fa
 
 def _read(
     paths: Sequence[Path], name: str | None, trusted: bool
-) -> tuple[Draws, tuple[str, ...], list[str], list[Entry], list[Path]]:
-    """Draws, notes, comments, what is beside, and the files of names."""
-    chains, comments, entries, beside = [], [], [], []
+) -> tuple[Draws, tuple[str, ...], list[str], list[Variable], list[Path]]:
+    """Draws, notes, comments, names of rows, and the files of names."""
+    chains, comments, labels, beside = [], [], [], []
     for path in paths:
         with reading(path, "a text of chains"), opened(TextTable, path, trusted) as file:
             found = file.rows()
         comments += found["comments"]
         if found["rows"] and found["rows"] != [str(k + 1) for k in range(len(found["rows"]))]:
-            entries.append(Entry(f"{path.name}: names of rows", "labels", np.array(found["rows"])))
+            texts = np.array(found["rows"])
+            labels.append(Variable("columns", f"names of rows of {path.name}", texts.shape, False, texts))
         index = index_of(path)
         header, values, listed = _coda(path, index, found["values"]) if index else _named(path, found, trusted)
         beside += listed
@@ -72,7 +73,7 @@ def _read(
     if WEIGHT in columns and not np.ptp(columns[WEIGHT]):  # which then says nothing
         del columns[WEIGHT]
     arrays = sort_columns(columns, by_r=True)
-    return Draws(arrays.arrays() | arrays.sampler, None, title), notes, comments, entries, list(dict.fromkeys(beside))
+    return Draws(arrays.arrays() | arrays.sampler, None, title), notes, comments, labels, list(dict.fromkeys(beside))
 
 
 def _named(path: Path, found: dict[str, Any], trusted: bool) -> tuple[list[str], np.ndarray, list[Path]]:
@@ -137,12 +138,12 @@ def _contents(
     source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
 ) -> Contents:
     paths = [Path(source)] if isinstance(source, str | Path) else [Path(path) for path in source]
-    draws, notes, comments, entries, beside = _read(paths, name, trusted)
+    draws, notes, comments, labels, beside = _read(paths, name, trusted)
     stamps = tuple(stamp(path) for path in (*paths, *beside))
     found = from_named_draws(draws, "text of chains", stamps, notes=notes, comments=tuple(comments))
     levels = {f"posterior/{base}": names for base, names in _levels(draws).items()}
     listed = [Entry(p.name, "text", p.read_text("utf-8", "replace")[: 2**16]) for p in beside if p.suffix != ".txt"]
-    return replace(found, entries=(*entries, *listed), coordinates=levels)
+    return replace(found, variables=(*found.variables, *labels), entries=tuple(listed), coordinates=levels)
 
 
 def _levels(draws: Draws) -> dict[str, np.ndarray]:

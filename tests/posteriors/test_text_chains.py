@@ -72,7 +72,7 @@ def test_a_table_of_r(tmp_path):
     assert not found.entries
     assert found.coordinates["posterior/r_g"].tolist() == ["ann"]
     path.write_text("\n".join(['"b_x" "r_g[ann,Intercept]"', *(row.replace('"1"', '"Ann"', 1) for row in rows), ""]))
-    assert read_contents(path).entries[0].kind == "labels"
+    assert read_contents(path).variables[-1].values[0] == "Ann"
 
 
 def test_comments_are_looked_at(tmp_path):
