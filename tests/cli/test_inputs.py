@@ -88,7 +88,7 @@ BAD_INPUT = {
     "no model": (lambda folder: draws()(folder)[:2], "does not say which model it belongs to.*--model NAME"),
     # files
     "no such file": (lambda folder: ["recover", "none.nc"], "none.nc: no such file"),
-    "unknown suffix": (a_file("draws.txt", "1", "recover", "draws.txt"), r"unknown suffix '.txt'; known are .*\.nc"),
+    "unknown suffix": (a_file("draws.doc", "1", "recover", "draws.doc"), r"unknown suffix '.doc'; known are .*\.nc"),
     "corrupt archive": (
         a_file("a.npz", zipped("junk"), "recover", "a.npz", *MODEL),
         "a.npz: cannot be read as an .npz",

@@ -348,9 +348,9 @@ def test_netcdf_that_is_no_fit(tmp_path):
         read_contents(tmp_path / "b.nc")
     with pytest.raises(BayesreconError, match="no such file"):
         read_contents(tmp_path / "c.nc")
-    (tmp_path / "d.txt").write_text("hello")
+    (tmp_path / "d.doc").write_text("hello")
     with pytest.raises(BayesreconError, match="unknown suffix"):
-        read_contents(tmp_path / "d.txt")
+        read_contents(tmp_path / "d.doc")
 
 
 def test_names_tell_groups():
