@@ -14,7 +14,7 @@ AGES = [41.0, 17.0, 63.0, 28.0, 35.0, 52.0, 71.0, 44.0]
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    bilby = pytest.importorskip("bilby")
+    bilby = pytest.importorskip("bilby", reason="bilby is not installed, which brings much with it")
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     table = pandas.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "log_likelihood"])

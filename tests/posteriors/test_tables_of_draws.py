@@ -210,3 +210,17 @@ def test_a_table_of_data_is_no_draws(tmp_path):
 def test_suffixes_of_two_parts():
     assert formats.suffix_of("a.b.csv.gz") == ".csv.gz"
     assert formats.suffix_of("a.tar.gz") == ".gz"
+
+
+def test_comments_of_a_law_are_looked_at_with_its_model(tmp_path):
+    """The law is attacked as what it is, and its file holds more."""
+    path = tmp_path / "fit.csv"
+    rng = np.random.default_rng(1)
+    beta, sigma = rng.normal([26, 0.6], [6, 0.06], (400, 2)), np.exp(rng.normal(2.9, 0.035, 400))
+    rows = np.column_stack([np.zeros((400, 2)), beta, sigma])
+    head = "# method = laplace\n#   laplace\n# y: 41, 63, 17, 28\n"
+    path.write_text(table(rows, "log_p__,log_q__,beta.1,beta.2,sigma", head=head))
+    found = audit(str(path), "kidscore_momiq", remedies=False)
+    assert any("comments" in finding.where for finding in found.findings)
+    assert not any(missed.where == ("draws",) for missed in found.not_run)
+    assert found.files[0]["size"] == path.stat().st_size
