@@ -1,7 +1,9 @@
 """Data that lie hidden in a file are found or not recognised; files in which none do raise no alarm."""
 
 import hiding
+import numpy as np
 import pytest
+import xarray as xr
 
 import bayesrecon
 
@@ -93,3 +95,14 @@ def test_what_is_public_is_no_finding(tmp_path):
     path = BY_ID["honest", "nc: constant_data with a covariate"].make(tmp_path)
     assert bayesrecon.audit(path).severity == "high"
     assert bayesrecon.audit(path, public=["constant_data/*"]).severity == "low"
+
+
+@pytest.mark.parametrize("model", [None, MODEL], ids=["without a model", "with it"])
+def test_texts_among_the_draws_are_not_recognised(model, tmp_path):
+    path = BY_ID["harmless", "nc: nothing"].make(tmp_path)
+    with xr.open_datatree(path) as opened:
+        tree = opened.load()
+    names = np.resize(hiding.PATIENT, (hiding.CHAINS, hiding.LENGTH)).astype(object)
+    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().assign(who=(hiding.DRAW, names)))
+    tree.to_netcdf(tmp_path / "texts.nc")
+    assert bayesrecon.audit(tmp_path / "texts.nc", model, remedies=False).unrecognised == ("posterior/who",)

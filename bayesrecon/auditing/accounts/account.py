@@ -84,6 +84,8 @@ def is_public(where: str, allowed: Iterable[str]) -> bool:
 def _array(look: Look, variable: Variable, told: str) -> Kind:
     if variable.group.startswith("warmup_") and told == "opened" and not _is_known_warmup(look, variable):
         return "unrecognised"
+    if variable.values.dtype.kind not in "biufc" and not _is_attacked(look, variable):
+        return "unrecognised"  # no model has texts for parameters
     if told:
         return told  # type: ignore[return-value]
     if look.is_parameter(variable):
@@ -103,6 +105,11 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
     if constant.all() and constant.size > 1 and structure_of(rows[0].reshape(variable.shape or -1)):
         return "structure"
     return "structure" if _is_correlation(variable) else "unrecognised"
+
+
+def _is_attacked(look: Look, variable: Variable) -> bool:
+    """Whether something beside the list of the draws says what an array is."""
+    return any(variable.where in f.where for f in look.found if f.kind != "draws")
 
 
 def _is_known_warmup(look: Look, variable: Variable) -> bool:
