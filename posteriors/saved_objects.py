@@ -1,4 +1,4 @@
-"""Saved objects of Python: pickles, files of joblib, torch, skops, safetensors and ONNX. Nothing is unpickled."""
+"""Saved objects of Python: pickles, files of joblib, torch, skops, safetensors, ONNX and PMML. Nothing is unpickled."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from bayesrecon.releases import Release
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile
 
-SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors", ".onnx")
+SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors", ".onnx", ".pmml")
 """Of files that are read as saved objects, whatever they then turn out to be."""
 
 

@@ -83,7 +83,7 @@ def audit(
         source: a release of `bayesrecon.posteriors`; a netCDF file or zarr directory of ArviZ; a CmdStan CSV file or a
             list of them, one a chain; a CmdStanPy fit; a NumPyro MCMC; an InferenceData or DataTree; posteriordb's JSON
             or zip; a NumPy archive; a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch, skops,
-            safetensors, ONNX), which is not loaded; a dictionary of arrays `(chains, draws, *shape)`; or what
+            safetensors, ONNX, PMML), which is not loaded; a dictionary of arrays `(chains, draws, *shape)`; or what
             `read_contents(..., trusted=True)` read without limits. Or a fit: a result of statsmodels, an estimator of
             scikit-learn, or a CSV table or DataFrame of estimates.
         model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model; files by `bayesrecon fit`

@@ -59,6 +59,36 @@ _ATTRIBUTES: tuple[tuple[Kept, str], ...] = (
         """,
     ),
     (
+        Kept(ESTIMATE, "estimates", "pmml"),
+        """
+        intercept coefficient beta absoluteValue alternateBinaryTargetCategory
+        """,
+    ),
+    (
+        Kept(LEAF, _LEAVES, "pmml"),
+        """
+        recordCount score confidence probability
+        """,
+    ),
+    (
+        Kept(CUT, _SPLIT, "pmml"),
+        """
+        value
+        """,
+    ),
+    (
+        Kept(CUT, _EXTREME, "pmml"),
+        """
+        leftMargin rightMargin minValue maxValue minimum maximum
+        """,
+    ),
+    (
+        Kept(TOTAL, _MEANS, "pmml"),
+        """
+        numberOfRecords totalFreq missingFreq invalidFreq populationSize size mean variance standardDeviation count
+        """,
+    ),
+    (
         Kept(RECORD, _MARGIN, "onnx"),
         """
         support_vectors
@@ -281,6 +311,8 @@ def kept(where: str, of: str, owners: tuple[str, ...]) -> Kept | None:
     if _GENERATOR.search(of):
         return KEPT["random_state"][0]
     classes = " ".join((of, *owners))
+    if "pmml.Row" in classes:
+        return Kept(RECORD, _ROWS)
     for name in reversed(_PARTS.split(where)):
         for one in KEPT.get(name, ()):
             if not one.of or re.search(one.of, classes) or (one.of.endswith("^$") and not classes.strip()):

@@ -226,6 +226,49 @@ def test_tensors_are_those_that_were_saved():
     )
 
 
+PMML = """<?xml version="1.0"?>
+<PMML xmlns="http://www.dmg.org/PMML-4_4" xmlns:data="http://jpmml.org/jpmml-model/InlineTable" version="4.4">
+ <DataDictionary>
+  <DataField name="y"><Interval leftMargin="{low!r}" rightMargin="{high!r}"/></DataField>
+ </DataDictionary>
+ {model}
+</PMML>"""
+
+
+def test_pmml_of_neighbours_holds_their_rows(tmp_path):
+    names = list(DATA)
+    cells = (
+        "".join(f"<data:{n}>{v}</data:{n}>" for n, v in zip(names, row, strict=True))
+        for row in zip(*DATA.values(), strict=True)
+    )
+    table = "".join(f"<row>{one}</row>" for one in cells)
+    rows = f"<TrainingInstances><InlineTable>{table}</InlineTable></TrainingInstances>"
+    model = f"<NearestNeighborModel>{rows}</NearestNeighborModel>"
+    path = tmp_path / "neighbours.pmml"
+    low, high = (float(f(DATA["y"])) for f in (np.min, np.max))
+    path.write_text(PMML.format(low=low, high=high, model=model))
+    found = audited(path, data=DATA)
+    kept = next(f for f in found if f.title.startswith("Row keeps records"))
+    assert kept.severity == "high"
+    assert all(any(where.endswith(f".row.{n}") for where in kept.where) for n in names)
+    assert any("leftMargin" in where for f in found if f.severity == "medium" for where in f.where)
+    assert "private column" in f"{kept.title}{kept.summary}"
+
+
+def test_pmml_of_a_tree_holds_leaves_and_of_a_regression_estimates(tmp_path):
+    node = '<Node score="{}" recordCount="1"><SimplePredicate field="x" operator="lessThan" value="{}"/></Node>'
+    tree = f"<TreeModel><Node>{''.join(node.format(y, y / 3) for y in DATA['y'][:5])}</Node></TreeModel>"
+    slope = '<NumericPredictor name="x" coefficient="-0.75"/>'
+    table = f'<RegressionModel><RegressionTable intercept="1.25">{slope}</RegressionTable></RegressionModel>'
+    roles = {}
+    for name, model in (("tree", tree), ("line", table)):
+        path = tmp_path / f"{name}.pmml"
+        path.write_text(PMML.format(low=0.0, high=1.0, model=model))
+        roles[name] = {where.rpartition(".")[2]: part.role for where, part in entries(path).items()}
+    assert (roles["tree"]["score"], roles["tree"]["value"]) == ("leaf", "cut")
+    assert (roles["line"]["intercept"], roles["line"]["coefficient"]) == ("estimate", "estimate")
+
+
 def test_trees_of_onnx_hold_their_leaves():
     found = audited(OTHERS / "tree.onnx", data=DATA)
     (leaves,) = [f for f in found if f.kind == "leaves"]

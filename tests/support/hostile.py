@@ -142,6 +142,11 @@ def bombs() -> Iterator[Named]:
     yield "beyond.onnx", b"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
     yield "shape.onnx", b"\x3a\x0f\x2a\x0d\x08\xff\xff\xff\xff\xff\x07\x10\x01\x42\x01w" + b"\x4a\x00"
     yield "whole.onnx", b"\xff" * 30
+    yield "entities.pmml", b'<!DOCTYPE p [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><PMML>&b;</PMML>'
+    yield "outside.pmml", b'<!DOCTYPE p [<!ENTITY a SYSTEM "file:///etc/hostname">]><PMML>&a;</PMML>'
+    yield "deep.pmml", b"<a>" * 100_000
+    yield "no_model.pmml", b"<html/>"
+    yield "cut.pmml", b"<PMML><Node"
     yield "empty.pkl", b""
     yield "one_byte.joblib", b"x"
     yield "text.pkl", b"These are not the bytes you are looking for."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.untrusted.saved import onnx, safetensors, skops, torches
+from bayesrecon.untrusted.saved import onnx, pmml, safetensors, skops, torches
 from bayesrecon.untrusted.saved.arrays import Objects, array_of, is_array
 from bayesrecon.untrusted.saved.frames import class_of, columns_of, plain_list
 from bayesrecon.untrusted.saved.joblibs import Joblib
@@ -49,6 +49,9 @@ class SavedFile:
             self._safetensors()
         elif path.suffix.lower() == ".onnx":
             self._onnx()
+        elif path.suffix.lower() == ".pmml":
+            self._form = "PMML"
+            self._walk.over(pmml.Model(path).root)
         elif torches.loaded(path):
             self._archive()
         else:

@@ -1,0 +1,138 @@
+"""Models of PMML: the elements of their XML, with attributes, arrays and texts.
+
+Entities are never expanded: a file that declares a document type is refused.
+"""
+
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.saved.nodes import Made, Named, Pairs
+
+_DEEPEST, _ELEMENTS, _LETTERS = 200, 2_000_000, 2**28
+"""Elements within each other and in all, and bytes of a file."""
+
+_ARRAYS = frozenset(("Array", "Indices", "INT-Entries", "REAL-Entries", "Matrix"))
+_ROWS = frozenset(("row", "VectorInstance", "Instance"))
+"""Elements that are records, wherever they stand."""
+
+_ROW = "Row"
+"""Their class."""
+
+
+class _Element:
+    """One element while it is read."""
+
+    def __init__(self, tag: str, attributes: dict[str, str]) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.parts: list[tuple[str, Any]] = []
+        self.text: list[str] = []
+
+    def done(self) -> Any:
+        """What it is: an array, a text, or an object with its attributes and parts."""
+        text = "".join(self.text).strip()
+        if self.tag in _ARRAYS and text:
+            return _entries([_value(one) for one in text.split()])
+        if not self.attributes and not self.parts:
+            return _value(text)
+        found = [(name, _value(value)) for name, value in self.attributes.items()]
+        found += _counted(self.parts)
+        if text:
+            found.append(("text", text))
+        return Made(Named("pmml", _ROW if self.tag in _ROWS else self.tag), (), [Pairs(found)])
+
+
+class Model:
+    """What a file holds: `root`.
+
+    Raises:
+        BayesreconError: no PMML, a document type, or a damaged file.
+
+    >>> _ = Path("m.pmml").write_text('<PMML><RegressionTable intercept="1.5"/></PMML>')
+    >>> [name for name, _ in Model(Path("m.pmml")).root.pairs]
+    ['PMML']
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._open, self._count = path, [_Element("", {})], 0
+        size = path.stat().st_size
+        if size > _LETTERS:
+            raise self._refused(f"more than {_LETTERS // 2**20} MiB")
+        parser = expat.ParserCreate()
+        parser.StartDoctypeDeclHandler = self._type
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._letters
+        parser.CommentHandler = self._comment
+        parser.ProcessingInstructionHandler = lambda target, data: self._comment(f"{target} {data}")
+        try:
+            parser.Parse(path.read_bytes(), True)
+        except BayesreconError:
+            raise
+        except (expat.ExpatError, ValueError, RecursionError) as error:
+            raise self._refused(" ".join(str(error).split())[:80]) from None
+        parts = self._open[0].parts
+        if not any(name == "PMML" for name, _ in parts):
+            raise self._refused("there is no element PMML in it")
+        self.root = Pairs(_counted(parts))
+
+    def _refused(self, why: str) -> BayesreconError:
+        return BayesreconError(f"{self._path}: cannot be read as a model of PMML: {why}")
+
+    def _type(self, *_: Any) -> None:
+        raise self._refused("it declares a document type, whose entities are not expanded")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        if self._count > _ELEMENTS or len(self._open) > _DEEPEST:
+            raise self._refused("more elements, or deeper ones, than are read")
+        self._open.append(_Element(tag.rpartition(":")[2], attributes))
+
+    def _end(self, _: str) -> None:
+        element = self._open.pop()
+        self._open[-1].parts.append((element.tag, element.done()))
+
+    def _letters(self, text: str) -> None:
+        self._open[-1].text.append(text)
+
+    def _comment(self, text: str) -> None:
+        self._open[-1].parts.append(("comment", text.strip()))
+
+
+def _counted(parts: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Parts by names of their own: several of one name as columns, or as a list where they have parts themselves."""
+    found: dict[str, list[Any]] = {}
+    for name, part in parts:
+        found.setdefault(name, []).append(part)
+    return [
+        (name, some[0] if len(some) == 1 and not _is_row(some[0]) else _columns(some)) for name, some in found.items()
+    ]
+
+
+def _is_row(part: Any) -> bool:
+    return isinstance(part, Made) and part.of.name == _ROW
+
+
+def _columns(parts: list[Any]) -> Any:
+    flat = [dict(p.states[0].pairs) if isinstance(p, Made) else None for p in parts]
+    if any(f is None or any(not isinstance(v, int | float | str) for v in f.values()) for f in flat):
+        return parts
+    names = dict.fromkeys(name for f in flat if f for name in f)
+    columns = [(name, _entries([f.get(name, "") for f in flat if f is not None])) for name in names]
+    return Made(parts[0].of, (), [Pairs(columns)])
+
+
+def _value(text: str) -> Any:
+    """A number where it is one."""
+    try:
+        return int(text) if text.lstrip("+-").isdecimal() and len(text) < 19 else float(text)
+    except ValueError:
+        return text
+
+
+def _entries(values: list[Any]) -> Any:
+    return values if any(isinstance(v, str) for v in values) else np.array(values)
