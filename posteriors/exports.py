@@ -22,7 +22,7 @@ _TOOLS: Mapping[tuple[str, ...], tuple[str, str]] = {
     (".paramnames", ".ranges"): ("getdist's list of names", "pass the chains, ROOT_1.txt; it is found beside them"),
     (".yaml", ".yml"): ("settings", "pass the file of the draws"),
     (".gz", ".bz2", ".xz", ".zst", ".tar", ".tgz", ".7z", ".rar"): ("a compressed file", "unpack it"),
-    (".keras", ".onnx", ".tflite", ".ckpt"): ("a trained model", "save its weights as .safetensors or .npz"),
+    (".keras", ".tflite", ".ckpt"): ("a trained model", "save its weights as .safetensors or .npz"),
 }  # fmt: skip
 
 

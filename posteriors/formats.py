@@ -132,7 +132,7 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
             raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known are {known}")
         kind = format_of(path)
         if not kind.takes(paths) or kind is not format_of(paths[0]):
-            raise BayesreconError(f"{path}: several files are read as chains, as CmdStan chains, which end in .csv")
+            raise BayesreconError(f"{path}: several files are read as CmdStan chains, which end in .csv")
     for path in paths:
         if not path.exists():
             raise BayesreconError(f"{path}: no such file")
