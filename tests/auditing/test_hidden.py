@@ -31,6 +31,7 @@ SOME = [
     ("honest", "npz: names of patients"),
     ("honest", "csv: a remark in a comment"),
     ("malice", "nc: step_size runs through the response"),
+    ("malice", "nc: diverging runs through bits"),
     ("malice", "nc: names of arrays carry values"),
     ("malice", "nc: the attribute created_at holds the response"),
     ("malice", "nc: bytes after the end"),

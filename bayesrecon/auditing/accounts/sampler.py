@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+_OFTEN = 0.2  # share of draws that diverge, above which a fit is useless; bits of numbers are set half of the time
 _VARIED = 0.15  # of a step size, by which it may be varied: nutpie takes a tenth
 
 Check = Callable[[np.ndarray], bool]
@@ -21,6 +22,9 @@ def _whole(low: float, high: float) -> Check:
     return lambda v: bool(np.all((v == np.round(v)) & (v >= low) & (v <= high)))
 
 
+_FLAG = _whole(0, 1)
+
+
 def _constant(low: float = -np.inf) -> Check:
     """One value a chain."""
     return lambda v: bool(np.all(np.ptp(v, axis=1) == 0) and np.all(v > low))
@@ -32,6 +36,16 @@ def _step(v: np.ndarray) -> bool:
         return False
     low, high = v.min(axis=1), v.max(axis=1)
     return bool(np.all(high == low)) or bool(_real(v) and np.all(high - low <= 2 * _VARIED * (high + low) / 2))
+
+
+def _seldom(v: np.ndarray) -> bool:
+    """Flags that are raised now and then, or always; half of the time, as bits of data are, nobody would use the fit."""
+    return _FLAG(v) and (bool(v.mean() <= _OFTEN) or bool(v.all()))
+
+
+def _ended(v: np.ndarray) -> bool:
+    """Flags that are raised at first, and never again in a chain."""
+    return _FLAG(v) and bool(np.all(np.diff(v.astype(float), axis=1) <= 0))
 
 
 def _rising(v: np.ndarray) -> bool:
@@ -51,17 +65,15 @@ def _energy_like(v: np.ndarray) -> bool:
     return _real(v) and bool(np.all(np.abs(v) < 1e12))
 
 
-_FLAG = _whole(0, 1)
 _COUNT = _whole(0, 2**31)
 KNOWN: dict[str, Check] = {
     **dict.fromkeys(
         ("acceptance_rate", "accept_prob", "accept_stat", "acceptance_prob", "mean_accept_prob", "mean_tree_accept",
          "mean_tree_accept_sym", "acceptance_probability", "p_accept", "accepted"), _between(0, 1)
     ),
-    **dict.fromkeys(
-        ("diverging", "divergent", "tune", "tuning", "reached_max_treedepth", "maxdepth_reached",
-         "is_divergent", "is_turning"), _FLAG
-    ),
+    **dict.fromkeys(("diverging", "divergent", "is_divergent"), _seldom),
+    **dict.fromkeys(("tune", "tuning"), _ended),
+    **dict.fromkeys(("reached_max_treedepth", "maxdepth_reached", "is_turning"), _FLAG),
     **dict.fromkeys(
         ("n_steps", "n_leapfrog", "num_steps", "tree_size", "num_integration_steps", "divergences", "scaling"), _COUNT
     ),
