@@ -39,7 +39,7 @@ def _step(v: np.ndarray) -> bool:
 
 
 def _seldom(v: np.ndarray) -> bool:
-    """Flags that are raised now and then, or always; half of the time, as bits of data are, nobody would use the fit."""
+    """Flags that are raised now and then, or always, but not as often as bits of data are set."""
     return _FLAG(v) and (bool(v.mean() <= _OFTEN) or bool(v.all()))
 
 
