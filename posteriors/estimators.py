@@ -2,7 +2,10 @@
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,8 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
     | `Ridge` | squared | alpha, 0 (the intercept comes from centring, which is the same) |
     | `LogisticRegression` | logistic; softmax for several classes | 1 / C, 0 (with liblinear 1 / (C s^2)) |
     | `LinearSVC(loss="squared_hinge")` | squared_hinge | 1 / C, 1 / (C s^2) |
+    | `RidgeCV`, `LogisticRegressionCV(refit=True)` | of the same with the strength that was chosen | |
+    | a pipeline, a search over settings | of its last step, of its best estimator | |
 
     with s the `intercept_scaling`. scikit-learn's own objectives are these, multiplied by a constant. Records are what
     the estimator was fitted on: after a scaler, the scaled features; classes are counted from zero in the order of
@@ -43,7 +48,25 @@ def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
     >>> release.temperature, release.model.settings["penalty"]
     (0.0, 2.0)
     """
-    return of_linear(type(estimator).__name__, estimator, name)
+    inner, before = _last_step(estimator)
+    release = of_linear(type(inner).__name__, inner, name)
+    if not before:
+        return release
+    note = f"records are what the last step was given, after {', '.join(before)}"
+    return replace(release, notes=(*release.notes, note))
+
+
+def _last_step(estimator: Any) -> tuple[Any, list[str]]:
+    """What a pipeline or a search ends in, and the steps before it."""
+    before: list[str] = []
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif type(estimator).__name__ == "Pipeline" and getattr(estimator, "steps", None):
+            before += [type(step).__name__ for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator, before
 
 
 def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
@@ -57,8 +80,9 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
         BayesreconError: as `from_sklearn`.
     """
     if kind not in LINEAR:
+        reason = next((f": {why}" for names, why in _CLOSED.items() if kind in names), "")
         raise BayesreconError(
-            f"{kind} is not read; expected {', '.join(LINEAR)} (of a pipeline, pass the last step), "
+            f"{kind} is not read{reason}; expected {', '.join(LINEAR)}, "
             "or a model of your own with models.from_loss and posteriors.dirac"
         )
     if not hasattr(estimator, "coef_"):
@@ -71,8 +95,6 @@ def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
     release = dirac(model, params, name=name or kind)
     classes = getattr(estimator, "classes_", None)
     if classes is not None and list(classes) != list(range(len(classes))):
-        from dataclasses import replace
-
         listed = ", ".join(f"{i} is {c}" for i, c in enumerate(classes[:12]))
         return replace(release, notes=(f"classes are counted from zero: {listed}",))
     return release
@@ -118,6 +140,25 @@ def _least_squares(estimator: Any, shape: tuple[int, int]) -> Model:
     return linear_predictor("squared", shape[1], shape[0], float(penalty[0]), bool(estimator.fit_intercept))
 
 
+def _ridge_cv(estimator: Any, shape: tuple[int, int]) -> Model:
+    penalty = np.unique(np.asarray(estimator.alpha_, float))
+    if penalty.size > 1:
+        raise BayesreconError("one alpha per target is not read; fit the targets one by one")
+    return linear_predictor("squared", shape[1], shape[0], float(penalty[0]), bool(estimator.fit_intercept))
+
+
+def _logistic_regression_cv(estimator: Any, shape: tuple[int, int]) -> Model:
+    """The last fit is of all records, with the strength that was chosen."""
+    if not estimator.refit:
+        raise BayesreconError("with refit=False coefficients are averages over folds, which are stationary for no data")
+    chosen = {name: np.unique(np.asarray(getattr(estimator, name, None) or 0.0, float)) for name in ("C_", "l1_ratio_")}
+    if any(values.size > 1 for values in chosen.values()):
+        raise BayesreconError("one strength per class is not read; fit it multinomially")
+    given = {name: getattr(estimator, name) for name in _SETTINGS if hasattr(estimator, name)}
+    strength, ratio = (float(values[0]) for values in chosen.values())
+    return _logistic_regression(SimpleNamespace(**given, C=strength, l1_ratio=ratio), shape)
+
+
 def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
     _refuse_weights(estimator)
     penalty = getattr(estimator, "penalty", "l2")
@@ -158,10 +199,36 @@ def _refuse_weights(estimator: Any) -> None:
         raise BayesreconError("class weights are not read; state the weighted loss with models.from_loss")
 
 
+_SETTINGS = (
+    "class_weight", "penalty", "solver", "intercept_scaling", "classes_", "multi_class", "fit_intercept",
+    "_sklearn_version",
+)  # fmt: skip
+"""That a search over strengths shares with the fit that it ends in."""
+
+_SPARSE = "an l1 penalty is not differentiable, so that the coefficients that are zero have no equation"
+_KEEPS = "it keeps training rows as they are, which `bayesrecon audit` of the saved model lists"
+_STOPS = "it stops before the optimum, so that its coefficients are stationary for no data"
+_CLOSED: Mapping[tuple[str, ...], str] = {
+    ("Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "ElasticNet", "ElasticNetCV", "MultiTaskLasso"): _SPARSE,
+    ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"): _KEEPS,
+    ("KNeighborsClassifier", "KNeighborsRegressor", "GaussianProcessRegressor", "GaussianProcessClassifier"): _KEEPS,
+    (
+        "SGDClassifier",
+        "SGDRegressor",
+        "Perceptron",
+        "PassiveAggressiveClassifier",
+        "MLPClassifier",
+        "MLPRegressor",
+    ): _STOPS,
+}
+"""Classes that are often asked for, and why they have no equations."""
+
 LINEAR = {
     "LinearRegression": _least_squares,
     "Ridge": _least_squares,
+    "RidgeCV": _ridge_cv,
     "LogisticRegression": _logistic_regression,
+    "LogisticRegressionCV": _logistic_regression_cv,
     "LinearSVC": _linear_svc,
 }
 """Classes that are read, and the models of their objectives."""

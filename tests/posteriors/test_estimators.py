@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from estimators import ESTIMATORS, LINE, RNG, SIDE, X, fitted, logistic
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from bayesrecon.errors import BayesreconError, version
 from bayesrecon.kernels.linear import design, join, penalty_of, slopes, split_gradient
@@ -68,15 +69,28 @@ def test_classes_are_counted_from_zero():
     assert from_sklearn(logistic().fit(X, names)).notes == ("classes are counted from zero: 0 is no, 1 is yes",)
 
 
+def test_a_search_over_a_pipeline_is_its_last_step():
+    steps = make_pipeline(StandardScaler(), Ridge())
+    search = GridSearchCV(steps, {"ridge__alpha": [0.5, 5.0]}, cv=3).fit(X, LINE)
+    release = from_sklearn(search)
+    assert release.notes == ("records are what the last step was given, after StandardScaler",)
+    assert release.model.settings["penalty"] == search.best_params_["ridge__alpha"]
+    scaled = search.best_estimator_[0].transform(X)
+    with x64():
+        total = np.asarray(total_score(release.model, release.theta[0], {"x": scaled, "y": LINE}, np.ones(80)))
+    assert np.abs(total).max() < 1e-8
+
+
 L1 = {"l1_ratio": 1.0} if version("scikit-learn") >= (1, 8) else {"penalty": "l1"}
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Lasso().fit(X, LINE), "Lasso is not read"),
+        (lambda: Lasso().fit(X, LINE), "Lasso is not read: an l1 penalty"),
+        (lambda: SVC().fit(X, SIDE), "SVC is not read: it keeps training rows"),
+        (lambda: make_pipeline(StandardScaler(), SVC()).fit(X, SIDE), "SVC is not read"),
         (lambda: Ridge(), "not fitted"),
-        (lambda: make_pipeline(StandardScaler(), Ridge()).fit(X, LINE), "last step"),
         (lambda: Ridge(positive=True).fit(X, LINE), "positive"),
         (lambda: Ridge(np.array([1.0, 2.0])).fit(X, np.column_stack([LINE, LINE])), "one alpha per target"),
         (lambda: LogisticRegression(solver="liblinear", **L1).fit(X, SIDE), "l1 penalty"),

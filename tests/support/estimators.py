@@ -6,7 +6,7 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV, Ridge, RidgeCV
 from sklearn.svm import LinearSVC
 
 from bayesrecon.models import from_loss
@@ -29,7 +29,9 @@ ESTIMATORS = {
     "linear, no intercept": (LinearRegression(fit_intercept=False), LINE),
     "ridge": (Ridge(3.0), LINE),
     "ridge, two targets": (Ridge(0.5), np.column_stack([LINE, SIDE])),
+    "ridge, chosen strength": (RidgeCV([0.5, 3.0, 20.0]), LINE),
     "logistic": (logistic(C=0.3), SIDE),
+    "logistic, chosen strength": (LogisticRegressionCV(Cs=[0.1, 1.0], cv=3, solver="newton-cg", **TIGHT), SIDE),
     "logistic, no intercept": (logistic(fit_intercept=False), SIDE),
     "logistic, no penalty": (logistic(C=np.inf), (LINE + 3 * RNG.normal(size=80) > 0).astype(int)),
     "logistic, liblinear": (LogisticRegression(solver="liblinear", C=2.0, intercept_scaling=3.0, **TIGHT), SIDE),
