@@ -1,6 +1,7 @@
 """Results of statsmodels as releases: tables whose numbers are exact."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,15 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     Records are the rows of the design, a column of ones left out; of a `MixedLM` the groups, with the means of their
     rows and the scatter about them, weighted as the fit does where sizes vary or slopes are random (`models.mixed`).
 
+    A result with a robust, clustered or HAC covariance keeps the other one as well (`normalized_cov_params`), which is
+    what is read of it.
+
     Args:
         response: default the name that the result has.
 
     Raises:
-        BayesreconError: another model or link, a covariance that is no inverse Hessian (`cov_type` robust, clustered,
-            HAC), weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups;
+        BayesreconError: another model or link, a covariance that is no inverse Hessian where there is no other one,
+            weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups;
             data that were removed before the scale was computed.
 
     >>> import statsmodels.api as sm
@@ -42,10 +46,9 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     if fitted is None or not hasattr(result, "cov_params"):
         raise BayesreconError(f"expected the result of a statsmodels fit, got a {type(result).__name__}")
     estimator = kind if kind == "MixedLM" else _estimator_of(kind, fitted)
-    if getattr(result, "cov_type", "nonrobust") != "nonrobust":
-        raise BayesreconError(
-            f"cov_type={result.cov_type!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'"
-        )
+    robust = getattr(result, "cov_type", "nonrobust")
+    if robust != "nonrobust" and (kind == "MixedLM" or getattr(result, "normalized_cov_params", None) is None):
+        raise BayesreconError(f"cov_type={robust!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'")
     if getattr(result, "regularized", False) or "Regularized" in type(result).__name__:
         raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
     for attribute in ("offset", "exposure", "freq_weights", "var_weights"):
@@ -58,8 +61,9 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     try:
         names = [str(n) for n in fitted.exog_names]
         response = response or field_name(str(fitted.endog_names))
-        values, covariance = np.asarray(result.params, float), np.asarray(result.cov_params(), float)
-        scale = float(getattr(result, "scale", 1.0))
+        values, scale = np.asarray(result.params, float), float(getattr(result, "scale", 1.0))
+        own = result.cov_params() if robust == "nonrobust" else scale * np.asarray(result.normalized_cov_params, float)
+        covariance = np.asarray(own, float)
     except (AttributeError, TypeError, ValueError, IndexError) as error:
         if design is not None:
             raise
@@ -69,7 +73,14 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         ) from None
     constant = _ones(design, names, getattr(getattr(fitted, "data", None), "const_idx", None))
     labels = labelled(names, constant)
-    return of_estimator(estimator, labels, response, values, covariance, scale, name or kind)
+    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind)
+    if robust == "nonrobust":
+        return release
+    note = (
+        f"the result keeps the inverse Hessian beside its covariance ({robust}), and that is what was read; a table "
+        "with the errors of this covariance alone tells less"
+    )
+    return replace(release, notes=(*release.notes, note))
 
 
 def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:

@@ -32,7 +32,8 @@ def read(where: str, name: str, values: Values) -> Release:
     """
     given = values(where, _ATTRIBUTES)
     kind = _estimator(name, given)
-    if given.get("cov_type", "nonrobust") != "nonrobust":
+    robust = given.get("cov_type", "nonrobust") != "nonrobust"
+    if robust and given.get("normalized_cov_params") is None:
         raise BayesreconError(f"cov_type={str(given['cov_type'])[:20]!r} is not the inverse of a Hessian")
     if "l1" in str(given.get("mle_settings.optimizer", "")) or given.get("_regularized"):
         raise BayesreconError("a regularised fit has no covariance of this kind")
@@ -44,7 +45,7 @@ def read(where: str, name: str, values: Values) -> Release:
         if stated is not None and np.size(stated) and not np.all(np.asarray(stated, float) == plain):
             raise BayesreconError(f"a fit with {attribute} is not read")
     params = np.asarray(given["params"], float).ravel()
-    covariance, scale = _covariance(kind, given)
+    covariance, scale = _covariance(kind, {**given, "cov_params_default": None} if robust else given)
     names = _names(given, len(params))
     if covariance.shape != (len(params),) * 2 or not np.isfinite(covariance).all() or not np.isfinite(params).all():
         raise BayesreconError(f"this {name} has no covariance of its estimates")
@@ -71,10 +72,10 @@ def _class(value: Any) -> str:
 
 
 def _covariance(kind: str, given: dict[str, Any]) -> tuple[np.ndarray, float]:
-    """Of the estimates, with the scale: as `cov_params()` has it."""
+    """Of the estimates, with the scale: as `cov_params()` of a fit that is not robust has it."""
     stated = given.get("scale", given.get("_cache.scale"))
     default = given.get("cov_params_default")
-    if stated is None and (kind == "ols" or default is None):
+    if stated is None and (kind == "ols" or (default is None and given.get("normalized_cov_params") is None)):
         raise BayesreconError(
             "its residual variance was not computed before it was saved: with the data it would be, and where they are "
             "in the file there is nothing left to attack"

@@ -1,6 +1,7 @@
 """Saved objects of real libraries: what estimators keep is found, and fits are read as the same fits in Python."""
 
 import json
+import pickle
 import warnings
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import saving
+import statsmodels.api as sm
 from written import refused
 
 import bayesrecon
@@ -375,3 +377,15 @@ def test_from_statsmodels_after_remove_data():
     through_a_constant.remove_data()
     with pytest.raises(BayesreconError, match="nothing says that its constant column is one of ones"):
         from_statsmodels(through_a_constant)
+
+
+@pytest.mark.parametrize("kind", ["OLS", "Logit"])
+def test_a_saved_result_with_a_robust_covariance_keeps_the_inverse_hessian(kind, tmp_path):
+    design = sm.add_constant(saving.X[["age", "bmi"]])
+    response = saving.Y if kind == "OLS" else saving.Z
+    for name, how in (("plain", "nonrobust"), ("robust", "HC1")):
+        fit = getattr(sm, kind)(response, design).fit(cov_type=how, **({} if kind == "OLS" else {"disp": 0}))
+        assert getattr(fit, "scale", 1.0) > 0  # which a result computes once it is asked
+        (tmp_path / f"{name}.pickle").write_bytes(pickle.dumps(fit))
+    plain, robust = (release_of(tmp_path / f"{name}.pickle") for name in ("plain", "robust"))
+    np.testing.assert_allclose(robust.theta, plain.theta, rtol=1e-10)

@@ -114,9 +114,19 @@ def test_generalised_linear_models(kind):
             assert abs(row.estimate - truth) < 0.05 * max(1.0, abs(truth))
 
 
+@pytest.mark.parametrize("how", [{"cov_type": "HC3"}, {"cov_type": "HAC", "cov_kwds": {"maxlags": 2}}])
+def test_a_result_with_another_covariance_keeps_the_inverse_hessian(how):
+    plain, robust = from_statsmodels(FIT), from_statsmodels(FIT.model.fit(**how))
+    np.testing.assert_allclose(robust.theta, plain.theta, rtol=1e-12)
+    (note,) = robust.notes
+    assert note.startswith(f"the result keeps the inverse Hessian beside its covariance ({how['cov_type']})")
+
+
 def test_other_covariances_and_models_are_refused():
+    alone = FIT.get_robustcov_results("HC3")
+    alone.normalized_cov_params = None
     with pytest.raises(BayesreconError, match="cov_type='HC3'"):
-        from_statsmodels(FIT.get_robustcov_results("HC3"))
+        from_statsmodels(alone)
     with pytest.raises(BayesreconError, match="WLS is not read"):
         from_statsmodels(sm.WLS(INCOME, sm.add_constant(AGE), weights=AGE**2).fit())
     gamma = sm.GLM(AGE**2, sm.add_constant(AGE), sm.families.Gamma(sm.families.links.Log())).fit()
