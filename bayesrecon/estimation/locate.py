@@ -13,11 +13,11 @@ import numpy as np
 
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.extent import Likelihood, looked_for
-from bayesrecon.estimation.laws import Law, law_of
+from bayesrecon.estimation.laws import law_of
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
-from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.metric import metric_factor
@@ -72,8 +72,6 @@ _TAIL_SD = 0.888
 # Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
 # smaller one forces it where it is not; without it the number of records is open and weights go to blind ones.
 _TOTAL_ERROR = 0.3
-_LINE, _SLICES = 128, 4  # records on a line, and fields along which there is one
-_BENT = 16  # features on a line, from which they are those of a decay and not of a short polynomial drowned in rounding
 _LIKELIER = 3  # solves on which centre and scale are made likelier: each on records that are nearer the data
 _FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
@@ -121,38 +119,11 @@ def _rank(
 ) -> tuple[int | None, int]:
     """The kernel's rank, None where it is not finite, and how many features generic records show."""
     (apart,) = rng.spawn(1)  # the records that follow are the same whether a line was looked at or not
-    few = reference.draw(apart, _LINE)
-    law = law_of(embedding)
-    unclear = not law.ends and not embedding.most_features and not _spectrum(embedding, few, law).gap
-    if unclear and any(_decays(embedding, few, f, law) for f in _numbers(knowledge)):
+    fields = {f: spec.domain for f, spec in knowledge.fields.items() if f not in knowledge.known}
+    if decays(embedding, reference, fields, apart):
         return None, reference.most
     spectrum = find_basis(embedding, reference, rng)[0]
     return spectrum.rank if spectrum.gap else None, spectrum.rank
-
-
-def _numbers(knowledge: Knowledge) -> list[str]:
-    """Unknown fields whose values are not finitely many, a few of them."""
-    fields = {f: spec.domain for f, spec in knowledge.fields.items() if f not in knowledge.known}
-    return [f for f, domain in fields.items() if domain.kind != "levels" and domain.total is None][:_SLICES]
-
-
-def _decays(embedding: OneRelease, few: Records, name: str, law: Law) -> bool:
-    """Whether the spectrum decays along one number of a field, all else of a record held fixed.
-
-    A kernel of finite rank has it on every set of records. On a line a few records show its end, where in all
-    directions together more features than records have to be told from a decay.
-    """
-    records = {k: np.repeat(v[:1], _LINE, axis=0) for k, v in few.items()}
-    values = records[name].reshape(_LINE, -1)
-    values[:, 0] = few[name].reshape(_LINE, -1)[:, 0]
-    spectrum = _spectrum(embedding, {**records, name: values.reshape(few[name].shape)}, law)
-    return not spectrum.gap and not spectrum.full and spectrum.rank > _BENT
-
-
-def _spectrum(embedding: OneRelease, records: Records, law: Law) -> Spectrum:
-    with np.errstate(all="ignore"):
-        scores = embedding.scores(records, embedding.thinned(_LINE))
-    return decompose(scores[:, np.isfinite(scores).all(axis=0)], True, law)[0]
 
 
 def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:

@@ -8,8 +8,8 @@ import bayesrecon
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation import locate
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.decay import decays
 from bayesrecon.estimation.extent import Likelihood, looked_for
-from bayesrecon.estimation.laws import SAMPLED
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import embedding_of
 from bayesrecon.estimation.solve import fit
@@ -48,9 +48,9 @@ def test_a_line_tells_a_decay(logistic):
     _, release, embedding = logistic
     knowledge = check_knowledge(release.model)
     law = Reference(knowledge.fields, accept=lambda z: np.isfinite(embedding.information(z)))
-    few = law.draw(np.random.default_rng(0), 128)
-    assert locate._numbers(knowledge) == ["x"]
-    assert locate._decays(embedding, few, "x", SAMPLED)
+    domains = {name: spec.domain for name, spec in knowledge.fields.items()}
+    assert decays(embedding, law, domains, np.random.default_rng(0))
+    assert not decays(embedding, law, {"y": domains["y"]}, np.random.default_rng(0))  # of two values
     assert locate._rank(embedding, law, knowledge, np.random.default_rng(0))[0] is None
 
 
@@ -60,8 +60,8 @@ def test_a_line_of_a_polynomial_ends():
     release = bayesrecon.posteriors.from_draws(values, bayesrecon.models.load("linear_predictor"))
     with x64():
         embedding, knowledge = embedding_of(release, "covariance"), check_knowledge(release.model)
-        few = Reference(knowledge.fields).draw(rng, 128)
-        assert not any(locate._decays(embedding, few, f, SAMPLED) for f in locate._numbers(knowledge))
+        domains = {name: spec.domain for name, spec in knowledge.fields.items()}
+        assert not decays(embedding, Reference(knowledge.fields), domains, rng)
 
 
 @pytest.mark.slow
