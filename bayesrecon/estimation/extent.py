@@ -71,7 +71,7 @@ class Likelihood:
         return law.recentred(law.centre, {k: v * factor if k in self.fields else v for k, v in law.scale.items()})
 
     def _climbed(self, here: "_Law", root: np.ndarray) -> "_Law":
-        for _ in range(_STEPS):
+        for _ in range(_STEPS if np.isfinite(here.likelihood) else 0):
             step = here.step()
             for _ in range(1 + _HALVED):
                 there = self._at(here.moved(step), root)
@@ -141,6 +141,8 @@ class _Law:
         target: np.ndarray,
         error: float,
     ) -> "_Law":
+        if len(features) <= len(target):  # most records of this law are impossible
+            return cls(law, fields, features[:, :0], features, target, target, information, 0.0, -np.inf, error)
         values = [np.asarray(records[f], float).reshape(len(features), -1) for f in fields]
         units = np.concatenate([np.zeros((len(features), 0)), *values], axis=1)
         units = (units - units.mean(axis=0)) / np.maximum(units.std(axis=0), 1e-300)

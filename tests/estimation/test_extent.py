@@ -1,5 +1,7 @@
 """The likelihood of a release tells where its records lie and how far they spread; a line tells a decay."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from covariates import simulated
@@ -73,3 +75,18 @@ def test_twelve_covariates_and_a_thousand_draws_are_no_failure(key):
     assert not found.failures
     row = found["n"]
     assert row.lower <= len(data["y"]) <= row.upper
+
+
+def test_a_law_of_impossible_records_stays_where_it_is(logistic):
+    _, release, embedding = logistic
+    knowledge, rng = check_knowledge(release.model), np.random.default_rng(1)
+    law = Reference(knowledge.fields, most=64).recentred(
+        {"x": np.zeros(3), "y": np.array(0.5)}, {"x": np.ones(3), "y": np.array(0.5)}
+    )
+    atoms = evenly(release.size, 200)
+    solved = fit(embedding, law, rng, finite=False, atoms=atoms, shrink=False)
+    impossible = replace(locate._judge(embedding), metric=np.full_like(embedding.metric, np.nan))
+    likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, impossible, 0.3, 5, ("x",))
+    for near in (True, False):
+        found = likelihood.located(law, near)
+        np.testing.assert_array_equal(found.centre["x"], 0.0)
