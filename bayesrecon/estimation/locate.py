@@ -72,7 +72,14 @@ _TAIL_SD = 0.888
 # Of the rule that the private records' information adds up to one: it holds where the posterior is near normal, and a
 # smaller one forces it where it is not; without it the number of records is open and weights go to blind ones.
 _TOTAL_ERROR = 0.3
-_LIKELIER = 3  # solves on which centre and scale are made likelier: each on records that are nearer the data
+# Of the scale: a smaller move shows what no other generic records would show as well.
+_SAME = 0.25
+# Solves on which centre and scale are made likelier, each on records that are nearer the data; and a move, in units of
+# the scale, beyond which narrower and wider laws are tried again: data were lost far out, and steps reach a part of it.
+_LIKELIER, _STEPPED = 8, 0.5
+_WANDERED = (
+    2.0  # times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance
+)
 _FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
@@ -131,14 +138,15 @@ def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, 
     fields = looked_for(law)
     if not fields:
         return law
-    judge, seed = _judge(embedding), int(rng.integers(2**31))
-    for number in range(_LIKELIER):
+    judge, seed, near, begun = _judge(embedding), int(rng.integers(2**31)), False, law
+    for _ in range(_LIKELIER):
         solved = fit(embedding, law, rng, finite=False, atoms=atoms, label="locating", shrink=False)
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, _TOTAL_ERROR, seed, fields)
-        before, law = law, likelihood.located(law, near=number > 0)
+        before, law = law, likelihood.located(law, near)
         if _near(before, law):
             break
-    return law
+        near = _near(before, law, _STEPPED)
+    return begun if _near(begun, law, _SAME) else law
 
 
 def _predictive(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator) -> Reference | None:
@@ -236,7 +244,7 @@ def _follow_measure(
     closes in on it and never stops looking elsewhere."""
     judge = _judge(embedding)
     sd: dict[str, np.ndarray] = {}
-    typical = 1.0
+    typical, narrowest = 1.0, (np.inf, reference.centre, sd)
     reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
     for _ in range(2 * _PASSES):
         solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating", shrink=False)
@@ -246,6 +254,8 @@ def _follow_measure(
             break
         typical = float(weights @ information**2 / (weights @ information))
         mean, sd = _weighted_moments(solved.probes, weights, knowledge, _felt(judge, solved.probes, knowledge, rng))
+        width = _width(sd)
+        narrowest = min(narrowest, (width, mean, sd), key=lambda one: one[0])
         # Wider than the measure itself: the next pool should hold all of the data. Much wider never closes in; and a
         # constant field keeps a thousandth of its size to move in.
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
@@ -255,14 +265,22 @@ def _follow_measure(
             break
     # The data have records that tell next to nothing as well: how much is seen of statistics is judged with them.
     reference = replace(reference, accept=_plausible(judge, _LEAST, min(_MOST, max(_LARGE, _LARGER * typical))))
-    return replace(reference.recentred(reference.centre, sd), broad=0.0) if sd else reference
+    # Passes that see little wander off, ever wider.
+    lost = bool(sd) and _width(sd) > narrowest[0] + np.log(_WANDERED)
+    centre, sd = narrowest[1:] if lost else (reference.centre, sd)
+    return replace(reference.recentred(centre, sd), broad=0.0) if sd else reference
 
 
-def _near(old: Reference, new: Reference) -> bool:
+def _width(sd: Mapping[str, np.ndarray]) -> float:
+    """Mean logarithm of the scales."""
+    return float(np.mean(np.log(np.concatenate([np.ravel(s) + 1e-300 for s in sd.values()]))))
+
+
+def _near(old: Reference, new: Reference, settled: float = _SETTLED) -> bool:
     """Whether nothing moved that another random pool would not move as well."""
     return all(
-        (np.abs(new.centre[f] - old.centre[f]) < _SETTLED * new.scale[f]).all()
-        and (np.abs(np.log(new.scale[f] / old.scale[f])) < _SETTLED).all()
+        (np.abs(new.centre[f] - old.centre[f]) < settled * new.scale[f]).all()
+        and (np.abs(np.log(new.scale[f] / old.scale[f])) < settled).all()
         for f in new.centre
     )
 
