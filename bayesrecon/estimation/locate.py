@@ -138,9 +138,10 @@ def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, 
     fields = looked_for(law)
     if not fields:
         return law
-    judge, seed, near, begun = _judge(embedding), int(rng.integers(2**31)), False, law
+    (apart,) = rng.spawn(1)  # where the law stays, what follows is the same as if nobody had looked
+    judge, seed, near, begun = _judge(embedding), int(apart.integers(2**31)), False, law
     for _ in range(_LIKELIER):
-        solved = fit(embedding, law, rng, finite=False, atoms=atoms, label="locating", shrink=False)
+        solved = fit(embedding, law, apart, finite=False, atoms=atoms, label="locating", shrink=False)
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, _TOTAL_ERROR, seed, fields)
         before, law = law, likelihood.located(law, near)
         if _near(before, law):
