@@ -188,14 +188,15 @@ def test_one_dimension_of_samples(tmp_path):
     """As `az.extract` has them: chain and draw are levels of one index."""
     az = pytest.importorskip("arviz")
     rng = np.random.default_rng(0)
-    fit = az.from_dict({"mu": rng.normal(size=(4, 25)), "beta": rng.normal(size=(4, 25, 3))})
+    values = {"mu": rng.normal(size=(4, 25)), "beta": rng.normal(size=(4, 25, 3))}
+    fit = az.from_dict(values if hasattr(az, "InferenceData") else {"posterior": values})
     extracted = az.extract(fit)
     held = extracted.reset_index("sample")
     xr.DataTree.from_dict({"posterior": held}).to_netcdf(tmp_path / "sample.nc")
     for source in (extracted, held, xr.DataTree.from_dict({"posterior": held}), tmp_path / "sample.nc"):
         draws = read_draws(source)
-        np.testing.assert_array_equal(draws.values["mu"][0], fit.posterior["mu"].values.ravel())
-        np.testing.assert_array_equal(draws.values["beta"][0], fit.posterior["beta"].values.reshape(100, 3))
+        np.testing.assert_array_equal(draws.values["mu"][0], values["mu"].ravel())
+        np.testing.assert_array_equal(draws.values["beta"][0], values["beta"].reshape(100, 3))
         found = read_contents(source)
         assert {v.name: v.values.shape for v in found.variables} == {"mu": (100,), "beta": (100, 3)}
         assert "posterior/chain" in found.coordinates
