@@ -189,7 +189,7 @@ def test_one_dimension_of_samples(tmp_path):
     az = pytest.importorskip("arviz")
     rng = np.random.default_rng(0)
     values = {"mu": rng.normal(size=(4, 25)), "beta": rng.normal(size=(4, 25, 3))}
-    fit = az.from_dict(values if hasattr(az, "InferenceData") else {"posterior": values})
+    fit = az.from_dict(values if "InferenceData" in vars(az) else {"posterior": values})
     extracted = az.extract(fit)
     held = extracted.reset_index("sample")
     xr.DataTree.from_dict({"posterior": held}).to_netcdf(tmp_path / "sample.nc")
