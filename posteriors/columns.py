@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import assemble
+from bayesrecon.posteriors.draws import assemble, assembled, levels_of
 
 CHAINS, COUNTS = (".chain", "chain"), (".draw", "draw", ".iteration", "iteration", "")
 """Names of columns that count chains, and draws or rows: R's `posterior`, xarray's frames, and names of rows."""
 
 _STAN = re.compile(r"[A-Za-z]\w*((\.\d+)*|\[\d+(,\d+)*\])")
 _TUPLE, _COMPLEX, _INDEX = re.compile(r":\d+"), re.compile(r"\.(real|imag)$"), re.compile(r"\.\d+|\[[\d,]*\]")
-_NUMBERED = re.compile(r"[^\[\].:,\s]+\[\d+(,\d+)*\]")
 _FEWEST = 20  # rows below which values that repeat say nothing
 _REPEATED = 0.5  # the share of rows that are told apart by a column of measurements at most
+
 
 Columns = dict[str, np.ndarray]
 
@@ -40,31 +40,11 @@ class Sorted:
 
     def arrays(self) -> Columns:
         """The parameters as `(chains, draws, *shape)`."""
-        if not self.by_r:
-            return assemble(self.parameters)
-        found: Columns = {}
-        for base, group in self._groups().items():
-            counted = base not in group and all(_NUMBERED.fullmatch(name) for name in group)
-            try:
-                found |= assemble(group) if counted else group
-            except BayesreconError:  # R leaves entries out: those that are there keep their names
-                found |= group
-        return found
+        return assembled(self.parameters) if self.by_r else assemble(self.parameters)
 
     def levels(self) -> Columns:
         """Words that stand as indices in R's names, by the parameter that they belong to: names of groups."""
-        found = {}
-        for base, group in self._groups().items() if self.by_r else ():
-            words = [name[len(base) + 1 :].rstrip("]").split(",", 1)[0] for name in group if name != base]
-            if words := [word for word in dict.fromkeys(words) if not word.isdecimal()]:
-                found[base] = np.array(words)
-        return found
-
-    def _groups(self) -> dict[str, Columns]:
-        groups: dict[str, Columns] = {}
-        for name, values in self.parameters.items():
-            groups.setdefault(name.split("[", 1)[0], {})[name] = values
-        return groups
+        return levels_of(self.parameters) if self.by_r else {}
 
 
 def check_header(header: Sequence[str], source: object) -> None:
@@ -123,8 +103,9 @@ def split_chains(columns: Mapping[str, np.ndarray], rows: int) -> tuple[int, set
         columns: each `(rows,)`.
 
     >>> chain, draw = np.repeat([1, 2], 3), np.arange(1, 7)
-    >>> split_chains({"mu": np.ones(6), ".chain": chain, ".draw": draw}, 6)
-    (2, {'.chain', '.draw'})
+    >>> chains, counting = split_chains({"mu": np.ones(6), ".chain": chain, ".draw": draw}, 6)
+    >>> chains, sorted(counting)
+    (2, ['.chain', '.draw'])
     """
     chains, counting = 1, set()
     for name in CHAINS:

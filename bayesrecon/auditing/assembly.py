@@ -98,11 +98,8 @@ def _of_program(program: str, draws: Draws) -> tuple[Model | None, str]:
     """The model of the Stan program that a file holds beside its draws, and why it cannot be had."""
     import bayesrecon.models as models
 
-    read = getattr(models, "from_stan", None)
-    if read is None:
-        return None, "its Stan program is in the file, which this version does not read; pass the model"
     try:
-        return read(program, sizes={k: v.shape[2:] for k, v in draws.values.items()}, name=draws.name), ""
+        return models.from_stan(program, sizes={k: v.shape[2:] for k, v in draws.values.items()}, name=draws.name), ""
     except BayesreconError as error:
         return None, f"its Stan program is in the file and gives no model: {error}"
 

@@ -194,20 +194,11 @@ def without_correlations(release: Release) -> Release:
     return from_table(frame, model.name, response=str(model.settings["response"]), name=release.name)
 
 
-def look_at_estimates(
-    contents: Contents,
-    *,
-    known: Mapping[str, Any] | None = None,
-    remedies: bool = True,
-    effort: str = "quick",
-    thresholds: Thresholds | None = None,
-    key: int = 0,
-    progress: Progress | None = None,
-) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
+def look_at_estimates(contents: Contents, **options: Any) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
     """Findings with the model that each is of, and what was not tried.
 
     Args:
-        known, remedies, effort, thresholds, key, progress: as in `audit`.
+        options: of `audit_fit`.
     """
     findings: list[tuple[Finding, Model]] = []
     untried: list[NotRun] = []
@@ -220,9 +211,7 @@ def look_at_estimates(
             untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
             continue
         try:
-            release = _release_of(one)
-            options: dict[str, Any] = {"remedies": remedies, "effort": effort, "thresholds": thresholds, "key": key}
-            found = audit_fit(release, attack=_TABLE, known=known, progress=progress, **options)
+            found = audit_fit(_release_of(one), attack=_TABLE, **options)
         except BayesreconError as error:
             untried.append(NotRun(_TABLE, f"{one.where} is {one.what}: {error}", _PUBLISH, where))
             continue

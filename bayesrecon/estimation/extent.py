@@ -57,7 +57,8 @@ class Likelihood:
         Args:
             near: whether the law's own are near these, so that no others need to be tried first.
         """
-        root = self._whitening()
+        size = self.embedding.effective_size * len(self.atoms) / self.embedding.size
+        root = whitening(self.embedding, self.basis, size)
         if near:
             found = self._climbed(self._at(law, root), root)
             return law.recentred(found.law.centre, found.law.scale)
@@ -91,15 +92,6 @@ class Likelihood:
         told = np.isfinite(features).all(axis=1) & np.isfinite(information)
         records = {k: v[told] for k, v in records.items()}
         return _Law.of(law, self.fields, records, features[told], information[told], root.T @ self.target, self.error)
-
-    def _whitening(self) -> np.ndarray:
-        """`(r, r)` W with `W' R W = 1` for the noise R of the target."""
-        size = self.embedding.effective_size * len(self.atoms) / self.embedding.size
-        ridge = self.embedding.normal_noise(self.basis) / size
-        scale = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
-        values, vectors = np.linalg.eigh(ridge / scale / scale[:, None])
-        # What lies below the rounding of the eigenvalues is no direction without noise.
-        return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None])
 
 
 @dataclass(frozen=True)
@@ -199,3 +191,15 @@ def looked_for(law: Reference) -> tuple[str, ...]:
     records = replace(law, predicted=0.0).draw(rng, _FEW)
     predicted = law.predict(rng, records)
     return tuple(f for f in around if np.array_equal(predicted[f], records[f]))
+
+
+def whitening(embedding: OneRelease, basis: Basis, size: float) -> np.ndarray:
+    """`(r, r)` W with `W' R W = 1` for the noise R of totals that are means over so many draws.
+
+    At the draws themselves: with the simulated noise weights can stand in the tails, and the data are lost.
+    """
+    ridge = embedding.normal_noise(basis) / size
+    scale = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
+    values, vectors = np.linalg.eigh(ridge / scale / scale[:, None])
+    # What lies below the rounding of the eigenvalues is no direction without noise: it must not outweigh all others.
+    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None])

@@ -14,7 +14,7 @@ import numpy as np
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
-from bayesrecon.estimation.extent import Likelihood, looked_for
+from bayesrecon.estimation.extent import Likelihood, looked_for, whitening
 from bayesrecon.estimation.laws import law_of
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
@@ -77,9 +77,8 @@ _SAME = 0.25
 # Solves on which centre and scale are made likelier, each on records that are nearer the data; and a move, in units of
 # the scale, beyond which narrower and wider laws are tried again: data were lost far out, and steps reach a part of it.
 _LIKELIER, _STEPPED = 8, 0.5
-_WANDERED = (
-    2.0  # times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance
-)
+# Times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance.
+_WANDERED = 2.0
 _FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
@@ -244,19 +243,18 @@ def _follow_measure(
     """No finite rank: the non-negative measure that matches the target within its noise, on a pool that
     closes in on it and never stops looking elsewhere."""
     judge = _judge(embedding)
-    sd: dict[str, np.ndarray] = {}
-    typical, narrowest = 1.0, (np.inf, reference.centre, sd)
+    passes: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []  # centres and scales
+    typical = 1.0
     reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
     for _ in range(2 * _PASSES):
         solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating", shrink=False)
         information = judge.information(solved.probes)
-        weights = _nonnegative_weights(solved, information)
+        weights = _nonnegative_weights(embedding, solved, information)
         if not weights.sum() > 0:
             break
         typical = float(weights @ information**2 / (weights @ information))
         mean, sd = _weighted_moments(solved.probes, weights, knowledge, _felt(judge, solved.probes, knowledge, rng))
-        width = _width(sd)
-        narrowest = min(narrowest, (width, mean, sd), key=lambda one: one[0])
+        passes.append((mean, sd))
         # Wider than the measure itself: the next pool should hold all of the data. Much wider never closes in; and a
         # constant field keeps a thousandth of its size to move in.
         wider = {f: 1.5 * s + 1e-3 * np.abs(mean[f]) + 1e-9 for f, s in sd.items()}
@@ -266,15 +264,17 @@ def _follow_measure(
             break
     # The data have records that tell next to nothing as well: how much is seen of statistics is judged with them.
     reference = replace(reference, accept=_plausible(judge, _LEAST, min(_MOST, max(_LARGE, _LARGER * typical))))
+    if not passes:
+        return reference
+    narrowest, last = min(passes, key=_width), passes[-1]
     # Passes that see little wander off, ever wider.
-    lost = bool(sd) and _width(sd) > narrowest[0] + np.log(_WANDERED)
-    centre, sd = narrowest[1:] if lost else (reference.centre, sd)
-    return replace(reference.recentred(centre, sd), broad=0.0) if sd else reference
+    wandered = _width(last) > _width(narrowest) + np.log(_WANDERED)
+    return replace(reference.recentred(*(narrowest if wandered else last)), broad=0.0)
 
 
-def _width(sd: Mapping[str, np.ndarray]) -> float:
-    """Mean logarithm of the scales."""
-    return float(np.mean(np.log(np.concatenate([np.ravel(s) + 1e-300 for s in sd.values()]))))
+def _width(one: tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]) -> float:
+    """Mean logarithm of the scales of a pass."""
+    return float(np.mean(np.log(np.concatenate([np.ravel(s) + 1e-300 for s in one[1].values()]))))
 
 
 def _near(old: Reference, new: Reference, settled: float = _SETTLED) -> bool:
@@ -305,7 +305,7 @@ def _plausible(judge: OneRelease, least: float, most: float = _MOST) -> Callable
     return accept
 
 
-def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
+def _nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.ndarray) -> np.ndarray:
     """The most even weights `w >= 0` on the probes that match the target within its noise, `(Q,)`.
 
     `|Cov^(-1/2) (e' w - target)|^2 + |w / scale|^2`, with the largest ridge at which the first term is what
@@ -313,13 +313,7 @@ def _nonnegative_weights(solved: Fit, information: np.ndarray) -> np.ndarray:
     """
     import scipy.optimize  # costs a third of a second
 
-    embedding = solved.embedding
-    # At the draws themselves: with the simulated noise weights can stand in the tails, and the data are lost.
-    ridge = embedding.normal_noise(solved.basis) / embedding.effective_size
-    size = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
-    values, vectors = np.linalg.eigh(ridge / size / size[:, None])
-    # What lies below the rounding of the eigenvalues is no direction without noise: it must not outweigh all others.
-    root = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / size[:, None]
+    root = whitening(embedding, solved.basis, embedding.effective_size)
     matrix = np.concatenate([root.T @ solved.cross.T, information[None] / _TOTAL_ERROR])
     target = np.append(root.T @ solved.target, 1 / _TOTAL_ERROR)
     rows, count = matrix.shape

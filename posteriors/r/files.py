@@ -8,12 +8,12 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Variable, from_named_draws, stamp
-from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.draws import Draws, assembled, levels_of
 from bayesrecon.posteriors.format import Format
 from bayesrecon.posteriors.r.entries import entries_of
 from bayesrecon.posteriors.r.estimates import estimates_of
 from bayesrecon.posteriors.r.recognised import known_class, roles
-from bayesrecon.posteriors.r.samples import LOG_DENSITY, Samples, assembled, levels_of, samples_of
+from bayesrecon.posteriors.r.samples import LOG_DENSITY, Samples, samples_of
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Walk
 from bayesrecon.untrusted.guarded import opened

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.draws import assemble
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Walk
 
 LOG_DENSITY = "lp__"
 _PLACES = {".chain", ".iteration", ".draw"}  # columns of a table of draws that count them
+
 
 Columns = dict[str, np.ndarray]
 
@@ -197,38 +197,3 @@ _READERS = {
     "draws_rvars": _variables,
     "stanfit": _stan,
 }
-
-
-def assembled(columns: Mapping[str, np.ndarray]) -> Columns:
-    """Arrays of the columns whose names have indices that count; others keep the names that R gives them.
-
-    >>> one = np.ones((1, 3))
-    >>> sorted(assembled({"b[1]": one, "b[2]": one, "r_g[a,Intercept]": one, "(Intercept)": one}))
-    ['(Intercept)', 'b', 'r_g[a,Intercept]']
-    """
-    found: Columns = {}
-    groups: dict[str, dict[str, np.ndarray]] = {}
-    for name, values in columns.items():
-        groups.setdefault(name.split("[", 1)[0], {})[name] = values
-    for name, group in groups.items():
-        try:
-            found |= assemble(group) if list(group) != [name] else dict(group)
-        except BayesreconError:
-            found |= group
-    return found
-
-
-def levels_of(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Names of groups that stand as indices in names of draws, by the parameter that they belong to.
-
-    >>> one = np.ones((1, 3))
-    >>> levels_of({"r_g[ann,Intercept]": one, "r_g[bob,Intercept]": one, "b[1]": one})["r_g"].tolist()
-    ['ann', 'bob']
-    """
-    found: dict[str, dict[str, None]] = {}
-    for name in columns:
-        base, bracket, index = name.partition("[")
-        first = index.rstrip("]").split(",", 1)[0]
-        if bracket and not first.isdecimal():
-            found.setdefault(base, {})[first] = None
-    return {base: np.array(list(levels)) for base, levels in found.items()}

@@ -168,31 +168,26 @@ def _trees(by_place: dict[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.nda
 
 def _copy(part: Part, column: str) -> Finding:
     severity = of_constants(part.values, private=True) or "high"
-    return Finding(
-        "copy",
-        severity,
-        f"{part.where} holds the private column {column}",
-        (part.where,),
-        f"{np.size(part.values)} values, beginning {preview(part.values)}",
-        remedies=(Remedy(f"drop {part.where}"),),
-        drop=(part.where,),
-    )
+    return _held("copy", severity, part, f"the private column {column}", "values")
 
 
 def _labels(parts: Iterable[Part]) -> Iterator[Finding]:
     for part in parts:
         severity = of_labels(part.values, of_parameters=False, of_records=False)
-        if severity is None or LEVELS.index(severity) < LEVELS.index("medium"):
-            continue
-        yield Finding(
-            "labels",
-            severity,
-            f"{part.where} holds {kind_of_labels(part.values)}",
-            (part.where,),
-            f"{np.size(part.values)} labels, beginning {preview(part.values)}",
-            remedies=(Remedy(f"drop {part.where}"),),
-            drop=(part.where,),
-        )
+        if severity is not None and LEVELS.index(severity) >= LEVELS.index("medium"):
+            yield _held("labels", severity, part, kind_of_labels(part.values), "labels")
+
+
+def _held(kind: str, severity: Severity, part: Part, what: str, entries: str) -> Finding:
+    return Finding(
+        kind,
+        severity,
+        f"{part.where} holds {what}",
+        (part.where,),
+        f"{np.size(part.values)} {entries}, beginning {preview(part.values)}",
+        remedies=(Remedy(f"drop {part.where}"),),
+        drop=(part.where,),
+    )
 
 
 PLAIN = Plain("saved objects", find, 11)
