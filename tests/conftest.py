@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import gc
 import os
 import shutil
 import sys
@@ -35,6 +36,32 @@ def no_figures_left():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+MAPPINGS = 30_000  # of memory: every compiled program holds several, and Linux ends a process at some 65,000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def programs_forgotten():
+    """Compiled programs are let go of before a process holds so many that the next one cannot be loaded."""
+    yield
+    forget_programs()
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """A file of long tests may compile thousands."""
+    if item.get_closest_marker("slow"):
+        forget_programs()
+
+
+def forget_programs():
+    if "jax" not in sys.modules or not os.path.exists("/proc/self/maps"):
+        return
+    with open("/proc/self/maps", "rb") as maps:
+        count = sum(1 for _ in maps)
+    if count > MAPPINGS:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -73,11 +73,8 @@ def _archive(path: Path) -> Any:
         found = _unpacked(json.loads(str(content[ABOUT]))["result"], content, classes_of_results())
         if not isinstance(found, Result):
             raise TypeError(f"a {type(found).__name__}")
-        for shown in (
-            found.to_dict,
-            found.to_dataframe,
-            found.__repr__,
-        ):  # fields of other types are found here, not later
+        # Fields of other types are found here, not later.
+        for shown in (found.to_dict, found.to_dataframe, found.__repr__, found._repr_html_):
             shown()
         return found
 

@@ -37,6 +37,12 @@ def test_truncated_and_damaged_anywhere(saved, tmp_path):
             assert "\n" not in str(error)
 
 
+def test_a_field_of_another_type(tmp_path):
+    """What only a notebook shows is looked at while the file is read, too."""
+    found = Bounds("draws", 0.99, {"y": (0.0, 1.0)}, (Interval("n", 40.0, None),), failures=(3,))
+    assert "not a saved bayesrecon result" in refused(found.save(tmp_path / "bounds.npz"))
+
+
 def zipped(path, how=zipfile.ZIP_DEFLATED):
     array = io.BytesIO()
     np.save(array, np.arange(1000.0))
