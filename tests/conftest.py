@@ -2,11 +2,13 @@
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import os
 import shutil
 import sys
 import tempfile
+from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process a core, one thread a process; before NumPy is loaded
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -38,30 +40,32 @@ def no_figures_left():
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-MAPPINGS = 30_000  # of memory: every compiled program holds several, and Linux ends a process at some 65,000
-
-
 @pytest.fixture(autouse=True, scope="module")
 def programs_forgotten():
-    """Compiled programs are let go of before a process holds so many that the next one cannot be loaded."""
+    """Compiled programs are let go of before a process holds too many of them."""
     yield
     forget_programs()
 
 
-def pytest_runtest_teardown(item, nextitem):
+def pytest_runtest_teardown(item):
     """A file of long tests may compile thousands."""
     if item.get_closest_marker("slow"):
         forget_programs()
 
 
+LARGE = 2 * 2**30  # bytes of a process: two workers, and what they start, have to fit into a machine of 8 GiB
+MAPPINGS = 30_000  # every program holds several, and Linux refuses a process more than some 65,000
+
+
 def forget_programs():
-    if "jax" not in sys.modules or not os.path.exists("/proc/self/maps"):
-        return
-    with open("/proc/self/maps", "rb") as maps:
-        count = sum(1 for _ in maps)
-    if count > MAPPINGS:
-        sys.modules["jax"].clear_caches()
-        gc.collect()
+    if "jax" in sys.modules and sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        mappings = Path("/proc/self/maps").read_bytes().count(b"\n")
+        if pages * os.sysconf("SC_PAGE_SIZE") > LARGE or mappings > MAPPINGS:
+            sys.modules["jax"].clear_caches()
+            gc.collect()
+            with contextlib.suppress(AttributeError):  # a C library without it
+                ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back to the system
 
 
 @pytest.fixture(scope="session")
