@@ -25,7 +25,8 @@ def read_private(data: Any, model: Model | None) -> Private | None:
     """From a mapping of columns or the path of a table.
 
     Raises:
-        BayesreconError: no such file, or a table that lacks what the model's records need.
+        BayesreconError: no such file, no columns or no values in one, or a table that lacks what the model's records
+            need.
     """
     if data is None:
         return None
@@ -43,6 +44,10 @@ def read_private(data: Any, model: Model | None) -> Private | None:
     else:
         raise BayesreconError(f"data: expected columns or the path of a table, got a {type(data).__name__}")
     columns = {str(k): np.asarray(v) for k, v in table.items() if np.ndim(v) or not np.isscalar(v)}
+    if not any(v.ndim for v in columns.values()):
+        raise BayesreconError(f"data: there are no columns in {'the mapping' if stamp is None else data}")
+    if empty := [name for name, v in columns.items() if v.ndim and not v.size]:
+        raise BayesreconError(f"data: column {empty[0]!r} has no values")
     return Private(columns, _records(table, model), stamp)
 
 

@@ -198,8 +198,12 @@ def whitening(embedding: OneRelease, basis: Basis, size: float) -> np.ndarray:
 
     At the draws themselves: with the simulated noise weights can stand in the tails, and the data are lost.
     """
-    ridge = embedding.normal_noise(basis) / size
-    scale = np.sqrt(np.maximum(np.diag(ridge), 1e-300))
-    values, vectors = np.linalg.eigh(ridge / scale / scale[:, None])
+    return whitener(embedding.normal_noise(basis) / size)
+
+
+def whitener(noise: np.ndarray) -> np.ndarray:
+    """`(r, r)` W with `W' R W = 1` for a covariance R."""
+    scale = np.sqrt(np.maximum(np.diag(noise), 1e-300))
+    values, vectors = np.linalg.eigh(noise / scale / scale[:, None])
     # What lies below the rounding of the eigenvalues is no direction without noise: it must not outweigh all others.
     return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None])

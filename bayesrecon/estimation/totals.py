@@ -9,6 +9,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.categories import add_units
+from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, Law
@@ -51,7 +52,8 @@ class SampledTotals(Totals):
         directions: `(r, P)` the parts' coefficients in the basis: the influence is the residuals along them.
         influence: `(T, P)` per atom.
         spread: `(P,)` the influence's size before exact knowledge was used; next to it, a rounding error is zero.
-        unseen: `(Q, P)` what the projection leaves of the parts at the probes, times the number of records.
+        unseen: `(Q, P)` what the projection leaves of the parts at the probes, times the number of records; where the
+            spectrum decays, times how far their law may be from that of the probes.
         beyond: the same where visibility is judged, which may be farther out.
         floor: `(P, P)` covariance at the Cramer-Rao floor.
         scores: `(T, d)` fitted posterior scores.
@@ -136,6 +138,8 @@ def part_totals(solved: Fit, library: Library, knowledge: Knowledge) -> SampledT
                     array[:, i] = 0.0
     # What is not seen of one record, times the number of records.
     number = knowledge.total or abs(totals[library.index(["1"])])
+    if solved.ridge is not None:
+        number = number * deviation(solved.cross, solved.target, solved.ridge, float(np.squeeze(number)))
     return SampledTotals(
         totals=totals,
         visibility=visibility,
@@ -290,9 +294,11 @@ def _of_series(
                 if floor > _APART * se and verdict == "determined":
                     verdict = "partly"
                 floor = se
-            # What is not seen can bias the estimate by about its size on the generic records.
+            # What is not seen can bias the estimate by about its size on the generic records; where the spectrum
+            # decays, it is as random as how the private records differ from these.
             hidden = unseen if verdict == "determined" else max(unseen, beyond)
-            half = Z95 * se + hidden if se else 0.0
+            half = Z95 * np.hypot(se, hidden) if totals.decays else Z95 * se + hidden
+            half = float(half) if se else 0.0
             stated = {"se": se, "floor": floor if se else 0.0, "ess": ess, "verdict": verdict}
             yield statistic.name, stated | {"lower": estimate - half, "upper": estimate + half}
 

@@ -1,8 +1,13 @@
 """Findings scored against the private records."""
 
-import numpy as np
+import json
 
+import numpy as np
+import pytest
+
+from bayesrecon.auditing.private import read_private
 from bayesrecon.auditing.scoring import column_of, match_records
+from bayesrecon.errors import BayesreconError
 
 
 def test_records_are_matched_one_to_one():
@@ -24,3 +29,21 @@ def test_private_columns_are_recognised_in_any_order():
     assert column_of(private["name"][::-1], private) == "name"
     assert column_of(np.arange(20.0), private) is None
     assert column_of(np.arange(20.0), None) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({}, "no columns"),
+        ({"N": 3}, "no columns"),
+        ({"y": [1.0, 2.0], "x": []}, "'x' has no values"),
+        ({"y": [1.0, 2.0], "x": [[], []]}, "'x' has no values"),
+    ],
+)
+def test_data_without_values(data, said, tmp_path):
+    """Nothing compared is nothing found: such data are refused, given as columns or as a file."""
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(data))
+    for given in (data, path):
+        with pytest.raises(BayesreconError, match=said):
+            read_private(given, None)

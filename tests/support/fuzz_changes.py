@@ -6,6 +6,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def odd_json(content: Any, rng: Rng) -> Any:
             return content
         holder = holders[rng.integers(len(holders))]
         keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        key, value = keys[rng.integers(len(keys))], ODD[rng.integers(len(ODD))]
+        key, value = keys[rng.integers(len(keys))], deepcopy(ODD[rng.integers(len(ODD))])
         match rng.integers(4):
             case 0 if isinstance(holder, dict):
                 holder[str(ODD[rng.integers(len(ODD))])[:9]] = holder.pop(key)
