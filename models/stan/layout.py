@@ -60,7 +60,7 @@ def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
 
 
 def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Whole numbers of the data that the shapes of parameters tell: `vector[K - 1] b` of length 3 tells K.
+    """Whole numbers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
 
     Raises:
         BayesreconError: shapes that contradict each other.
@@ -71,7 +71,8 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
             made.setdefault(s.to.name, s.value)
     data = {d.name for d in declarations(program.data)}
     found: dict[str, int] = {}
-    for d in declarations(program.parameters):
+    blocks = (program.parameters, program.transformed_parameters, program.generated)
+    for d in (d for block in blocks for d in declarations(block)):
         shape = shapes.get(d.name)
         if shape is None:
             continue
