@@ -1,5 +1,6 @@
 """The model of the Stan program that lies beside draws, under the names that the draws have."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,9 @@ from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import Draws, assembled
 
 Arrays = dict[str, np.ndarray]
+
+_EFFECT = re.compile(r"r_(\d+(?:_\w+)?_\d+)\[\d+\]")
+"""Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the law between."""
 
 
 def model_of_program(program: SavedProgram, draws: Draws, known: Mapping[str, Any] | None = None) -> Model:
@@ -29,7 +33,8 @@ def model_of_program(program: SavedProgram, draws: Draws, known: Mapping[str, An
 
     some = renamed({name: values[:, :2] for name, values in draws.values.items()}, program.names)
     sizes = {**{name: values.shape[2:] for name, values in some.items()}, **program.sizes}
-    model = from_stan(program.text, constants=program.constants, sizes=sizes, name=draws.name)
+    domain = {name: [1.0] for name in _ones(program)}
+    model = from_stan(program.text, constants=program.constants, sizes=sizes, domain=domain, name=draws.name)
     if known:
         model = knowing(model, known)
     prepare = model.prepare
@@ -46,6 +51,16 @@ def model_of_program(program: SavedProgram, draws: Draws, known: Mapping[str, An
     notes = (f"the draws lack {', '.join(computed)}, which what they hold determines",) if computed else ()
     names = program.names
     return replace(model, prepare=_under(names, prepare), notes=(*model.notes, *notes))
+
+
+def _ones(program: SavedProgram) -> set[str]:
+    """Data that are one of every record: of brms, what multiplies a group's effect on the intercept, by its name."""
+    found = set()
+    for shown, own in program.names.items():
+        match = _EFFECT.fullmatch(own)
+        if match is not None and shown.endswith(",Intercept]"):
+            found.add(f"Z_{match[1]}")
+    return {name for name in found if re.search(rf"\b{name}\b", program.text)}
 
 
 def model_names(model: Any) -> list[str]:

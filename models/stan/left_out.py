@@ -21,7 +21,10 @@ from bayesrecon.models.stan.posterior import Place, declarations, machine_of, tr
 from bayesrecon.models.stan.values import V, settled
 
 STEPS = 30
-"""Of Gauss-Newton; correlations need some ten from the identity, affine equations one and another against rounding."""
+"""Of Gauss-Newton: correlations need some ten from the identity."""
+
+AFFINE_STEPS = 5
+"""Where the first solves the equations, and the others what conjugate gradients left of them."""
 
 ITERATIONS = 60
 """Of conjugate gradients in one step: as many as effects of one group have different scales, and some for rounding."""
@@ -35,7 +38,7 @@ Draws = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class _Output:
-    """A name among the draws that a program computes, the statements that do so, and the missing parameters it needs."""
+    """A name among the draws, the statements that compute it, and the missing parameters that these need."""
 
     node: tree.Declare
     statements: tuple[Any, ...]
@@ -64,7 +67,7 @@ class LeftOut:
         """
         missing = {n for n in self.places if n not in draws and free.get(n, n) not in draws}
         outputs = self._outputs(draws, missing) if missing else []
-        found = dict(draws)
+        found = dict(draws) if outputs else draws
         while outputs:
             ready = [o for o in outputs if o.needs & missing]
             if not ready:
@@ -101,7 +104,7 @@ class LeftOut:
             size = sum(_free_size(self._transform(p, one), p) for p in places)
             held = {o.node.name: int(np.prod(draws[o.node.name].shape[2:])) for o in outputs}
             affine = [o for o in outputs if self._is_affine(one, places, [o])]
-            for chosen, steps in ((affine, 2), (_enough(outputs, held, size), STEPS)):
+            for chosen, steps in ((affine, AFFINE_STEPS), (_enough(outputs, held, size), STEPS)):
                 if sum(held[o.node.name] for o in chosen) >= size:
                     found = self._found(draws, given, places, chosen, steps)
                     if found is not None:
@@ -110,7 +113,9 @@ class LeftOut:
             pass
         return None
 
-    def _found(self, draws: Draws, given: Draws, places: list[Place], chosen: list[_Output], steps: int) -> Draws | None:
+    def _found(
+        self, draws: Draws, given: Draws, places: list[Place], chosen: list[_Output], steps: int
+    ) -> Draws | None:
         chains, length = next(iter(draws.values())).shape[:2]
         targets = {o.node.name: draws[o.node.name] for o in chosen}
         flat = {n: jnp.asarray(v, float).reshape(-1, *v.shape[2:]) for n, v in {**given, **targets}.items()}

@@ -16,6 +16,7 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.derived import coupled_column, identities_of
+from bayesrecon.models.stan.includes import with_includes
 from bayesrecon.models.stan.layout import (
     Column,
     columns,
@@ -154,7 +155,8 @@ def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]])
 def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
     """The tree of a program, from its file or its text."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
-        return without_aliases(parse(source, name or "program"))
+        text = with_includes(source, name or "program", None, LARGEST_FILE)
+        return without_aliases(parse(text, name or "program"))
     path = Path(source)
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
@@ -164,6 +166,7 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BayesreconError(f"{path} is not text") from None
+    text = with_includes(text, name or path.name, path.parent, LARGEST_FILE)
     return without_aliases(parse(text, name or path.name))
 
 
@@ -194,7 +197,10 @@ def _model(
     while (column := coupled_column(parts)) is not None:
         cut[column.node.name] = column
         parts = replace(_parts(program, count, given, sizes, domain, cut), whole=whole)
-    title, left_out = program.name.removesuffix(".stan"), _left_out(program, parts, given)
+    title, left_out = (
+        program.name.removesuffix(".stan"),
+        _left_out(program, parts, {**told_sizes(program, sizes), **given}),
+    )
     model = StanModel(
         name=title,
         parameters=parts.coordinates.parameters,
