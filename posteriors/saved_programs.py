@@ -29,7 +29,7 @@ def model_of_program(program: SavedProgram, draws: Draws, known: Mapping[str, An
     Raises:
         BayesreconError: what `models.from_stan` refuses, or draws that do not determine every parameter.
     """
-    from bayesrecon.models.stan.source import from_stan, knowing  # only then: a language takes a while to load
+    from bayesrecon.models.stan import from_stan, knowing  # only then: a language takes a while to load
 
     some = renamed({name: values[:, :2] for name, values in draws.values.items()}, program.names)
     sizes = {**{name: values.shape[2:] for name, values in some.items()}, **program.sizes}

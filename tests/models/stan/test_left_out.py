@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
 from bayesrecon.models import from_stan
-from bayesrecon.models.stan.source import knowing
+from bayesrecon.models.stan import knowing
 
 GROUPS = """
 data {
