@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.machine import Frame, Machine, Run, Slot
+from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.run import Frame, Run, Slot
 from bayesrecon.models.stan.values import AXES, Split, Untraceable, V, index_base, settled
 
 UNROLLED = 8
