@@ -42,6 +42,9 @@ class Expressions(ABC):
     def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
         """Runs statements, as those of a function."""
 
+    def statement(self, node: Any, frame: Frame, run: Run) -> Leave | None:
+        return self.block((node,), frame, run)
+
     def value(self, node: Any, frame: Frame, run: Run) -> V:
         run.spend()
         try:

@@ -70,9 +70,6 @@ class Machine(Expressions):
                 return end
         return None
 
-    def statement(self, node: Any, frame: Frame, run: Run) -> Leave | None:
-        return self.block((node,), frame, run)
-
     def conditional(self, node: tree.If, rest: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
         test = self.decided(self.value(node.test, frame, run), run)
         other = () if node.other is None else (node.other,)
@@ -279,5 +276,5 @@ class Machine(Expressions):
     }
 
 
-Loop = Callable[[Machine, tree.For, int, int, bool, Frame, Run], bool]
+Loop = Callable[[Expressions, tree.For, int, int, bool, Frame, Run], bool]
 """Runs a loop as a whole where that pays; whether it did."""
