@@ -154,6 +154,41 @@ def test_a_mixed_model_is_read_as_its_table(name):
     assert found.scale == pytest.approx(across @ whole @ across / 60, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["gam.rds", "gam-stripped.rds"])
+def test_an_additive_model_is_read_as_the_table_of_its_fit_without_a_penalty(name):
+    """Its smooth is penalised until it is a line; what is left of its design gives all sums of products."""
+    (found,) = held(name).estimates
+    assert (found.kind, found.closed, found.labels[:3]) == ("ols", "", ("const", "bmi", "s_age__1"))
+    products = np.linalg.inv(found.covariance) * found.scale
+    columns = np.column_stack([np.ones(60), PATIENTS["bmi"]])
+    np.testing.assert_allclose(products[:2, :2], columns.T @ columns, rtol=1e-10)
+    np.testing.assert_allclose((products @ found.values)[:2], columns.T @ PATIENTS["pressure"], rtol=1e-9)
+    squares = (60 - 11) * found.scale + found.values @ products @ found.values
+    assert squares == pytest.approx(PATIENTS["pressure"] @ PATIENTS["pressure"], rel=1e-9)
+
+
+def test_counts_of_an_additive_model_are_those_of_its_records():
+    """Its residual degrees of freedom and its rank do not add up to them."""
+    told = [i.estimate for f in looked("gam-stripped.rds") for i in f.evidence if i.name == "n"]
+    assert told == [60.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("glmer", "an integral over the effects of groups"),
+        ("coxph-stripped", "shared by all who are at risk"),
+        ("nls-model_false", "of a formula"),
+        ("randomForest", "a random part of the records"),
+        ("stanreg-stripped", "summaries of draws"),
+    ],
+)
+def test_estimates_that_follow_from_no_sum_over_records_say_why(name, why):
+    (found,) = held(f"{name}.rds").estimates
+    assert why in found.closed
+    assert found.covariance is None
+
+
 @pytest.mark.slow
 def test_estimates_of_a_mixed_model_give_its_sums_of_products():
     found = bayesrecon.audit(FIXTURES / "summary_lmer.rds", remedies=False)
