@@ -18,6 +18,7 @@ import re
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -155,42 +156,49 @@ def record(file: Path, data: Any) -> Row:
     }
 
 
-def worker(tasks: Any) -> None:
+def asked(what: str, name: str, data: str) -> Row:
+    """One program: its density, or its record."""
+    file = database() / "models" / "stan" / f"{name}.stan"
+    return (density if what == "density" else record)(file, data_of(data))
+
+
+def worker(tasks: Any, answer: Callable[..., Row], first: tuple[Any, ...]) -> None:
     """Answers one program after the other."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
     while True:
         try:
-            what, name, data = tasks.recv()
+            task = tasks.recv()
         except EOFError:  # the program has ended
             return
-        file = database() / "models" / "stan" / f"{name}.stan"
         try:
-            tasks.send((density if what == "density" else record)(file, data_of(data)))
+            tasks.send(answer(*first, *task))
         except Exception as error:
             tasks.send({"status": "failed", "why": f"{type(error).__name__}: {error}"[:300]})
 
 
 class Workers:
-    """One process that is started again where it takes too long."""
+    """One process that is started again where it takes too long; `answer(*first, *task)` runs there."""
 
-    def __init__(self, seconds: float):
-        self.seconds, self.process, self.pipe = seconds, None, None
+    def __init__(self, seconds: float, answer: Callable[..., Row], *first: Any):
+        self.seconds, self.answer, self.first = seconds, answer, first
+        self.process, self.pipe = None, None
 
     def ask(self, *task: str) -> Row:
         context = multiprocessing.get_context("spawn")
         if self.process is None:
             self.pipe, other = context.Pipe()
-            self.process = context.Process(target=worker, args=(other,), daemon=True)
+            self.process = context.Process(target=worker, args=(other, self.answer, self.first), daemon=True)
             self.process.start()
-        self.pipe.send(task)
-        if self.pipe.poll(self.seconds):
-            try:
+            other.close()
+        try:
+            self.pipe.send(task)
+            if self.pipe.poll(self.seconds):
                 return self.pipe.recv()
-            except EOFError:
-                self.process = None
-                return {"status": "failed", "why": "the process ended"}
+        except (EOFError, BrokenPipeError):
+            self.process = None
+            return {"status": "failed", "why": "the process ended"}
         self.process.kill()
         self.process = None
         return {"status": "slow", "why": f"took more than {self.seconds:g} s"}
@@ -250,7 +258,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
     given = parser.parse_args()
     again = set(given.again.split(",")) if given.again else set()
-    workers = Workers(given.seconds)
+    workers = Workers(given.seconds, asked)
     for name, data in {}.items() if given.page else programs().items():
         rows = kept("stan_programs").get("programs", {})
         row = rows.get(name, {})

@@ -1,6 +1,7 @@
 """A model from whatever describes one."""
 
 import inspect
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +12,17 @@ from bayesrecon.models.pymc.program import from_pymc, pymc_model
 from bayesrecon.models.registry import load
 
 
-def model_of(given: Any) -> Model:
+def is_program(given: Any) -> bool:
+    """Whether it is the path of a Stan program."""
+    return isinstance(given, str | os.PathLike) and os.fspath(given).endswith(".stan")
+
+
+def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> Model:
     """A `Model` from one, from the name of a shipped one, from a PyMC or Bambi model, from a NumPyro program,
     or from the path of a Stan program (`program.stan`).
 
     Of a program every argument without a default, and `y=None` or its like, is a field of one number a record;
-    `from_numpyro` takes fields of other shapes and domains.
+    `from_numpyro` takes fields of other shapes and domains. `sizes` are shapes of draws, for a Stan program.
 
     Raises:
         BayesreconError: something else, a name that is not shipped, or a program or model that is no target.
@@ -27,10 +33,10 @@ def model_of(given: Any) -> Model:
     """
     if isinstance(given, Model):
         return given
-    if isinstance(given, str) and given.endswith(".stan"):
+    if is_program(given):
         from bayesrecon.models.stan import from_stan  # only then: a language takes a fifth of a second to load
 
-        return from_stan(given)
+        return from_stan(given, sizes=sizes)
     if isinstance(given, str):
         return load(given)
     if pymc_model(given) is not None:

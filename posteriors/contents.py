@@ -131,6 +131,23 @@ class Saved:
     fits: tuple[SavedFit, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class SavedProgram:
+    """The Stan program that made draws, as it lies beside them.
+
+    Attributes:
+        text: of the program.
+        names: entries of its variables by the names that the draws have, `{"b_age": "b[1]"}`; those that differ.
+        sizes: of its variables, those that are not among the draws too.
+        constants: of its data, those that the file tells.
+    """
+
+    text: str
+    names: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Unread:
     """A part of a file that its reader could not walk, and why."""
@@ -182,7 +199,7 @@ class Contents:
     unread: tuple[Unread, ...] = ()
     saved: Saved | None = None
     estimates: tuple[Estimates, ...] = ()
-    program: str = ""
+    program: SavedProgram | None = None
 
     def group(self, *names: str) -> list[Variable]:
         """The variables of some groups."""

@@ -8,7 +8,7 @@ from typing import Any
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.models.door import model_of
+from bayesrecon.models.door import is_program, model_of
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats import read_draws, suffix_of, suffixes
@@ -32,8 +32,9 @@ def release_of(
             of arrays `(chains, draws, *shape)`; or a fit: of scikit-learn, of statsmodels, the path of a CSV table of a
             regression's estimates with standard errors, or a DataFrame of it. Files of draws of more than 256 MiB with
             their `model` are read as `from_file` does.
-        model: the model of the draws, as `models.model_of` takes it: a `Model`, a shipped name, a PyMC or Bambi model;
-            of a table "ols", "logit" or "poisson". Files by `bayesrecon fit` and fits have their own.
+        model: the model of the draws, as `models.model_of` takes it: a `Model`, a shipped name, a PyMC or Bambi model,
+            the path of a Stan program, whose sizes the draws tell; of a table "ols", "logit" or "poisson". Files by
+            `bayesrecon fit` and fits have their own.
         power: of the likelihood, where the posterior is tempered.
         draws: take the last so many.
         trusted: a file of your own, read without limits.
@@ -68,11 +69,20 @@ def release_of(
             return release
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
         raise BayesreconError("expected a release (bayesrecon.posteriors makes one), or draws with their model=")
-    chosen = None if model is None else model_of(model)
+    chosen = None if model is None else model_for(model, source, trusted)
     release = _read(source, chosen, draws, trusted)
     if power is None:
         return release
     return replace(release, model=tempered(release.model, power))
+
+
+def model_for(given: Any, source: Any, trusted: bool = False) -> Model:
+    """As `models.model_of`; the draws of the source tell the sizes of a Stan program.
+
+    Raises:
+        BayesreconError: what `model_of` refuses, or a source that is not read.
+    """
+    return model_of(given, read_draws(source, trusted=trusted).shapes if is_program(given) else None)
 
 
 def _read(

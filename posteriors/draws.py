@@ -73,6 +73,11 @@ class Draws:
         return next(iter(self.values.values())).shape[0]
 
     @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of one draw of each parameter."""
+        return {name: values.shape[2:] for name, values in self.values.items()}
+
+    @property
     def length(self) -> int:
         """The number of draws in each chain."""
         return next(iter(self.values.values())).shape[1]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bayesrecon.attacks.sidechannels.centred_prior import means_by_prior
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.look import Look, Named, nobody
@@ -12,8 +13,9 @@ from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import Private, read_private
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.contents import Contents, SavedProgram
 from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.saved_programs import model_of_program
 from bayesrecon.results.audit import Audit, Finding, NotRun, ordered, with_score
 
 
@@ -87,21 +89,31 @@ def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
     if contents.draws is None:
         return None, ""
     if "bayesrecon_model" not in contents.draws.attributes:
-        return _of_program(contents.program, contents.draws) if contents.program else (None, "")
+        return (None, "") if contents.program is None else _of_program(contents.program, contents.draws)
     try:
         return stored_model(contents.draws), ""
     except BayesreconError as error:
         return None, str(error)
 
 
-def _of_program(program: str, draws: Draws) -> tuple[Model | None, str]:
+def _of_program(program: SavedProgram, draws: Draws) -> tuple[Model | None, str]:
     """The model of the Stan program that a file holds beside its draws, and why it cannot be had."""
-    import bayesrecon.models as models
-
     try:
-        return models.from_stan(program, sizes={k: v.shape[2:] for k, v in draws.values.items()}, name=draws.name), ""
+        return model_of_program(program, draws, _centres(program, draws)), ""
     except BayesreconError as error:
         return None, f"its Stan program is in the file and gives no model: {error}"
+
+
+def _centres(program: SavedProgram, draws: Draws) -> dict[str, Any]:
+    """Means of the covariates, at which brms centres them, where the values of the prior tell them."""
+    scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
+    found = means_by_prior(program.text, scalars)
+    if found is None:
+        return {}
+    own = {program.names.get(name, ""): value for name, value in zip(found.names, found.values, strict=True)}
+    (count,) = program.sizes.get("b", (0,)) or (0,)
+    means = [own.get(f"b[{k + 1}]") for k in range(count)]
+    return {"means_X": means} if means and None not in means else {}
 
 
 def named(private: Private | None) -> Named:

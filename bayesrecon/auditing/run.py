@@ -86,8 +86,8 @@ def audit(
             safetensors, ONNX, PMML), which is not loaded; a dictionary of arrays `(chains, draws, *shape)`; or what
             `read_contents(..., trusted=True)` read without limits. Or a fit: a result of statsmodels, an estimator of
             scikit-learn, or a CSV table or DataFrame of estimates.
-        model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model; files by `bayesrecon fit`
-            name theirs.
+        model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model, the path of a Stan program;
+            files by `bayesrecon fit` and by R's interfaces to Stan name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
         known: `{field: (N, *shape)}` that an attacker knows row by row.
         remedies: whether to tell what thinning and rounding would leave, after everything was attacked. "quick", or
@@ -250,7 +250,7 @@ def _contents_of(source: Any, model: Any, name: str | None, progress: Progress |
         return replace(contents_of(source), name=name or source.name), replace(release.model, prepare=None), ""
     contents = read_contents(source, name=name, progress=progress)
     if model is not None:
-        return contents, model_of(model), ""
+        return contents, model_of(model, None if contents.draws is None else contents.draws.shapes), ""
     stored, missing = stored_model_of(contents)
     return contents, stored, missing
 

@@ -92,12 +92,14 @@ def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[Any]) ->
         BayesreconError: settings that such a model does not have, or what `models.from_stan` refuses.
     """
     from bayesrecon.models import from_stan
-    from bayesrecon.posteriors.stan_sizes import sizes_of_draws
+    from bayesrecon.posteriors.door import is_file
+    from bayesrecon.posteriors.formats import read_draws
 
     unknown = settings.keys() - {"constants", "record", "domain"}
     if unknown:
         raise BayesreconError(f"--settings of a Stan program are record and domain, not {', '.join(sorted(unknown))}")
-    return from_stan(spec, sizes=sizes_of_draws(sources), **settings)
+    files = [s for s in sources if is_file(s)]
+    return from_stan(spec, sizes=read_draws(files[0]).shapes if files else {}, **settings)
 
 
 def with_constants(settings: Mapping[str, Any], constants: str | None, model: str | None) -> dict[str, Any]:

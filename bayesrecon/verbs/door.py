@@ -91,10 +91,10 @@ def deletion(before: Any, after: Any, *, model: Any = None) -> Deletion:
     'coef 0.49'
     """
     if model is not None:
-        from bayesrecon.models.door import model_of  # only then: what reads loads every reader
         from bayesrecon.models.estimators import ESTIMATORS
+        from bayesrecon.posteriors.door import model_for  # only then: what reads loads every reader
 
-        model = model if isinstance(model, str) and model in ESTIMATORS else model_of(model)
+        model = model if isinstance(model, str) and model in ESTIMATORS else model_for(model, before)
     return paired(opened(before, model), opened(after, model))
 
 

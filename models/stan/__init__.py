@@ -2,3 +2,4 @@
 
 from bayesrecon.models.stan.data import stan_data as stan_data
 from bayesrecon.models.stan.source import from_stan as from_stan
+from bayesrecon.models.stan.source import knowing as knowing

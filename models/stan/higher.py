@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.machine import Frame, Higher, Machine, Run
+from bayesrecon.models.stan.expressions import Expressions, Higher
+from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.values import StanError, V, settled, whole
 
 STEPS = 256
@@ -15,7 +16,7 @@ STEPS = 256
 the tolerance that the program asks for."""
 
 
-def _function(machine: Machine, node: tree.Call) -> str:
+def _function(machine: Expressions, node: tree.Call) -> str:
     first = node.args[0] if node.args else None
     name = first.name if isinstance(first, tree.Variable) else ""
     for suffix in ("_lupdf", "_lupmf"):
@@ -26,7 +27,7 @@ def _function(machine: Machine, node: tree.Call) -> str:
     return name
 
 
-def _partial_sum(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V:
+def _partial_sum(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
     """`reduce_sum(f, x, grainsize, ...)`: f of the whole x."""
     name = _function(machine, node)
     args = [machine.value(a, frame, run) for a in node.args[1:]]
@@ -34,7 +35,7 @@ def _partial_sum(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V
     return machine.own(name, [over, whole(1), whole(over.shape[0]), *rest], run)
 
 
-def _solved(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V:
+def _solved(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
     """States `(times, size)` of an initial value problem, by the classical method of Runge and Kutta."""
     name = _function(machine, node)
     args = [machine.value(a, frame, run) for a in node.args[1:]]
@@ -77,7 +78,7 @@ def _solved(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V:
     return V("real", states, 2, tainted) if old else V("vector", states, 1, tainted)
 
 
-def _refused(machine: Machine, node: tree.Call, frame: Frame, run: Run) -> V:
+def _refused(machine: Expressions, node: tree.Call, frame: Frame, run: Run) -> V:
     raise StanError(f"{node.name} is not supported")
 
 

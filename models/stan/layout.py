@@ -10,8 +10,9 @@ import numpy as np
 from bayesrecon.domains import BINARY, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.machine import Frame, Machine, Run
+from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.posterior import declarations, value_of
+from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, number
 
 FEW = 32
@@ -60,7 +61,7 @@ def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
 
 
 def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Whole numbers of the data that the shapes of parameters tell: `vector[K - 1] b` of length 3 tells K.
+    """Whole numbers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
 
     Raises:
         BayesreconError: shapes that contradict each other.
@@ -71,7 +72,8 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
             made.setdefault(s.to.name, s.value)
     data = {d.name for d in declarations(program.data)}
     found: dict[str, int] = {}
-    for d in declarations(program.parameters):
+    blocks = (program.parameters, program.transformed_parameters, program.generated)
+    for d in (d for block in blocks for d in declarations(block)):
         shape = shapes.get(d.name)
         if shape is None:
             continue

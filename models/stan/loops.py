@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.models.stan import tree
-from bayesrecon.models.stan.machine import Frame, Machine, Run, Slot
+from bayesrecon.models.stan.expressions import Expressions
+from bayesrecon.models.stan.run import Frame, Run, Slot
 from bayesrecon.models.stan.values import AXES, Split, Untraceable, V, index_base, settled
 
 UNROLLED = 8
@@ -33,7 +34,9 @@ _JAX_ERRORS = (
 )
 
 
-def run_loop(machine: Machine, node: tree.For, first: int, last: int, tainted: bool, frame: Frame, run: Run) -> bool:
+def run_loop(
+    machine: Expressions, node: tree.For, first: int, last: int, tainted: bool, frame: Frame, run: Run
+) -> bool:
     """Runs a loop as a whole where that can be done and pays; whether it did."""
     turns = last - first + 1
     if turns <= UNROLLED:
@@ -87,7 +90,7 @@ class Inside:
         )
 
 
-def _traced(machine: Machine, nodes: list[Any], frame: Frame) -> bool:
+def _traced(machine: Expressions, nodes: list[Any], frame: Frame) -> bool:
     """Whether a loop touches a traced value, or adds to the target."""
     names = {n.name for n in nodes if isinstance(n, tree.Variable)}
     held = [frame[n] for n in names if n in frame]
@@ -135,7 +138,7 @@ def _row(v: V, a: Any) -> V:
 
 
 def _at_once(
-    machine: Machine, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
+    machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """All turns together; those that take different branches in groups."""
     groups, left, added = [every], [], []
@@ -177,7 +180,7 @@ def _put(frame: Frame, name: str, v: V) -> None:
 
 
 def _group(
-    machine: Machine, node: tree.For, group: np.ndarray, inside: Inside, frame: Frame, held: dict[str, V]
+    machine: Expressions, node: tree.For, group: np.ndarray, inside: Inside, frame: Frame, held: dict[str, V]
 ) -> tuple[dict[str, tuple[Any, bool]], tuple[Any, Any]]:
     """Turns that take the same branches: what they leave in the variables that they write, and what they add."""
     outer = _around(node, frame)
@@ -206,7 +209,7 @@ def _group(
 
 
 def _scanned(
-    machine: Machine, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
+    machine: Expressions, node: tree.For, every: np.ndarray, inside: Inside, frame: Frame, written: list[str]
 ) -> None:
     """One turn after the other."""
     held = {name: _held(frame[name]) for name in written}

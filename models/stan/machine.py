@@ -1,22 +1,28 @@
-"""Runs a Stan program: expressions and statements over known and traced values."""
+"""Runs the statements of a Stan program."""
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 
-from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.models.stan import densities, tree
-from bayesrecon.models.stan.arithmetic import binary, unary
-from bayesrecon.models.stan.containers import listed
-from bayesrecon.models.stan.functions import apply
+from bayesrecon.models.stan.arithmetic import binary
+from bayesrecon.models.stan.expressions import Expressions, Higher
+from bayesrecon.models.stan.run import (
+    FOREIGN,
+    STEPS,
+    Frame,
+    Leave,
+    Run,
+    Slot,
+    as_declared,
+    chosen_of,
+    fork,
+    own_copy,
+    unforeseen,
+)
 from bayesrecon.models.stan.values import (
     SPECIAL,
-    Split,
     StanError,
     Untraceable,
     V,
@@ -26,215 +32,25 @@ from bayesrecon.models.stan.values import (
     decided,
     index,
     number,
-    real,
     settled,
     whole,
     xp_of,
 )
 
-STEPS = 500_000
-"""Expressions that one run may evaluate: less than a minute, ten times what programs of posteriordb need."""
-
-TRACED = 24
-"""Further steps that a traced expression counts for: tracing it takes so much longer."""
-
-ENTRIES = 300_000_000
-"""Entries that one run may make, all containers together and in every turn of loops that are run at once:
-2.4 GB where nothing is let go."""
-
-CALLS = 40
-"""Functions inside each other: a recursion deeper than that is none that ends in Stan's own stack either."""
-
-Frame = dict[str, V]
-
-_ANY = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
-"""What libraries raise on values that they were not made for."""
+_FINISHED = Leave("finished")
+"""Both branches ran to the end of the statements they stand in."""
 
 
-@dataclass
-class Run:
-    """What a run has added to the target, and how much it may still do."""
+class Machine(Expressions):
+    """Runs one program.
 
-    terms: list[tuple[int, Any, bool]] = field(default_factory=list)
-    steps: int = 0
-    entries: int = 0
-    width: int = 1
-    context: bool = False
-    selects: bool = True
-    nested: bool = False
-    frozen: frozenset[str] = frozenset()
-    calls: int = 0
+    Args:
+        loop: runs a loop as a whole where that pays.
+    """
 
-    def spend(self, steps: int = 1) -> None:
-        self.steps += steps
-        if self.steps > STEPS:
-            raise StanError(f"the program takes more than {STEPS} steps")
-
-    def claim(self, v: V) -> V:
-        """Counts what a value takes."""
-        self.entries += math.prod(v.shape) * self.width
-        if self.entries > ENTRIES:
-            raise StanError(f"the program makes more than {ENTRIES} entries")
-        if not v.known:
-            self.spend(TRACED)
-        return v
-
-    def widened(self, turns: int) -> int:
-        """Turns of this loop and of those around it together."""
-        if self.width * turns > ENTRIES:
-            raise StanError(f"loops in loops run more than {ENTRIES} times")
-        return self.width * turns
-
-    def total(self, tainted: bool | None = None) -> Any:
-        """The target, or the part of it that depends on a record or does not."""
-        parts = [value for _, value, t in self.terms if tainted is None or t == tainted]
-        return sum(parts, start=jnp.zeros(()))
-
-
-@dataclass(frozen=True)
-class Leave:
-    """How statements end before their last one."""
-
-    kind: str
-    value: V | None = None
-
-
-class Machine:
-    """Evaluates the nodes of one program. `frame` is what the variables stand at; a `Run` gathers the target."""
-
-    def __init__(self, program: tree.Program, higher: "Mapping[str, Higher]", loop: "Loop"):
-        self.program, self.higher, self.loop = program, higher, loop
-        self.functions: dict[str, list[tree.Function]] = {}
-        for f in program.functions:
-            if f.body is not None:
-                self.functions.setdefault(f.name, []).append(f)
-
-    # Expressions
-
-    def value(self, node: Any, frame: Frame, run: Run) -> V:
-        run.spend()
-        try:
-            return run.claim(self._EXPRESSIONS[type(node)](self, node, frame, run))
-        except StanError as error:
-            raise self.placed(error, node) from None
-        except _ANY as error:
-            raise self.placed(unforeseen(error), node) from None
-
-    def placed(self, error: StanError, node: Any) -> StanError:
-        """With the place in the program, the innermost."""
-        if getattr(error, "placed", False):
-            return error
-        if isinstance(error, Split):
-            return error
-        line, column = node.at
-        made = type(error)(f"{self.program.name}, line {line}, column {column}: {error}")
-        made.placed = True  # type: ignore[attr-defined]
-        return made
-
-    def _number(self, node: tree.Number, frame: Frame, run: Run) -> V:
-        return whole(node.value) if isinstance(node.value, int) else real(node.value)
-
-    def _variable(self, node: tree.Variable, frame: Frame, run: Run) -> V:
-        return settled(self._raw(node, frame))
-
-    def _raw(self, node: tree.Variable, frame: Frame) -> V:
-        if node.name not in frame:
-            raise StanError(f"there is no variable {node.name}")
-        found = frame[node.name]
-        if isinstance(found, Slot):
-            raise Untraceable(f"{node.name} is read as a whole in a loop that writes it")
-        return found
-
-    def _unary(self, node: tree.Unary, frame: Frame, run: Run) -> V:
-        x = self.value(node.of, frame, run)
-        return unary(node.op, x).with_taint(x.tainted)
-
-    def _binary(self, node: tree.Binary, frame: Frame, run: Run) -> V:
-        left = self.value(node.left, frame, run)
-        if node.op in ("&&", "||") and left.known and bool(left.a) == (node.op == "||"):
-            return whole(int(bool(left.a))).with_taint(left.tainted)
-        return binary(node.op, left, self.value(node.right, frame, run))
-
-    def _ternary(self, node: tree.Ternary, frame: Frame, run: Run) -> V:
-        test = self.decided(self.value(node.test, frame, run), run)
-        if test.known:
-            chosen = self.value(node.then if test.a else node.other, frame, run)
-            return chosen.with_taint(test.tainted)
-        return chosen_of(test, self.value(node.then, frame, run), self.value(node.other, frame, run))
-
-    def _listed(self, node: tree.Listed, frame: Frame, run: Run) -> V:
-        return listed([self.value(item, frame, run) for item in node.items], node.row)
-
-    def _target(self, node: tree.Target, frame: Frame, run: Run) -> V:
-        return V("real", run.total(), 0, any(t for *_, t in run.terms))
-
-    def indices(self, nodes: tuple[Any, ...], of: V, frame: Frame, run: Run) -> list[Any]:
-        found: list[Any] = []
-        for k, node in enumerate(nodes):
-            if node is None:
-                found.append(slice(None))
-            elif isinstance(node, tree.Range):
-                if k >= len(of.shape):
-                    raise StanError(f"{len(nodes)} indices for a {of.words}")
-                size = of.shape[k]
-                low = 1 if node.low is None else number(self.value(node.low, frame, run), "the start of a range")
-                high = size if node.high is None else number(self.value(node.high, frame, run), "the end of a range")
-                if high >= low and not (low >= 1 and high <= size):
-                    raise StanError(f"range {low}:{high} is out of 1:{size}")
-                found.append(slice(low - 1, max(high, low - 1)))
-            else:
-                found.append(self.value(node, frame, run))
-        return found
-
-    def _index(self, node: tree.Index, frame: Frame, run: Run) -> V:
-        if isinstance(node.of, tree.Variable):
-            held = frame.get(node.of.name)
-            if isinstance(held, Slot):
-                inner = held.row
-                return settled(index(inner, self.indices(node.indices[held.consumed :], inner, frame, run)))
-            of = self._raw(node.of, frame)
-        else:
-            of = self.value(node.of, frame, run)
-        return index(of, self.indices(node.indices, of, frame, run))
-
-    def _call(self, node: tree.Call, frame: Frame, run: Run) -> V:
-        higher = self.higher.get(node.name)
-        if higher is not None and node.name not in self.functions:
-            return higher(self, node, frame, run)
-        return self.call(node.name, [self.value(a, frame, run) for a in node.args], run)
-
-    def call(self, name: str, args: list[V], run: Run) -> V:
-        """A function of the program, or of the language."""
-        for suffix in ("_lupdf", "_lupmf"):
-            if name.endswith(suffix) and name not in self.functions:
-                name = name.removesuffix(suffix) + suffix.replace("u", "")
-        if name in self.functions:
-            return self.own(name, args, run)
-        return apply(name, args)
-
-    def own(self, name: str, args: list[V], run: Run) -> V:
-        """A function that the program defines."""
-        candidates = [f for f in self.functions[name] if len(f.args) == len(args)]
-        if len(candidates) > 1:
-            fitting = [f for f in candidates if all(_fits(a, v) for a, v in zip(f.args, args, strict=True))]
-            candidates = fitting or candidates
-        if not candidates:
-            raise StanError(f"{name} does not take {len(args)} arguments")
-        function = candidates[0]
-        assert function.body is not None
-        run.calls += 1
-        if run.calls > CALLS:
-            raise StanError(f"functions call each other more than {CALLS} deep")
-        inner = {a.name: _as_declared(v, a.base) for a, v in zip(function.args, args, strict=True)}
-        end = self.block(function.body, inner, run)
-        run.calls -= 1
-        if function.base == "void":
-            return V("void", None)
-        if not isinstance(end, Leave) or end.kind != "return" or end.value is None:
-            raise StanError(f"{name} ends without a result")
-        return _as_declared(end.value, function.base)
-
-    # Statements
+    def __init__(self, program: tree.Program, higher: Mapping[str, Higher], loop: "Loop"):
+        super().__init__(program, higher)
+        self.loop = loop
 
     def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
         for i, statement in enumerate(body):
@@ -248,21 +64,11 @@ class Machine:
                     end = self._STATEMENTS[type(statement)](self, statement, frame, run)
             except StanError as error:
                 raise self.placed(error, statement) from None
-            except _ANY as error:
+            except FOREIGN as error:
                 raise self.placed(unforeseen(error), statement) from None
             if end is not None:
                 return end
         return None
-
-    def statement(self, node: Any, frame: Frame, run: Run) -> Leave | None:
-        return self.block((node,), frame, run)
-
-    def decided(self, test: V, run: Run) -> V:
-        """A test that is the same in all turns of a loop as a known one; where it is not, both branches are run if
-        they may be."""
-        if test.turns is not None and run.selects and (test.turns[1] != test.turns[1][0]).any():
-            return V(test.base, test.a, 0, test.tainted)
-        return decided(test)
 
     def conditional(self, node: tree.If, rest: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
         test = self.decided(self.value(node.test, frame, run), run)
@@ -331,7 +137,7 @@ class Machine:
         given = self.value(node.value, frame, run)
         if given.shape != shape:
             raise StanError(f"{node.name} is declared with sizes {shape} and gets a {given.words} of {given.shape}")
-        return own_copy(_as_declared(given, base)).with_taint(run.context)
+        return own_copy(as_declared(given, base)).with_taint(run.context)
 
     def _assign(self, node: tree.Assign, frame: Frame, run: Run) -> None:
         if run.frozen and tree.assigned_in(node) <= run.frozen:
@@ -455,17 +261,6 @@ class Machine:
     def _call_statement(self, node: tree.CallStatement, frame: Frame, run: Run) -> None:
         self.value(node.call, frame, run)
 
-    _EXPRESSIONS: ClassVar[dict[type, Any]] = {
-        tree.Number: _number,
-        tree.Variable: _variable,
-        tree.Call: _call,
-        tree.Index: _index,
-        tree.Unary: _unary,
-        tree.Binary: _binary,
-        tree.Ternary: _ternary,
-        tree.Listed: _listed,
-        tree.Target: _target,
-    }
     _STATEMENTS: ClassVar[dict[type, Any]] = {
         tree.Declare: _declare,
         tree.Assign: _assign,
@@ -481,75 +276,5 @@ class Machine:
     }
 
 
-def unforeseen(error: Exception) -> StanError:
-    """What a library raised, in one line; errors of tracing go on as they are.
-
-    Raises:
-        Exception: the error itself, where the tracer raised it.
-    """
-    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError, BayesreconError)):
-        raise error
-    if isinstance(error, RecursionError):
-        return StanError("functions and expressions are nested too deep")
-    return StanError(f"this cannot be evaluated ({first_line(error)[:120]})")
-
-
-class Slot:
-    """The entry of a variable that a turn of a loop writes, the variable itself not being at hand.
-
-    `consumed` of its indices are those of the loop and of the loops around it.
-    """
-
-    __slots__ = ("consumed", "row")
-
-    def __init__(self, row: V, consumed: int = 1):
-        self.row, self.consumed = row, consumed
-
-
-_FINISHED = Leave("finished")
-"""Both branches ran to the end of the statements they stand in."""
-
-Higher = Callable[[Machine, tree.Call, Frame, Run], V]
-"""A function that takes functions."""
-
-Loop = Callable[[Machine, tree.For, int, int, bool, Frame, Run], bool]
+Loop = Callable[[Expressions, tree.For, int, int, bool, Frame, Run], bool]
 """Runs a loop as a whole where that pays; whether it did."""
-
-
-def chosen_of(test: V, one: V, other: V) -> V:
-    """One of two values of one shape."""
-    if one.shape != other.shape:
-        raise Untraceable(f"two branches leave values of sizes {one.shape} and {other.shape}")
-    base = "real" if "real" in (one.base, other.base) and one.base != other.base else one.base
-    tainted = test.tainted or one.tainted or other.tainted
-    return V(base, jnp.where(jnp.asarray(test.a) != 0, one.a, other.a), one.depth, tainted)
-
-
-def fork(frame: Frame) -> Frame:
-    """A copy whose arrays can be written to."""
-    found: dict[str, Any] = {}
-    for name, v in frame.items():
-        found[name] = Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v)
-    return found
-
-
-def own_copy(v: V) -> V:
-    """A value that belongs to one variable."""
-    if isinstance(v.a, np.ndarray) and v.a.ndim:
-        return V(v.base, v.a.copy(), v.depth, v.tainted)
-    return v
-
-
-def _as_declared(v: V, base: str) -> V:
-    """Whole numbers as real ones where those are declared."""
-    if base == "void" or v.base == base:
-        return v
-    if v.base == "int" and base == "real":
-        return V("real", xp_of(v.a).asarray(v.a, float) if v.shape else v.a * 1.0, v.depth, v.tainted)
-    if v.base != base:
-        raise StanError(f"a {v.words} is given where a {base} is declared")
-    return v
-
-
-def _fits(argument: tree.Argument, v: V) -> bool:
-    return argument.depth == v.depth and (argument.base == v.base or (argument.base == "real" and v.base == "int"))

@@ -112,7 +112,6 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
     "atan2": lambda x, y: xp_of(x, y).arctan2(x, y),
     "hypot": lambda x, y: xp_of(x, y).hypot(x, y),
     "lchoose": special.log_choose,
-    "choose": lambda x, y: xp_of(x, y).round(xp_of(x, y).exp(special.log_choose(x, y))),
     "binomial_coefficient_log": special.log_choose,
     "lbeta": lambda x, y: jsp.betaln(jnp.asarray(x, float), jnp.asarray(y, float)),
     "beta": lambda x, y: jnp.exp(jsp.betaln(jnp.asarray(x, float), jnp.asarray(y, float))),
@@ -198,6 +197,16 @@ def to_int(x: V) -> V:
     return V("int", xp_of(x.a).trunc(x.a) if not x.known else np.trunc(x.a).astype(int), x.depth)
 
 
+def choose(n: V, k: V) -> V:
+    """Binomial coefficients, which are whole numbers."""
+    if not (n.known and k.known):
+        return V("int", jnp.round(numbers(lambda x, y: jnp.exp(special.log_choose(x, y)), [n, k]).a), n.depth)
+    found = numbers(lambda x, y: np.round(scipy.special.binom(x, y)), [n, k])
+    if np.max(found.a, initial=0.0) >= 2**31:
+        raise StanError("a binomial coefficient is more than a whole number holds")
+    return V("int", np.asarray(found.a).astype(int) if found.shape else int(found.a), found.depth)
+
+
 def log_mix(args: list[V]) -> V:
     """`log(theta exp(a) + (1 - theta) exp(b))`, or of shares and log densities."""
     if len(args) == 3:
@@ -213,6 +222,7 @@ NUMERIC: dict[str, Callable[..., V]] = {
     "is_nan": is_nan,
     "is_inf": is_inf,
     "to_int": to_int,
+    "choose": choose,
     "log_mix": lambda *args: log_mix(list(args)),
 }
 """Functions of values that are no plain map of entries."""

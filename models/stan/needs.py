@@ -36,6 +36,13 @@ def pruned(program: tree.Program, given: frozenset[str] = frozenset()) -> tree.P
     return replace(program, data=kept, transformed_data=data, transformed_parameters=parameters, generated=())
 
 
+def computing(program: tree.Program, name: str) -> tuple[Any, ...]:
+    """Statements of transformed parameters and generated quantities that compute a variable."""
+    generated, needed = _needed(program.generated, {name})
+    parameters, _ = _needed(program.transformed_parameters, needed)
+    return (*parameters, *generated)
+
+
 def without_aliases(program: tree.Program) -> tree.Program:
     """The program with whole numbers of the transformed data that are others by another name under one name."""
     written: dict[str, list[Any]] = {}

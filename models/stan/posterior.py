@@ -12,7 +12,8 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Affine, bounded, shaped
 from bayesrecon.models.stan.higher import HIGHER
 from bayesrecon.models.stan.loops import run_loop
-from bayesrecon.models.stan.machine import Frame, Machine, Run
+from bayesrecon.models.stan.machine import Machine
+from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, check_size
 
 

@@ -1,7 +1,8 @@
 """From a Stan program to a model."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.derived import coupled_column, identities_of
+from bayesrecon.models.stan.includes import with_includes
 from bayesrecon.models.stan.layout import (
     Column,
     columns,
@@ -25,11 +27,13 @@ from bayesrecon.models.stan.layout import (
     sizes_of,
     told_sizes,
 )
-from bayesrecon.models.stan.machine import Frame, Machine, Run
+from bayesrecon.models.stan.left_out import LeftOut
+from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.records import Parts, own_parameters
+from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.values import StanError
 from bayesrecon.precision import in_float64
@@ -45,9 +49,11 @@ class StanModel(Model):
 
     Args:
         parts: the program cut into records.
+        left_out: what computes parameters that draws leave out.
     """
 
     parts: Parts | None = None
+    left_out: LeftOut | None = None
 
 
 @in_float64
@@ -94,6 +100,49 @@ def from_stan(
     return _chosen(program, given, record, _declared_sizes(program, sizes or {}), domain)
 
 
+@in_float64
+def knowing(model: StanModel, known: Mapping[str, Any]) -> StanModel:
+    """The model where some transformed data are known, that what draws leave out is computed of; records do not change.
+
+    Raises:
+        BayesreconError: a name that is not in the transformed data, or values of other sizes.
+    """
+    parts, left_out = model.parts, model.left_out
+    assert parts is not None
+    assert left_out is not None
+    frame = dict(left_out.frame)
+    made = {d.name: d for d in declarations(left_out.program.transformed_data)}
+    for k, value in known.items():
+        if k not in made:
+            raise BayesreconError(f"{k!r} is not in the transformed data of {model.name}{near(k, made)}")
+        frame[k] = value_of(made[k], value, left_out.machine.shape_of(made[k].type, frame, Run()))
+    told = LeftOut(left_out.program, left_out.places.values(), frame)
+    return replace(model, left_out=told, prepare=_prepare(parts.coordinates, told))
+
+
+def _prepare(coordinates: Coordinates, left_out: LeftOut) -> Callable[[Any], Any]:
+    """From draws of a program, some parameters of which may be left out, to those of the model."""
+    free = {r.place.name: r.name for r in coordinates.rules}
+
+    @in_float64
+    def prepare(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return coordinates.prepare(left_out.completed(draws, free))
+
+    return prepare
+
+
+def _left_out(program: tree.Program, parts: Parts, given: Mapping[str, Any]) -> LeftOut:
+    """With all of the program, and the data that only its generated quantities need."""
+    machine, constants = machine_of(program), dict(parts.coordinates.frame)
+    for d in declarations(program.data):
+        if d.name in given and d.name not in constants:
+            with suppress(StanError):  # its size is not known, and nobody asked for it
+                constants[d.name] = value_of(d, given[d.name], machine.shape_of(d.type, constants, Run()))
+    sources = {d.name for d in declarations(program.data)} - constants.keys()
+    frame = _untainted(machine, constants, tainted_names(program, sources))
+    return LeftOut(program, parts.coordinates.places, frame)
+
+
 def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Shapes by the names of the program's parameters, which draws of a model hold as free ones, too."""
     found = {k: tuple(v) for k, v in sizes.items()}
@@ -107,7 +156,8 @@ def _declared_sizes(program: tree.Program, sizes: Mapping[str, tuple[int, ...]])
 def read_program(source: str | os.PathLike[str], name: str | None = None) -> tree.Program:
     """The tree of a program, from its file or its text."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
-        return without_aliases(parse(source, name or "program"))
+        text = with_includes(source, name or "program", None, LARGEST_FILE)
+        return without_aliases(parse(text, name or "program"))
     path = Path(source)
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
@@ -117,6 +167,7 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BayesreconError(f"{path} is not text") from None
+    text = with_includes(text, name or path.name, path.parent, LARGEST_FILE)
     return without_aliases(parse(text, name or path.name))
 
 
@@ -147,16 +198,20 @@ def _model(
     while (column := coupled_column(parts)) is not None:
         cut[column.node.name] = column
         parts = replace(_parts(program, count, given, sizes, domain, cut), whole=whole)
-    title = program.name.removesuffix(".stan")
+    title, left_out = (
+        program.name.removesuffix(".stan"),
+        _left_out(program, parts, {**told_sizes(program, sizes), **given}),
+    )
     model = StanModel(
         name=title,
         parameters=parts.coordinates.parameters,
         fields=parts.fields,
         log_lik_at=parts.log_lik,
         log_prior_at=parts.log_prior,
-        prepare=parts.coordinates.prepare,
+        prepare=_prepare(parts.coordinates, left_out),
         identities=identities_of(parts),
         parts=parts,
+        left_out=left_out,
         notes=(*_read_off(parts), *parts.coordinates.notes),
     )
     if not model.parameters:
@@ -181,11 +236,12 @@ def _parts(
     told = told_sizes(program, sizes)
     constants = constants_of(machine, fields, count, given, told)
     own, units = _own(small, count, given, told, machine)
-    for name in given.keys() & made.keys():
-        shape = machine.shape_of(made[name].type, constants, Run())
-        constants[name] = value_of(made[name], given[name], shape)
     sources = set(fields) | set(cut) | ({count} if count and not own else set())
     tainted = tainted_names(small, sources)
+    if given.keys() & made.keys():
+        sized = _untainted(machine, constants, tainted)
+        for name in given.keys() & made.keys():
+            constants[name] = value_of(made[name], given[name], machine.shape_of(made[name].type, sized, Run()))
     base = _untainted(machine, constants, tainted)
     if own and count:
         base[count] = value_of(_declared(small, count), units, ())

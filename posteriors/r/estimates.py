@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.estimates import WEIGHTED, Estimates, field_name
-from bayesrecon.posteriors.r.code import code_of
-from bayesrecon.posteriors.r.names import FITS
+from bayesrecon.posteriors.estimates import WEIGHTED, Estimates
+from bayesrecon.posteriors.r.additive import additive
+from bayesrecon.posteriors.r.names import FITS, REASONS
+from bayesrecon.posteriors.r.parts import family_of, labels_of, left_of, one_number, response_of, unsaid
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place, Walk
 
-_INTERCEPT = "(Intercept)"
-_REGRESSIONS = {("binomial", "logit"): "logit", ("poisson", "log"): "poisson", ("gaussian", "identity"): "ols"}
 _TABLE = (
     "coefficients", "rank", "df.residual", "deviance", "aic", "null.deviance", "df.null", "iter", "R", "sigma", "df",
     "r.squared", "adj.r.squared", "fstatistic", "cov.unscaled", "cov.scaled", "dispersion", "assign", "qr/rank",
@@ -55,16 +54,19 @@ def _of(objects: Objects, place: Place) -> Estimates:
     for kinds, read in ((("glm",), _glm), (("lm",), _lm), (("summary.glm",), _summary), (("summary.lm",), _summary)):
         if set(kinds) & set(classes) and not {"gam", "mlm", "rlm", "negbin"} & set(classes):
             return read(objects, place, what)
-    return Estimates(place.where, what, (place.where,), closed=_OTHERS)
+    if "gam" in classes:
+        return additive(objects, place, what)
+    reason = next((REASONS[name] for name in classes if name in REASONS), _OTHERS)
+    return Estimates(place.where, what, (place.where,), closed=reason)
 
 
 def _lm(objects: Objects, place: Place, what: str) -> Estimates:
     node = place.node
-    degrees, rank = _one(objects, node, "df.residual"), _one(objects, node, "rank")
-    left = _left(objects, node, "residuals")
+    degrees, rank = one_number(objects, node, "df.residual"), one_number(objects, node, "rank")
+    left = left_of(objects, node, "residuals")
     if not len(left) and rank is not None:  # rotated, the same length
-        left = _left(objects, node, "effects")[int(max(rank, 0)) :]
-    closed = WEIGHTED if objects.size(objects.element(node, "weights")) else _unsaid(objects, node)
+        left = left_of(objects, node, "effects")[int(max(rank, 0)) :]
+    closed = WEIGHTED if objects.size(objects.element(node, "weights")) else unsaid(objects, node)
     scale = float(left @ left) / degrees if len(left) and degrees and degrees > 0 else np.nan
     unscaled = _unscaled(objects, node)
     if not np.isfinite(scale):
@@ -75,13 +77,13 @@ def _lm(objects: Objects, place: Place, what: str) -> Estimates:
 
 def _glm(objects: Objects, place: Place, what: str) -> Estimates:
     node = place.node
-    kind, closed = _family(objects, node)
-    weights = _left(objects, node, "prior.weights")
+    kind, closed = family_of(objects, node)
+    weights = left_of(objects, node, "prior.weights")
     if len(weights):
         closed = closed or ("" if np.all(weights == 1) else "the fit has weights, or several trials a row")
     else:
-        closed = closed or _unsaid(objects, node)
-    degrees, deviance = _one(objects, node, "df.residual"), _one(objects, node, "deviance")
+        closed = closed or unsaid(objects, node)
+    degrees, deviance = one_number(objects, node, "df.residual"), one_number(objects, node, "deviance")
     scale = 1.0
     if kind == "ols":
         scale = deviance / degrees if deviance is not None and degrees else np.nan
@@ -95,12 +97,12 @@ def _summary(objects: Objects, place: Place, what: str) -> Estimates:
     unscaled = np.asarray(objects.array(objects.element(node, "cov.unscaled")), float)
     unscaled = unscaled if unscaled.ndim == 2 and unscaled.shape[0] == unscaled.shape[1] else None
     if objects.element(node, "family"):
-        kind, closed = _family(objects, node)
-        scale = _one(objects, node, "dispersion") or 1.0
+        kind, closed = family_of(objects, node)
+        scale = one_number(objects, node, "dispersion") or 1.0
     else:
-        kind, sigma = "ols", _one(objects, node, "sigma")
+        kind, sigma = "ols", one_number(objects, node, "sigma")
         closed, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
-    return _estimates(objects, place, what, kind, unscaled, scale, closed or _unsaid(objects, node))
+    return _estimates(objects, place, what, kind, unscaled, scale, closed or unsaid(objects, node))
 
 
 def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
@@ -109,7 +111,7 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
     counts, sums = (_by_name(objects, node, part) for part in ("dims", "cmp"))
     rows, variance = counts.get("n", 0.0), sums.get("pwrss", np.nan) / max(counts.get("n", 0.0), 1.0)
     if counts.get("GLMM", 1.0) or counts.get("NLMM", 1.0) or not variance > 0:
-        return Estimates(place.where, what, (place.where,), closed=_OTHERS)
+        return Estimates(place.where, what, (place.where,), closed=REASONS["glmerMod"])
     if objects.element(node, "coefficients"):  # a summary
         table = np.asarray(objects.array(objects.element(node, "coefficients")), float)
         names = [*objects.axis_names(objects.element(node, "coefficients")), []][0]
@@ -128,11 +130,11 @@ def _mixed(objects: Objects, place: Place, what: str) -> Estimates:
         groups = np.array([objects.size(objects.attributes(child).get("levels", 0)) for child in levels], float)
         call = "@call"
     closed = "" if len(groups) == 1 else "it has several grouping factors, or none is in it"
-    closed = closed or _unsaid(objects, node, call)
+    closed = closed or unsaid(objects, node, call)
     covariance = None
     if unscaled.size == len(values) ** 2 and np.isfinite(unscaled).all():
         covariance = unscaled.reshape(len(values), -1) * variance
-    labels = tuple("const" if name == _INTERCEPT else field_name(name) for name in names)
+    labels = labels_of(names)
     if len(labels) != len(values) or len(set(labels)) < len(labels) or not np.isfinite(values).all():
         closed = closed or "its coefficients have no names of their own"
     places = tuple(f"{place.where}{sign}{name}" for name in _OF_MIXED for sign in "/@")
@@ -170,13 +172,13 @@ def _estimates(
         return Estimates(place.where, what, places, closed="its coefficients have no names" if len(values) else "")
     if not np.isfinite(values).all():
         closed = closed or "some coefficients are missing, being combinations of others"
-    labels = tuple("const" if n == _INTERCEPT else field_name(n) for n in names)
+    labels = labels_of(names)
     if len(set(labels)) < len(labels):
         closed = closed or "two coefficients have one name"
     covariance = None
     if unscaled is not None and unscaled.shape == (len(values), len(values)) and np.isfinite(unscaled).all():
         covariance = (unscaled + unscaled.T) / 2 * (scale if kind == "ols" else 1.0)
-    response = _response(objects, place.node)
+    response = response_of(objects, place.node)
     return Estimates(place.where, what, places, kind, labels, response, values, covariance, scale, closed=closed)
 
 
@@ -196,44 +198,3 @@ def _unscaled(objects: Objects, node: int) -> np.ndarray | None:
     except np.linalg.LinAlgError:
         return None
     return inverse @ inverse.T
-
-
-def _family(objects: Objects, node: int) -> tuple[str, str]:
-    """Which regression it is, and why it is not read where it is another one."""
-    family = objects.element(node, "family")
-    name, link = (" ".join(objects.texts(objects.element(family, part))[:1]) for part in ("family", "link"))
-    kind = _REGRESSIONS.get((name, link), "")
-    if kind:
-        return kind, ""
-    return "", f"a fit of family {name[:30]} with link {link[:30]} is not read" if name else "its family is not in it"
-
-
-def _unsaid(objects: Objects, node: int, where: str = "call") -> str:
-    """Whether nobody can tell if a fit has weights or an offset: its call says so."""
-    call = objects.element(node, where)
-    if objects.kind(call) != "call":
-        return "whether it has weights or an offset is not in it: there is no call"
-    given = {name for name, _ in objects.elements(call)}
-    text = code_of(objects, call).text
-    odd = [name for name in ("weights", "offset") if name in given]
-    odd += [name for name in ("cbind(", "offset(") if name in text]
-    return (WEIGHTED if odd[0] == "weights" else f"the fit has {odd[0].rstrip('(')}") if odd else ""
-
-
-def _response(objects: Objects, node: int) -> str:
-    for name in ("terms", "formula"):
-        formula = objects.element(node, name)
-        elements = objects.elements(formula) if objects.kind(formula) == "call" else []
-        if len(elements) == 3:
-            return field_name(code_of(objects, elements[1][1]).text[:40])
-    return "y"
-
-
-def _left(objects: Objects, node: int, name: str) -> np.ndarray:
-    values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
-    return values if np.isfinite(values).all() else values[:0]
-
-
-def _one(objects: Objects, node: int, name: str) -> float | None:
-    values = np.ravel(objects.numbers(objects.element(node, name))).astype(float)
-    return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None

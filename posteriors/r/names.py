@@ -18,6 +18,26 @@ FITS = {
 }  # fmt: skip
 """Classes that are known; anything else is gone through by inventory alone."""
 
+_OF_TIMES = (
+    "a term of its likelihood is shared by all who are at risk, so that no sum over records follows from the "
+    "estimates; its means and counts are listed as they are"
+)
+_OF_GROUPS = "its estimates maximise an integral over the effects of groups, approximated, which is no sum over records"
+REASONS: Mapping[str, str] = {
+    "glmerMod": _OF_GROUPS,
+    "nlmerMod": _OF_GROUPS,
+    "coxph": _OF_TIMES,
+    "survreg": "estimates with censored times are not attacked by this version",
+    "survfit": "the times on it are looked at as they are; its errors and limits follow from these",
+    "nls": "its covariance is that of gradients at the estimate, of a formula whose terms this version does not read",
+    "rpart": "leaves and splits are looked at one by one; what their numbers give together is not",
+    "randomForest": "each tree saw a random part of the records, some of them several times, and which is not in it",
+    "prcomp": "means and covariances are listed as they are; they follow from no likelihood",
+    "kmeans": "sizes, centres and sums of squares are listed as they are; they follow from no likelihood",
+    "lme": "fits of nlme are not attacked by this version",
+}
+"""Why estimates of a class are not attacked as a table."""
+
 CLASSES = frozenset(FITS) | {
     "data.frame", "factor", "ordered", "formula", "terms", "qr", "family", "omit", "exclude", "Surv", "table",
     "matrix", "array", "list", "numeric", "integer", "character", "logical", "function", "name", "call", "lme4",
@@ -69,8 +89,8 @@ BY_CLASS: Mapping[str, Mapping[str, str]] = {
     "stanreg": {"adjusted_scale": TOTAL},
     "stanfit": {"adjusted_scale": TOTAL},
     "summary.merMod": {"devcomp": TOTAL, "ngrps": TOTAL},
-    "kmeans": {"size": TOTAL},
-    "prcomp": {"center": TOTAL, "scale": TOTAL, "x": RECORD},
+    "kmeans": dict.fromkeys(("size", "centers", "withinss", "tot.withinss", "totss", "betweenss"), TOTAL),
+    "prcomp": {**dict.fromkeys(("center", "scale", "rotation", "sdev"), TOTAL), "x": RECORD},
 }  # fmt: skip
 
 FAMILIES = frozenset(

@@ -1,13 +1,17 @@
 """Draws in a file of R: of coda, of posterior, of Stan, wherever they lie in an object."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.contents import SavedProgram
+from bayesrecon.posteriors.draws import MAX_DIMENSIONS
 from bayesrecon.posteriors.r.tree import Objects
-from bayesrecon.posteriors.r.walk import Walk
+from bayesrecon.posteriors.r.walk import Place, Walk
+from bayesrecon.untrusted.names import MAX_NAMES
 
 LOG_DENSITY = "lp__"
 _PLACES = {".chain", ".iteration", ".draw"}  # columns of a table of draws that count them
@@ -25,7 +29,7 @@ class Samples:
         columns: `{name: (chains, draws)}`, as R names them.
         statistics: of the sampler, alike.
         warmup: draws of the warm-up, alike.
-        program: of Stan, "" where there is none.
+        program: of Stan, None where there is none.
         nodes: that were read.
     """
 
@@ -33,7 +37,7 @@ class Samples:
     columns: Columns
     statistics: Columns = field(default_factory=dict)
     warmup: Columns = field(default_factory=dict)
-    program: str = ""
+    program: SavedProgram | None = None
     nodes: frozenset[int] = frozenset()
 
 
@@ -49,11 +53,21 @@ def samples_of(walk: Walk) -> Samples | None:
             if name in _READERS:
                 found = _READERS[name](objects, place.node)
                 if found is not None:
-                    return Samples(place.where, *found)
+                    samples = Samples(place.where, *found)
+                    return _without_data(objects, place.parent, samples)
     return None
 
 
-Found = tuple[Columns, Columns, Columns, str, frozenset[int]] | None
+def _without_data(objects: Objects, above: Place | None, samples: Samples) -> Samples:
+    """Of brms, which notes beside the priors whether the draws are of these alone."""
+    if above is None or samples.program is None or "brmsfit" not in objects.classes(above.node):
+        return samples
+    if objects.texts(objects.element(above.node, "prior", "@sample_prior")) != ["only"]:
+        return samples
+    return replace(samples, program=replace(samples.program, constants={"prior_only": 1}))
+
+
+Found = tuple[Columns, Columns, Columns, SavedProgram | None, frozenset[int]] | None
 
 
 def _matrices(objects: Objects, nodes: list[int]) -> Found:
@@ -66,7 +80,7 @@ def _matrices(objects: Objects, nodes: list[int]) -> Found:
         if len(names) != values.shape[1]:
             raise BayesreconError("draws have another number of names than of columns")
         chains.append(dict(zip(names, values.T, strict=True)))
-    return (_together(chains), {}, {}, "", frozenset(nodes)) if chains else None
+    return (_together(chains), {}, {}, None, frozenset(nodes)) if chains else None
 
 
 def _coda_list(objects: Objects, node: int) -> Found:
@@ -84,7 +98,7 @@ def _array(objects: Objects, node: int) -> Found:
     names = [*objects.axis_names(node), [], [], []][2]
     if len(names) != values.shape[2]:
         raise BayesreconError("draws have another number of names than of columns")
-    return {name: values[:, :, k].T for k, name in enumerate(names)}, {}, {}, "", frozenset([node])
+    return {name: values[:, :, k].T for k, name in enumerate(names)}, {}, {}, None, frozenset([node])
 
 
 def _matrix(objects: Objects, node: int) -> Found:
@@ -104,9 +118,9 @@ def _table(objects: Objects, node: int) -> Found:
     which = columns.get(".chain")
     drawn = {name: v for name, v in columns.items() if name not in _PLACES and v.ndim == 1 and len(v)}
     if which is None or not drawn:
-        return (_together([drawn]), {}, {}, "", used) if drawn else None
+        return (_together([drawn]), {}, {}, None, used) if drawn else None
     chains = [{name: v[which == c] for name, v in drawn.items()} for c in np.unique(which[np.isfinite(which)])]
-    return _together(chains), {}, {}, "", used
+    return _together(chains), {}, {}, None, used
 
 
 def _counts(columns: Columns, name: str) -> bool:
@@ -129,7 +143,7 @@ def _lists(objects: Objects, node: int) -> Found:
         elements = objects.elements(chain)
         used += [child for _, child in elements]
         chains.append({name: np.asarray(objects.numbers(child), float) for name, child in elements})
-    return (_together(chains), {}, {}, "", frozenset(used)) if chains and chains[0] else None
+    return (_together(chains), {}, {}, None, frozenset(used)) if chains and chains[0] else None
 
 
 def _variables(objects: Objects, node: int) -> Found:
@@ -150,7 +164,7 @@ def _variables(objects: Objects, node: int) -> Found:
             index = np.unravel_index(k, shape, order="F") if shape else ()
             full = f"{name}[{','.join(str(i + 1) for i in index)}]" if flat.shape[1] > 1 else name
             columns[full] = flat[:, k].reshape(chains, -1)
-    return (columns, {}, {}, "", frozenset(used)) if columns else None
+    return (columns, {}, {}, None, frozenset(used)) if columns else None
 
 
 def _stan(objects: Objects, node: int) -> Found:
@@ -173,7 +187,42 @@ def _stan(objects: Objects, node: int) -> Found:
         return None
     code = objects.texts(objects.element(node, "@stanmodel", "@model_code"))
     early = _together(warmup) if all(len(v) for chain in warmup for v in chain.values()) else {}
-    return _together(chains), _together(statistics), early, code[0] if code else "", frozenset(used)
+    program = SavedProgram(code[0], _renamed(objects, simulation), _sizes(objects, node)) if code else None
+    return _together(chains), _together(statistics), early, program, frozenset(used)
+
+
+def _renamed(objects: Objects, simulation: int) -> dict[str, str]:
+    """Entries of variables of the program by the names that stand in their places since brms gave them others."""
+    shown = objects.texts(objects.element(simulation, "fnames_oi"))
+    variables = objects.texts(objects.element(simulation, "pars_oi"))
+    shapes = _shapes(objects, objects.element(simulation, "dims_oi"))
+    if not shown or sum(_entries(shapes.get(name, ())) for name in variables) != len(shown):
+        return {}
+    own: list[str] = []
+    for name in variables:
+        shape = shapes.get(name, ())
+        for k in range(_entries(shape)):
+            index = np.unravel_index(k, shape, order="F") if shape else ()
+            own.append(f"{name}[{','.join(str(i + 1) for i in index)}]" if shape else name)
+    return {new: old for new, old in zip(shown, own, strict=True) if new != old}
+
+
+def _sizes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
+    """Of all variables of the program, which a `stanfit` notes."""
+    return _shapes(objects, objects.element(node, "@par_dims"))
+
+
+def _shapes(objects: Objects, node: int) -> dict[str, tuple[int, ...]]:
+    found = {}
+    for name, child in objects.elements(node):
+        values = np.ravel(objects.numbers(child)).astype(float)
+        if name and len(values) <= MAX_DIMENSIONS and np.all((values >= 0) & (values < 2**31)):
+            found[name] = tuple(int(v) for v in values)
+    return found
+
+
+def _entries(shape: tuple[int, ...]) -> int:
+    return min(math.prod(shape), MAX_NAMES + 1)
 
 
 def _together(chains: Sequence[Mapping[str, np.ndarray]]) -> Columns:

@@ -4,11 +4,10 @@ import csv
 import re
 from functools import cache
 
+import jax
 import numpy as np
-import numpyro
 import pytest
 import r_written
-from numpyro import distributions as dist
 from r_written import FIXTURES
 
 import bayesrecon
@@ -16,9 +15,8 @@ from bayesrecon.auditing.around import look_around
 from bayesrecon.auditing.assembly import stored_model_of
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.matching import Matching
-from bayesrecon.errors import BayesreconError
-from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.posteriors.sources import accepted_draws
 
 with (FIXTURES / "patients.csv").open() as _file:
     ROWS = list(csv.DictReader(_file))
@@ -156,6 +154,41 @@ def test_a_mixed_model_is_read_as_its_table(name):
     assert found.scale == pytest.approx(across @ whole @ across / 60, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", ["gam.rds", "gam-stripped.rds"])
+def test_an_additive_model_is_read_as_the_table_of_its_fit_without_a_penalty(name):
+    """Its smooth is penalised until it is a line; what is left of its design gives all sums of products."""
+    (found,) = held(name).estimates
+    assert (found.kind, found.closed, found.labels[:3]) == ("ols", "", ("const", "bmi", "s_age__1"))
+    products = np.linalg.inv(found.covariance) * found.scale
+    columns = np.column_stack([np.ones(60), PATIENTS["bmi"]])
+    np.testing.assert_allclose(products[:2, :2], columns.T @ columns, rtol=1e-10)
+    np.testing.assert_allclose((products @ found.values)[:2], columns.T @ PATIENTS["pressure"], rtol=1e-9)
+    squares = (60 - 11) * found.scale + found.values @ products @ found.values
+    assert squares == pytest.approx(PATIENTS["pressure"] @ PATIENTS["pressure"], rel=1e-9)
+
+
+def test_counts_of_an_additive_model_are_those_of_its_records():
+    """Its residual degrees of freedom and its rank do not add up to them."""
+    told = [i.estimate for f in looked("gam-stripped.rds") for i in f.evidence if i.name == "n"]
+    assert told == [60.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("glmer", "an integral over the effects of groups"),
+        ("coxph-stripped", "shared by all who are at risk"),
+        ("nls-model_false", "of a formula"),
+        ("randomForest", "a random part of the records"),
+        ("stanreg-stripped", "summaries of draws"),
+    ],
+)
+def test_estimates_that_follow_from_no_sum_over_records_say_why(name, why):
+    (found,) = held(f"{name}.rds").estimates
+    assert why in found.closed
+    assert found.covariance is None
+
+
 @pytest.mark.slow
 def test_estimates_of_a_mixed_model_give_its_sums_of_products():
     found = bayesrecon.audit(FIXTURES / "summary_lmer.rds", remedies=False)
@@ -180,53 +213,66 @@ def test_draws_of_stan_come_with_their_warm_up_and_their_program():
     found = held("brms.rds")
     assert (found.draws.chains, found.draws.length) == (2, 200)
     assert found.draws.log_density.shape == (2, 200)
-    assert "data {" in found.program
+    assert "data {" in found.program.text
+    assert found.program.names["b_age"] == "b[1]"
+    assert found.program.names["r_clinic[clinic6,Intercept]"] == "r_1_1[6]"
+    assert found.program.sizes["z_1"] == (1, 6)
     assert {"acceptance_rate", "energy", "lp"} <= {v.name for v in found.group("sample_stats")}
     assert any(v.group == "warmup_posterior" for v in found.variables)
     assert found.coordinates["posterior/r_clinic"].tolist() == [f"clinic{k + 1}" for k in range(6)]
 
 
-def test_the_program_beside_draws_is_taken_as_their_model(monkeypatch):
-    """Where there is a reader of Stan programs; what it refuses is said."""
-    contents = held("stanfit-own_program.rds")
+def test_the_program_beside_draws_is_taken_as_their_model():
+    model, why = stored_model_of(held("stanfit-own_program.rds"))
+    assert why == ""
+    assert (model.coordinates, tuple(model.fields)) == (("alpha", "beta", "sigma"), ("age", "pressure"))
 
-    def read(program, *, sizes, name):
-        assert "pressure ~ normal(alpha + beta * age, sigma);" in program
-        assert sizes == {"alpha": (), "beta": (), "sigma": ()}
-        return regression(name)
 
-    monkeypatch.setattr(bayesrecon.models, "from_stan", read, raising=False)
+def test_a_program_that_is_not_whole_is_said_to_give_no_model():
+    """That of rstanarm includes files that lie in the package."""
+    model, why = stored_model_of(held("stanreg-stripped.rds"))
+    assert model is None
+    assert "#include" in why
+
+
+@pytest.mark.parametrize("name", ["brms.rds", "brms-data_removed.rds"])
+def test_a_fit_of_brms_gives_its_model_and_what_its_draws_leave_out(name):
+    """Log densities of the file are those of the model at its draws, the private data in place."""
+    contents = held(name)
     model, why = stored_model_of(contents)
-    assert (model.name, why) == ("stanfit-own_program.rds", "")
-
-    def refuse(program, **options):
-        raise BayesreconError("line 3: no")
-
-    monkeypatch.setattr(bayesrecon.models, "from_stan", refuse, raising=False)
-    assert stored_model_of(contents) == (None, "its Stan program is in the file and gives no model: line 3: no")
+    assert why == ""
+    assert tuple(model.fields) == ("Y", "J_1", "Z_1_1", "Xc")
+    assert model.fields["Z_1_1"].domain.levels == (1.0,)
+    assert any("the draws lack Intercept, z_1, which" in note for note in model.notes)
+    release, _ = accepted_draws(contents.draws, model, ignore_unknown=True)
+    centred = PATIENTS["age"] - PATIENTS["age"].mean()
+    clinics = np.array([int(row["clinic"][-1]) for row in ROWS])
+    data = {"Y": PATIENTS["pressure"], "J_1": clinics, "Z_1_1": np.ones(60), "Xc": centred[:, None]}
+    with jax.enable_x64(True):
+        terms = jax.jit(lambda t: jax.vmap(model.log_lik, (None, 0))(t, data).sum() + model.log_prior(t))
+        apart = [b - terms(t) - model.log_det(t) for t, b in zip(release.theta[:9], release.log_density, strict=False)]
+    assert np.ptp(apart) < 1e-9
 
 
 @pytest.mark.slow
-def test_a_stanfit_is_attacked_as_what_it_is_with_no_other_argument(monkeypatch):
-    monkeypatch.setattr(bayesrecon.models, "from_stan", lambda program, sizes, name: regression(name), raising=False)
+def test_a_fit_of_brms_is_attacked_with_no_other_argument():
+    found = bayesrecon.audit(FIXTURES / "brms-data_removed.rds", remedies=False)
+    (told,) = (f for f in found if f.kind == "log-density")
+    values = {i.name: i.estimate for i in told.evidence}
+    assert values["n"] == pytest.approx(60, abs=1e-9)
+    assert values["mean(Y)"] == pytest.approx(PATIENTS["pressure"].mean(), rel=1e-10)
+    clinics = [row["clinic"] for row in ROWS]
+    for k in range(6):
+        assert values[f"n[J_1={k + 1}]"] == pytest.approx(clinics.count(f"clinic{k + 1}"), abs=1e-9)
+
+
+@pytest.mark.slow
+def test_a_stanfit_is_attacked_as_what_it_is_with_no_other_argument():
     found = bayesrecon.audit(FIXTURES / "stanfit-own_program.rds", remedies=False)
     (told,) = (f for f in found if f.kind == "log-density")
     values = {i.name: i.estimate for i in told.evidence}
     assert values["n"] == pytest.approx(60, abs=1e-6)
     assert values["mean(pressure)"] == pytest.approx(PATIENTS["pressure"].mean(), rel=1e-9)
-
-
-def regression(name):
-    """The program of that file, by hand."""
-
-    def program(age, pressure):
-        alpha = numpyro.sample("alpha", dist.ImproperUniform(dist.constraints.real, (), ()))
-        beta = numpyro.sample("beta", dist.ImproperUniform(dist.constraints.real, (), ()))
-        sigma = numpyro.sample("sigma", dist.ImproperUniform(dist.constraints.positive, (), ()))
-        with numpyro.plate("records", age.shape[0]):
-            numpyro.sample("pressure", dist.Normal(alpha + beta * age, sigma), obs=pressure)
-
-    return from_numpyro(program, {"age": (), "pressure": ()}, name=name)
 
 
 def test_default_priors_show_the_median_of_the_response():

@@ -21,10 +21,10 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
 
 def _means(look: Look) -> list[Finding]:
     draws = look.contents.draws
-    if not look.contents.program or draws is None:
+    if look.contents.program is None or draws is None:
         return []
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    found = means_by_prior(look.contents.program, scalars)
+    found = means_by_prior(look.contents.program.text, scalars)
     if found is None:
         return []
     told = zip(found.names, found.values, found.errors, strict=True)
@@ -48,7 +48,7 @@ def _means(look: Look) -> list[Finding]:
 
 def _priors(look: Look) -> list[Finding]:
     """Default priors of brms are centred at the median of the response, with its median absolute deviation."""
-    texts = {"the program": look.contents.program}
+    texts = {"the program": look.contents.program.text} if look.contents.program else {}
     texts |= {e.where: " ".join(map(str, np.ravel(e.values))) for e in look.contents.entries if _is_prior(e)}
     found = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}
     if not found:

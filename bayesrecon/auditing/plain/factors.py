@@ -85,7 +85,7 @@ def _roots(where: str) -> list[str]:
 
 
 _COLUMNS = "qr/qr@dimnames/[[2]]"
-_NAMED = (_COLUMNS, *_COUNTED[:3], "weights", "linear.predictors", "fitted.values", "residuals", "Xu", "shift")
+_NAMED = (_COLUMNS, *_COUNTED[:3], "weights", "linear.predictors", "fitted.values", "residuals", "Xu", "shift", "edf")
 
 
 def _rebuilt(own: Mapping[str, Entry]) -> dict[str, np.ndarray]:
@@ -147,9 +147,9 @@ def _count(estimates: Estimates, own: Mapping[str, Entry]) -> Finding | None:
     """The number of records: degrees of freedom, or the beginning of what is left of the factors."""
     found: dict[str, tuple[float, tuple[str, ...]]] = {}
     if estimates.kind not in ("ols", "logit", "poisson") or estimates.closed == WEIGHTED:
-        return None  # smooths spend parts of a degree, and rows of weight zero none
+        return None  # rows of weight zero spend no degree
     one = {name: float(np.ravel(own[name].values)[0]) for name in _COUNTED if name in own and np.size(own[name].values)}
-    if "df.residual" in one and "rank" in one:
+    if "df.residual" in one and "rank" in one and "edf" not in own:  # smooths spend parts of a degree
         found["degrees of freedom"] = one["df.residual"] + one["rank"], _where(own, "df.residual", "rank")
     elif "df.null" in one:
         found["degrees of freedom"] = one["df.null"] + 1, _where(own, "df.null")

@@ -7,9 +7,12 @@ import pytest
 
 pytest.importorskip("lark", reason="lark is not installed: pip install 'bayesrecon[stan]'")
 
+import bayesrecon
 from bayesrecon.cli.inputs import load_model, with_constants
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import from_stan
+from bayesrecon.posteriors.door import release_of
+from bayesrecon.verbs.door import deletion
 
 REGRESSION = """data { int N; int K; matrix[N, K] X; vector[N] y; real<lower=0> width; }
 parameters { vector[K] b; }
@@ -60,3 +63,19 @@ def test_a_branch_on_a_record_chooses():
     params = {"a": 0.5, "p": 0.25}
     for y, expected in ((0, np.log(0.25)), (3, np.log(0.75) + 1.5)):
         assert float(model.log_lik_at(params, {"y": y})) == pytest.approx(expected, rel=1e-6)
+
+
+def test_draws_tell_the_sizes_of_a_program_that_is_named_by_its_path(tmp_path):
+    """In Python as on the command line."""
+    path = tmp_path / "line.stan"
+    path.write_text(
+        "data { int N; int K; matrix[N, K] x; vector[N] y; } parameters { vector[K] b; real<lower=0> sigma; } "
+        "model { y ~ normal(x * b, sigma); }"
+    )
+    rng = np.random.default_rng(0)
+    draws = {"b": rng.normal(size=(2, 50, 3)), "sigma": rng.gamma(9, size=(2, 50))}
+    assert release_of(draws, str(path)).model.fields["x"].shape == (3,)
+    found = bayesrecon.audit(draws, path, remedies=False)
+    assert found.used.fields["x"].shape == (3,)
+    again = {k: v + 0.01 for k, v in draws.items()}
+    assert deletion(draws, again, model=path).after.model.fields["x"].shape == (3,)

@@ -1,0 +1,196 @@
+"""Evaluates the expressions of a Stan program over known and traced values."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.arithmetic import binary, unary
+from bayesrecon.models.stan.containers import listed
+from bayesrecon.models.stan.functions import apply
+from bayesrecon.models.stan.run import CALLS, FOREIGN, Frame, Leave, Run, Slot, as_declared, chosen_of, unforeseen
+from bayesrecon.models.stan.values import (
+    Split,
+    StanError,
+    Untraceable,
+    V,
+    decided,
+    index,
+    number,
+    real,
+    settled,
+    whole,
+)
+
+
+class Expressions(ABC):
+    """Values of the nodes of one program. `frame` is what the variables stand at; a `Run` gathers the target.
+
+    Args:
+        program: parsed.
+        higher: functions that take functions, by name.
+    """
+
+    def __init__(self, program: tree.Program, higher: "Mapping[str, Higher]"):
+        self.program, self.higher = program, higher
+        self.functions: dict[str, list[tree.Function]] = {}
+        for f in program.functions:
+            if f.body is not None:
+                self.functions.setdefault(f.name, []).append(f)
+
+    @abstractmethod
+    def block(self, body: tuple[Any, ...], frame: Frame, run: Run) -> Leave | None:
+        """Runs statements, as those of a function."""
+
+    def statement(self, node: Any, frame: Frame, run: Run) -> Leave | None:
+        return self.block((node,), frame, run)
+
+    def value(self, node: Any, frame: Frame, run: Run) -> V:
+        run.spend()
+        try:
+            return run.claim(self._EXPRESSIONS[type(node)](self, node, frame, run))
+        except StanError as error:
+            raise self.placed(error, node) from None
+        except FOREIGN as error:
+            raise self.placed(unforeseen(error), node) from None
+
+    def placed(self, error: StanError, node: Any) -> StanError:
+        """With the place in the program, the innermost."""
+        if getattr(error, "placed", False):
+            return error
+        if isinstance(error, Split):
+            return error
+        line, column = node.at
+        made = type(error)(f"{self.program.name}, line {line}, column {column}: {error}")
+        made.placed = True  # type: ignore[attr-defined]
+        return made
+
+    def _number(self, node: tree.Number, frame: Frame, run: Run) -> V:
+        return whole(node.value) if isinstance(node.value, int) else real(node.value)
+
+    def _variable(self, node: tree.Variable, frame: Frame, run: Run) -> V:
+        return settled(self._raw(node, frame))
+
+    def _raw(self, node: tree.Variable, frame: Frame) -> V:
+        if node.name not in frame:
+            raise StanError(f"there is no variable {node.name}")
+        found = frame[node.name]
+        if isinstance(found, Slot):
+            raise Untraceable(f"{node.name} is read as a whole in a loop that writes it")
+        return found
+
+    def _unary(self, node: tree.Unary, frame: Frame, run: Run) -> V:
+        x = self.value(node.of, frame, run)
+        return unary(node.op, x).with_taint(x.tainted)
+
+    def _binary(self, node: tree.Binary, frame: Frame, run: Run) -> V:
+        left = self.value(node.left, frame, run)
+        if node.op in ("&&", "||") and left.known and bool(left.a) == (node.op == "||"):
+            return whole(int(bool(left.a))).with_taint(left.tainted)
+        return binary(node.op, left, self.value(node.right, frame, run))
+
+    def _ternary(self, node: tree.Ternary, frame: Frame, run: Run) -> V:
+        test = self.decided(self.value(node.test, frame, run), run)
+        if test.known:
+            chosen = self.value(node.then if test.a else node.other, frame, run)
+            return chosen.with_taint(test.tainted)
+        return chosen_of(test, self.value(node.then, frame, run), self.value(node.other, frame, run))
+
+    def _listed(self, node: tree.Listed, frame: Frame, run: Run) -> V:
+        return listed([self.value(item, frame, run) for item in node.items], node.row)
+
+    def _target(self, node: tree.Target, frame: Frame, run: Run) -> V:
+        return V("real", run.total(), 0, any(t for *_, t in run.terms))
+
+    def indices(self, nodes: tuple[Any, ...], of: V, frame: Frame, run: Run) -> list[Any]:
+        found: list[Any] = []
+        for k, node in enumerate(nodes):
+            if node is None:
+                found.append(slice(None))
+            elif isinstance(node, tree.Range):
+                if k >= len(of.shape):
+                    raise StanError(f"{len(nodes)} indices for a {of.words}")
+                size = of.shape[k]
+                low = 1 if node.low is None else number(self.value(node.low, frame, run), "the start of a range")
+                high = size if node.high is None else number(self.value(node.high, frame, run), "the end of a range")
+                if high >= low and not (low >= 1 and high <= size):
+                    raise StanError(f"range {low}:{high} is out of 1:{size}")
+                found.append(slice(low - 1, max(high, low - 1)))
+            else:
+                found.append(self.value(node, frame, run))
+        return found
+
+    def _index(self, node: tree.Index, frame: Frame, run: Run) -> V:
+        if isinstance(node.of, tree.Variable):
+            held = frame.get(node.of.name)
+            if isinstance(held, Slot):
+                inner = held.row
+                return settled(index(inner, self.indices(node.indices[held.consumed :], inner, frame, run)))
+            of = self._raw(node.of, frame)
+        else:
+            of = self.value(node.of, frame, run)
+        return index(of, self.indices(node.indices, of, frame, run))
+
+    def _call(self, node: tree.Call, frame: Frame, run: Run) -> V:
+        higher = self.higher.get(node.name)
+        if higher is not None and node.name not in self.functions:
+            return higher(self, node, frame, run)
+        return self.call(node.name, [self.value(a, frame, run) for a in node.args], run)
+
+    def call(self, name: str, args: list[V], run: Run) -> V:
+        """A function of the program, or of the language."""
+        for suffix in ("_lupdf", "_lupmf"):
+            if name.endswith(suffix) and name not in self.functions:
+                name = name.removesuffix(suffix) + suffix.replace("u", "")
+        if name in self.functions:
+            return self.own(name, args, run)
+        return apply(name, args)
+
+    def own(self, name: str, args: list[V], run: Run) -> V:
+        """A function that the program defines."""
+        candidates = [f for f in self.functions[name] if len(f.args) == len(args)]
+        if len(candidates) > 1:
+            fitting = [f for f in candidates if all(_fits(a, v) for a, v in zip(f.args, args, strict=True))]
+            candidates = fitting or candidates
+        if not candidates:
+            raise StanError(f"{name} does not take {len(args)} arguments")
+        function = candidates[0]
+        assert function.body is not None
+        run.calls += 1
+        if run.calls > CALLS:
+            raise StanError(f"functions call each other more than {CALLS} deep")
+        inner = {a.name: as_declared(v, a.base) for a, v in zip(function.args, args, strict=True)}
+        end = self.block(function.body, inner, run)
+        run.calls -= 1
+        if function.base == "void":
+            return V("void", None)
+        if not isinstance(end, Leave) or end.kind != "return" or end.value is None:
+            raise StanError(f"{name} ends without a result")
+        return as_declared(end.value, function.base)
+
+    def decided(self, test: V, run: Run) -> V:
+        """A test that is the same in all turns of a loop as a known one; where it is not, both branches are run if
+        they may be."""
+        if test.turns is not None and run.selects and (test.turns[1] != test.turns[1][0]).any():
+            return V(test.base, test.a, 0, test.tainted)
+        return decided(test)
+
+    _EXPRESSIONS: ClassVar[dict[type, Any]] = {
+        tree.Number: _number,
+        tree.Variable: _variable,
+        tree.Call: _call,
+        tree.Index: _index,
+        tree.Unary: _unary,
+        tree.Binary: _binary,
+        tree.Ternary: _ternary,
+        tree.Listed: _listed,
+        tree.Target: _target,
+    }
+
+
+Higher = Callable[[Expressions, tree.Call, Frame, Run], V]
+"""A function that takes functions."""
+
+
+def _fits(argument: tree.Argument, v: V) -> bool:
+    return argument.depth == v.depth and (argument.base == v.base or (argument.base == "real" and v.base == "int"))

@@ -1,0 +1,217 @@
+"""Parameters that draws leave out, from what they hold: of `r = sd * z` with r and sd in the draws, z is `r / sd`.
+
+Programs of brms write group effects non-centred and save the effects; other people leave out what is not of interest.
+Transformed parameters and generated quantities that stand among the draws are equations for what is missing. They are
+solved by Gauss-Newton steps in free coordinates, each by conjugate gradients, first the equations that are affine.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.needs import computing
+from bayesrecon.models.stan.posterior import Place, declarations, machine_of, transform_of
+from bayesrecon.models.stan.run import Frame, Run
+from bayesrecon.models.stan.values import V, settled
+
+STEPS = 30
+"""Of Gauss-Newton: correlations need some ten from the identity."""
+
+AFFINE_STEPS = 5
+"""Where the first solves the equations, and the others what conjugate gradients left of them."""
+
+ITERATIONS = 60
+"""Of conjugate gradients in one step: as many as effects of one group have different scales, and some for rounding."""
+
+CLOSE = 1e-7
+"""How far two solutions from different beginnings may lie apart, and what is left of the equations, in parts of one
+and their size: what is farther is not determined."""
+
+Draws = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class _Output:
+    """A name among the draws, the statements that compute it, and the missing parameters that these need."""
+
+    node: tree.Declare
+    statements: tuple[Any, ...]
+    needs: frozenset[str]
+
+
+class LeftOut:
+    """The way from draws that leave out parameters to all of them.
+
+    Args:
+        program: the whole of it, generated quantities too.
+        places: its parameters, with their sizes.
+        frame: constants, and what of the transformed data is known.
+    """
+
+    def __init__(self, program: tree.Program, places: Iterable[Place], frame: Frame):
+        self.program, self.frame = program, frame
+        self.machine = machine_of(program)
+        self.places = {p.name: p for p in places}
+
+    def completed(self, draws: Draws, free: Mapping[str, str]) -> Draws:
+        """Draws `{name: (chains, draws, *shape)}` with the parameters that what they hold determines.
+
+        Args:
+            free: names under which draws may hold parameters in other coordinates.
+        """
+        missing = {n for n in self.places if n not in draws and free.get(n, n) not in draws}
+        outputs = self._outputs(draws, missing) if missing else []
+        found = dict(draws) if outputs else draws
+        while outputs:
+            ready = [o for o in outputs if o.needs & missing]
+            if not ready:
+                break
+            wanted = min((o.needs & missing for o in ready), key=lambda s: (len(s), sorted(s)))
+            solved = self._solved(found, wanted, [o for o in ready if o.needs & missing == wanted])
+            missing -= wanted
+            outputs = [o for o in outputs if o not in ready or o.needs & missing]
+            if solved is None:  # what needs them as well is not determined either
+                outputs = [o for o in outputs if not o.needs & wanted]
+            else:
+                found |= solved
+        return found
+
+    def _outputs(self, draws: Draws, missing: set[str]) -> list[_Output]:
+        """What the program computes of parameters and known constants alone, in its order."""
+        blocks = (self.program.data, self.program.transformed_data)
+        unknown = {d.name for block in blocks for d in declarations(block)} - self.frame.keys()
+        found = []
+        for node in (*declarations(self.program.transformed_parameters), *declarations(self.program.generated)):
+            if node.name in draws and node.name not in self.places:
+                statements = computing(self.program, node.name)
+                names = tree.names_in(statements)
+                if names & missing and not names & unknown:
+                    found.append(_Output(node, statements, frozenset(names & missing)))
+        return found
+
+    def _solved(self, draws: Draws, wanted: frozenset[str], outputs: list[_Output]) -> Draws | None:
+        """Draws of the wanted parameters, None where the outputs do not determine them."""
+        places = [self.places[n] for n in sorted(wanted)]
+        given = {n: draws[n] for n, p in self.places.items() if n in draws and n not in wanted}
+        one = {n: jnp.asarray(v[0, 0], float) for n, v in given.items()}
+        try:
+            size = sum(_free_size(self._transform(p, one), p) for p in places)
+            held = {o.node.name: int(np.prod(draws[o.node.name].shape[2:])) for o in outputs}
+            affine = [o for o in outputs if self._is_affine(one, places, [o])]
+            for chosen, steps in ((affine, AFFINE_STEPS), (_enough(outputs, held, size), STEPS)):
+                if sum(held[o.node.name] for o in chosen) >= size:
+                    found = self._found(draws, given, places, chosen, steps)
+                    if found is not None:
+                        return found
+        except BayesreconError:  # a function that is not there, or draws at random
+            pass
+        return None
+
+    def _found(
+        self, draws: Draws, given: Draws, places: list[Place], chosen: list[_Output], steps: int
+    ) -> Draws | None:
+        chains, length = next(iter(draws.values())).shape[:2]
+        targets = {o.node.name: draws[o.node.name] for o in chosen}
+        flat = {n: jnp.asarray(v, float).reshape(-1, *v.shape[2:]) for n, v in {**given, **targets}.items()}
+        values, apart = jax.jit(jax.vmap(self._solver(places, chosen, steps)))(flat)
+        if not np.all(np.asarray(apart) <= CLOSE):
+            return None
+        return {n: np.asarray(v).reshape(chains, length, *v.shape[1:]) for n, v in values.items()}
+
+    def _transform(self, place: Place, given: Mapping[str, Any]) -> Any:
+        return transform_of(self.machine, place, self._with(given))
+
+    def _with(self, given: Mapping[str, Any]) -> Frame:
+        frame = dict(self.frame)
+        for name, value in given.items():
+            place = self.places.get(name)
+            if place is not None:
+                frame[name] = V(place.base, jnp.asarray(value).reshape(place.shape), place.depth)
+        return frame
+
+    def _map(self, given: Mapping[str, Any], places: list[Place], outputs: list[_Output]) -> Callable[..., Any]:
+        """From free coordinates `(k,)` to the parameters and the outputs `(m,)`."""
+
+        def values(x: Any) -> tuple[dict[str, Any], Any]:
+            frame, at, found = self._with(given), 0, {}
+            for place in places:
+                transform = transform_of(self.machine, place, frame)
+                size = _free_size(transform, place)
+                y = transform(x[at : at + size].reshape(_free_shape(transform, place)))
+                frame[place.name], found[place.name], at = V(place.base, y, place.depth), y, at + size
+            flat = []
+            for output in outputs:
+                inside = dict(frame)
+                self.machine.block(output.statements, inside, Run())
+                flat.append(jnp.ravel(jnp.asarray(settled(inside[output.node.name]).a, float)))
+            return found, jnp.concatenate(flat)
+
+        return values
+
+    def _is_affine(self, given: Mapping[str, Any], places: list[Place], outputs: list[_Output]) -> bool:
+        of = self._map(given, places, outputs)
+        size = sum(_free_size(self._transform(p, given), p) for p in places)
+        one, other, way = np.random.default_rng(0).normal(size=(3, size))
+        slope = jax.jit(lambda at: jax.jvp(lambda x: of(x)[1], (at,), (jnp.asarray(way),))[1])
+        slopes = [np.asarray(slope(at)) for at in (one, other)]
+        return bool(np.allclose(*slopes, rtol=1e-10, atol=1e-12)) and bool(np.any(slopes[0]))
+
+    def _solver(self, places: list[Place], outputs: list[_Output], steps: int) -> Callable[..., Any]:
+        def solve(values: Any) -> tuple[Any, Any]:
+            of = self._map(values, places, outputs)
+            target = jnp.concatenate([jnp.ravel(values[o.node.name]) for o in outputs])
+            size = sum(_free_size(self._transform(p, values), p) for p in places)
+            ends = [_newton(lambda x: of(x)[1], target, begin, steps) for begin in (jnp.zeros(size), _begin(size))]
+            (found, reached), (other, _) = of(ends[0]), of(ends[1])
+            left = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)))
+            apart = [jnp.max(jnp.abs(found[n] - other[n]) / (1 + jnp.abs(found[n]))) for n in found]
+            return found, jnp.max(jnp.stack([left, *apart]))
+
+        return solve
+
+
+def _enough(outputs: list[_Output], held: Mapping[str, int], size: int) -> list[_Output]:
+    """Those that depend on least, until they are as many equations as unknowns."""
+    found: list[_Output] = []
+    for output in sorted(outputs, key=lambda o: len(o.needs)):
+        if sum(held[o.node.name] for o in found) < size:
+            found.append(output)
+    return found
+
+
+def _begin(size: int) -> Any:
+    return jnp.asarray(np.random.default_rng(1).normal(size=size) * 0.3)
+
+
+def _newton(of: Callable[..., Any], target: Any, begin: Any, steps: int) -> Any:
+    """Gauss-Newton steps, halved as long as that brings them nearer."""
+
+    def step(x: Any, _: Any) -> tuple[Any, None]:
+        reached, back = jax.vjp(of, x)
+        left = target - reached
+
+        def curved(v: Any) -> Any:
+            return back(jax.jvp(of, (x,), (v,))[1])[0]
+
+        way = jax.scipy.sparse.linalg.cg(curved, back(left)[0], tol=1e-14, maxiter=ITERATIONS)[0]
+        way = jnp.where(jnp.isfinite(way).all(), way, 0.0)  # at the solution there is no way
+        tried = jnp.array([1.0, 0.5, 0.25, 0.1, 0.0])
+        apart = jax.vmap(lambda t: jnp.sum((target - of(x + t * way)) ** 2))(tried)
+        best = jnp.argmin(jnp.where(jnp.isfinite(apart), apart, jnp.inf))
+        return x + tried[best] * way, None
+
+    return jax.lax.scan(step, begin, None, length=steps)[0]
+
+
+def _free_shape(transform: Any, place: Place) -> tuple[int, ...]:
+    return tuple(transform.inverse_shape(place.shape)) if hasattr(transform, "inverse_shape") else place.shape
+
+
+def _free_size(transform: Any, place: Place) -> int:
+    return int(np.prod(_free_shape(transform, place)))

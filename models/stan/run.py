@@ -1,0 +1,138 @@
+"""What runs of a Stan program carry: the target so far, limits, and variables with the values that they stand at."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.models.stan.values import StanError, Untraceable, V, xp_of
+
+STEPS = 500_000
+"""Expressions that one run may evaluate: less than a minute, ten times what programs of posteriordb need."""
+
+TRACED = 24
+"""Further steps that a traced expression counts for: tracing it takes so much longer."""
+
+ENTRIES = 300_000_000
+"""Entries that one run may make, all containers together and in every turn of loops that are run at once:
+2.4 GB where nothing is let go."""
+
+CALLS = 40
+"""Functions inside each other: a recursion deeper than that is none that ends in Stan's own stack either."""
+
+Frame = dict[str, V]
+
+FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+"""What libraries raise on values that they were not made for."""
+
+
+@dataclass
+class Run:
+    """What a run has added to the target, and how much it may still do."""
+
+    terms: list[tuple[int, Any, bool]] = field(default_factory=list)
+    steps: int = 0
+    entries: int = 0
+    width: int = 1
+    context: bool = False
+    selects: bool = True
+    nested: bool = False
+    frozen: frozenset[str] = frozenset()
+    calls: int = 0
+
+    def spend(self, steps: int = 1) -> None:
+        self.steps += steps
+        if self.steps > STEPS:
+            raise StanError(f"the program takes more than {STEPS} steps")
+
+    def claim(self, v: V) -> V:
+        """Counts what a value takes."""
+        self.entries += math.prod(v.shape) * self.width
+        if self.entries > ENTRIES:
+            raise StanError(f"the program makes more than {ENTRIES} entries")
+        if not v.known:
+            self.spend(TRACED)
+        return v
+
+    def widened(self, turns: int) -> int:
+        """Turns of this loop and of those around it together."""
+        if self.width * turns > ENTRIES:
+            raise StanError(f"loops in loops run more than {ENTRIES} times")
+        return self.width * turns
+
+    def total(self, tainted: bool | None = None) -> Any:
+        """The target, or the part of it that depends on a record or does not."""
+        parts = [value for _, value, t in self.terms if tainted is None or t == tainted]
+        return sum(parts, start=jnp.zeros(()))
+
+
+@dataclass(frozen=True)
+class Leave:
+    """How statements end before their last one."""
+
+    kind: str
+    value: V | None = None
+
+
+class Slot:
+    """The entry of a variable that a turn of a loop writes, the variable itself not being at hand.
+
+    `consumed` of its indices are those of the loop and of the loops around it.
+    """
+
+    __slots__ = ("consumed", "row")
+
+    def __init__(self, row: V, consumed: int = 1):
+        self.row, self.consumed = row, consumed
+
+
+def unforeseen(error: Exception) -> StanError:
+    """What a library raised, in one line; errors of tracing go on as they are.
+
+    Raises:
+        Exception: the error itself, where the tracer raised it.
+    """
+    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError, BayesreconError)):
+        raise error
+    if isinstance(error, RecursionError):
+        return StanError("functions and expressions are nested too deep")
+    return StanError(f"this cannot be evaluated ({first_line(error)[:120]})")
+
+
+def chosen_of(test: V, one: V, other: V) -> V:
+    """One of two values of one shape."""
+    if one.shape != other.shape:
+        raise Untraceable(f"two branches leave values of sizes {one.shape} and {other.shape}")
+    base = "real" if "real" in (one.base, other.base) and one.base != other.base else one.base
+    tainted = test.tainted or one.tainted or other.tainted
+    return V(base, jnp.where(jnp.asarray(test.a) != 0, one.a, other.a), one.depth, tainted)
+
+
+def fork(frame: Frame) -> Frame:
+    """A copy whose arrays can be written to."""
+    found: dict[str, Any] = {}
+    for name, v in frame.items():
+        found[name] = Slot(own_copy(v.row), v.consumed) if isinstance(v, Slot) else own_copy(v)
+    return found
+
+
+def own_copy(v: V) -> V:
+    """A value that belongs to one variable."""
+    if isinstance(v.a, np.ndarray) and v.a.ndim:
+        return V(v.base, v.a.copy(), v.depth, v.tainted)
+    return v
+
+
+def as_declared(v: V, base: str) -> V:
+    """Whole numbers as real ones where those are declared."""
+    if base == "void" or v.base == base:
+        return v
+    if v.base == "int" and base == "real":
+        return V("real", xp_of(v.a).asarray(v.a, float) if v.shape else v.a * 1.0, v.depth, v.tainted)
+    if v.base != base:
+        raise StanError(f"a {v.words} is given where a {base} is declared")
+    return v
