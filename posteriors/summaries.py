@@ -15,6 +15,7 @@ from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.posteriors.estimates import field_name
+from bayesrecon.posteriors.formulas import factors_of_formula
 from bayesrecon.posteriors.frames import is_frame
 from bayesrecon.posteriors.untold import without_correlations_of
 from bayesrecon.precision import in_float64
@@ -48,6 +49,7 @@ def from_table(
     jacobian: bool | None = None,
     coordinates: str = "constrained",
     response: str = "y",
+    formula: str | None = None,
     name: str | None = None,
 ) -> Release:
     """A printed table of estimates with standard errors as a release.
@@ -66,10 +68,13 @@ def from_table(
             them the table of a regression with an intercept is read for what its standard errors say whatever the
             correlations are (`models.least_squares`, `models.weighted_counts`): limits, wide or on one side, with more
             where the number of records (`total=`) or a covariate that is 0 or 1 (`domain=`) is stated; another table of
-            several estimates is not read.
+            several estimates is not read. Exclusive dummies of a factor, by their names (`g[T.b]`, `C(g)[T.b]`,
+            `2.g`), a `formula` or `factors=` of the verb, are counted level by level (`models.coded_tables`).
         draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
         jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
         response: name of the regression's response.
+        formula: of the regression, such as "y ~ C(g) + x + g:x", which tells the levels of factors by the names of
+            lines.
 
     Raises:
         BayesreconError: a file that cannot be read, columns or lines that are missing or of another model, cells that
@@ -95,6 +100,13 @@ def from_table(
         coordinates = "constrained"
     else:
         order = _order(model, labels, coordinates)
+    coded = ()
+    if formula is not None:
+        if model.name not in ESTIMATORS:
+            raise BayesreconError("formula= is of a regression's table")
+        coded = factors_of_formula(
+            formula, [labels[i] for i in order if labels[i].lower() not in (*_INTERCEPT, *_SIGMA)]
+        )
     boxes = in_coordinates_of(model, coordinates, draws)
     count = boxes.dimension if draws is None else len(order)
     given = [i for i in order if np.isfinite(errors.values[i])]
@@ -110,7 +122,8 @@ def from_table(
         if draws is not None:
             raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
-        return without_correlations_of(boxes, first, second, title)
+        lines = [labels[i] for i in order if labels[i].lower() not in (*_INTERCEPT, *_SIGMA)]
+        return without_correlations_of(boxes, lines, first, second, title, coded)
     related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
     place = {i: k for k, i in enumerate(sorted(given))}
     at = [place[i] for i in given]
