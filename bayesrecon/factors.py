@@ -98,20 +98,16 @@ def stated_factors(stated: Any, fields: Sequence[str]) -> tuple[Factor, ...]:
         factor = one if isinstance(one, Factor) else None
         asked = factor.columns if factor is not None else (one,) if isinstance(one, str) else tuple(one)
         columns = [field for column in asked for field in _matching(str(name), str(column), fields)]
-        contrast = "treatment" if factor is None else factor.contrast
-        levels = _short(str(name), columns) if contrast == "treatment" else ()
-        if factor is not None and len(columns) == len(factor.columns) and factor.levels != _levels(*_key(factor)):
-            levels = factor.levels
-        found.append(Factor(str(name), tuple(columns), levels, contrast))
+        if factor is None:
+            found.append(Factor(str(name), tuple(columns), _short(str(name), columns) if columns else ()))
+            continue
+        levels = factor.levels if len(columns) == len(factor.columns) else ()
+        found.append(Factor(str(name), tuple(columns), levels, factor.contrast))
     every = [column for factor in found for column in factor.columns]
     for column in every:
         if every.count(column) > 1:
             raise BayesreconError(f"factors: {column} is a column of two factors")
     return tuple(found)
-
-
-def _key(factor: Factor) -> tuple[tuple[str, ...], str]:
-    return factor.columns, factor.contrast
 
 
 def _short(name: str, columns: Sequence[str]) -> tuple[str, ...]:

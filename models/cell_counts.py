@@ -20,7 +20,9 @@ MOST = 10.0**7
 
 _BOXES = 60_000  # boxes that a search looks at: some seconds
 _ROUNDS = 60  # of cutting boxes, each of which halves what is left or ends
-_FLAT = 1e-13  # determinant, relative to the product of the diagonal, below which a matrix has no inverse
+_FLAT = 1e-9  # eigenvalue of a matrix with ones on its diagonal, below which its inverse is lost in rounding
+_NONE = 1e-300  # records of a cell without any: its inverse is still a number
+_ARITHMETIC = 1e-7  # relative, of inverses above that
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +56,24 @@ class Cells:
         return float(np.prod(self.high - self.low + 1)) if self.possible else 0.0
 
 
-def squares_at(design: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Squared standard errors `(B, p)` of weighed counts `(B, C)`; infinite where the design has no full rank.
+def squares_at(design: np.ndarray, counts: np.ndarray, flat: float = np.inf) -> np.ndarray:
+    """Squared standard errors `(B, p)` of weighed counts `(B, C)`.
+
+    Args:
+        flat: what stands where the design has no full rank, or nearly none.
 
     >>> squares_at(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[4.0, 2.0], [4.0, 0.0]]))[0].tolist()
     [0.25, 0.75]
     """
+    if design.shape[0] == design.shape[1]:  # every cell has a mean of its own, whose variance is 1 / n
+        return (1 / np.maximum(counts, _NONE)) @ (np.linalg.inv(design) ** 2).T
     information = np.einsum("bc,cj,ck->bjk", counts, design, design)
     diagonal = np.sqrt(np.maximum(np.einsum("bjj->bj", information), 1e-300))
     relative = information / diagonal[:, :, None] / diagonal[:, None, :]
-    flat = ~(np.linalg.det(relative) > _FLAT)
-    relative[flat] = np.eye(design.shape[1])
+    singular = ~(np.linalg.eigvalsh(relative)[:, 0] > _FLAT)
+    relative[singular] = np.eye(design.shape[1])
     found = np.einsum("bjj->bj", np.linalg.inv(relative)) / diagonal**2
-    found[flat] = np.inf
+    found[singular] = flat
     return found
 
 
@@ -82,7 +89,7 @@ def fits(cells: Cells, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         allowed = np.where(least > 0, cells.squares[:, 1] / least, np.inf).min(axis=1)
     ends = np.maximum(needed, cells.scale[0]), np.minimum(allowed, cells.scale[1])
     counted = (low.sum(axis=1) <= cells.total[1]) & (high.sum(axis=1) >= cells.total[0])
-    return counted & (ends[0] <= ends[1] * (1 + 1e-12))
+    return counted & (ends[0] <= ends[1] * (1 + _ARITHMETIC))
 
 
 def tightened(cells: Cells) -> Cells:

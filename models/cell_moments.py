@@ -1,6 +1,7 @@
 """Means, variances and covariances of data whose cells are counted: least and greatest over all solutions."""
 
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 
@@ -36,6 +37,9 @@ def moments_of(
         share = counts @ column / n
         found[f"mean({name})"] = share, share
         found[f"var({name})"] = share * (1 - share), share * (1 - share)
+    for one, other in combinations(columns, 2):
+        both = counts @ (columns[one] * columns[other]) / n - (counts @ columns[one]) * (counts @ columns[other]) / n**2
+        found[f"cov({one},{other})"] = both, both
     if layout.saturated:
         found |= _of_response(kind, counts, answer, means, columns, response, scale)
     return {name: _limit(float(low.min()), float(high.max())) for name, (low, high) in found.items()}

@@ -46,7 +46,7 @@ class Coded:
         factors: that the labels tell by themselves.
         plain: what is said where no column is one of levels.
 
-    >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.75, 5e-4)),
+    >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.7638, 5e-5)),
     ...               (1.0, 5e-4), (Factor("g", ("g2",)),))
     >>> found = table({"g2": Field(), "y": Field()}, None)
     >>> found["n[g=baseline]"].estimate, found["n[g=g2]"].lower
@@ -174,8 +174,11 @@ def _stated(
     everything = np.ones(len(layout.cells), bool)
     found["n"] = limit(everything)
     margins = layout.margins()
+    least = _least(table, layout, cells)
     for name, member in margins.items():
-        found[f"n[{name}]"] = limit(member)
+        others = [other for other in margins if other != name and other.partition("=")[0] == name.partition("=")[0]]
+        most = cells.total[1] - sum(least.get(other, 0.0) for other in others)
+        found[f"n[{name}]"] = _meeting(limit(member), least.get(name, 0.0), math.floor(most) if most < MOST else most)
     if len(layout.factors) > 1:
         for k, cell in enumerate(layout.cells):
             found[f"n[{layout.named(cell)}]"] = limit(np.arange(len(layout.cells)) == k)
@@ -186,6 +189,30 @@ def _stated(
         scale = cells.scale if table.scale is not None else None
         found |= moments_of(table.kind, layout, answer, means, table.response, scale)
     return Statements(found, (*said.remarks, *_listed(layout, answer)), said.failures)
+
+
+def _meeting(limit: Limit, low: float, high: float) -> Limit:
+    low, high = max(limit.lower, low), min(limit.upper, high)
+    return Limit(low, high, 0.5 * (low + high) if limit.estimate is not None or low == high else None)
+
+
+def _least(table: Coded, layout: Layout, cells: Cells) -> dict[str, float]:
+    """`{g=b: least number of records}` of levels of exclusive dummies, whatever else is in the design.
+
+    `se_k^2 >= s^2 / (X'WX)_kk` with `(X'WX)_kk <= w n_k`, and of the baseline the same, since any level may be it.
+    """
+    found: dict[str, float] = {}
+    mains = {table.fields.get(label): i for i, label in enumerate(table.labels, 1)}
+    for factor in layout.factors:
+        if factor.contrast != "treatment":
+            continue
+        for column, level in zip(factor.columns, factor.levels[1:], strict=True):
+            if column in mains:
+                value, half = table.errors[mains[column]]
+                n = math.ceil(cells.scale[0] / (value + half) ** 2 / cells.weights[:, 1].max() * (1 - 1e-9))
+                for name in (f"{factor.name}={level}", f"{factor.name}={factor.levels[0]}"):
+                    found[name] = max(found.get(name, 0.0), float(n))
+    return found
 
 
 def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str, Limit]:
