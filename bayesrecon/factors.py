@@ -173,3 +173,41 @@ def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
         if len(by) > 1 and sorted(by) == list(range(1, len(by) + 1)):
             found.append(Factor(name, tuple(by[k] for k in sorted(by)), (), "polynomial"))
     return tuple(found)
+
+
+_NUMBERED = re.compile(r"(?P<stem>.*?[A-Za-z_.])(?P<level>\d+)$")
+_UNDERSCORED = re.compile(r"(?P<stem>\w+?)_(?P<level>[A-Za-z0-9]+)$")
+_STEM = 3  # letters that names have in common, from which what follows them may be levels
+
+
+def families(columns: Sequence[str]) -> tuple[Factor, ...]:
+    """Columns that may be the levels of one variable, as their names begin alike: `gb` and `gc` of R, `g2` and `g3`,
+    `g_b` and `g_c`. Nothing says that they are.
+
+    >>> [f.columns for f in families(["age", "g2", "g3", "grouptrt1", "grouptrt2"])]
+    [('g2', 'g3'), ('grouptrt1', 'grouptrt2')]
+    """
+    left, found = list(dict.fromkeys(columns)), []
+    for pattern in (_UNDERSCORED, _NUMBERED):
+        stems: dict[str, list[str]] = {}
+        for column in left:
+            if (match := pattern.match(column)) is not None:
+                stems.setdefault(match["stem"], []).append(column)
+        for stem, members in stems.items():
+            if len(members) > 1:
+                found.append(Factor(stem.strip("_."), tuple(members), _short(stem, members)))
+                left = [column for column in left if column not in members]
+    while left:
+        first, *rest = left
+        stem = max((_common(first, other) for other in rest), key=len, default="")
+        members = [c for c in left if len(stem) >= _STEM and c.startswith(stem)]
+        if len(members) > 1:
+            found.append(Factor(stem.strip("_."), tuple(members), _short(stem, members)))
+        left = [column for column in rest if column not in members]
+    return tuple(sorted(found, key=lambda factor: list(columns).index(factor.columns[0])))
+
+
+def _common(one: str, other: str) -> str:
+    """What two names begin with."""
+    count = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return one[:count]

@@ -289,11 +289,11 @@ def _how(given: Any) -> dict[str, Any]:
     }
 
 
-def knows_given(given: Any, model: Model) -> dict[str, Any]:
+def knows_given(given: Any, model: Model | None) -> dict[str, Any]:
     """What the attacker knows by the shared options, as the verbs take it."""
     unit = tuple(given.unit.split(",")) if given.unit else None
     found = {
-        "known": known_fields(given.known, model),
+        "known": None if model is None else known_fields(given.known, model),
         "unit": unit[0] if unit and len(unit) == 1 else unit,
         "total": given.total,
         "bounds": parse_intervals(given.values.get("bounds") or ()) or None,
