@@ -96,7 +96,8 @@ def stated_factors(stated: Any, fields: Sequence[str]) -> tuple[Factor, ...]:
     found: list[Factor] = []
     for name, one in stated.items():
         factor = one if isinstance(one, Factor) else None
-        asked = factor.columns if factor is not None else (one,) if isinstance(one, str) else tuple(one)
+        given: Any = one if factor is None else factor.columns
+        asked = (given,) if isinstance(given, str) else tuple(given)
         columns = [field for column in asked for field in _matching(str(name), str(column), fields)]
         if factor is None:
             found.append(Factor(str(name), tuple(columns), _short(str(name), columns) if columns else ()))

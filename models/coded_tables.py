@@ -23,6 +23,7 @@ from bayesrecon.model import Field
 from bayesrecon.models.cell_counts import MOST, Cells, solutions, tightened
 from bayesrecon.models.cell_moments import moments_of
 from bayesrecon.models.design_cells import Layout, layout_of
+from bayesrecon.models.footers import Footer
 from bayesrecon.models.whole_counts import Answer, mean_of, whole
 
 Number = tuple[float, float]
@@ -45,6 +46,7 @@ class Coded:
         scale: s of "ols"; None where it was not printed.
         factors: that the labels tell by themselves.
         plain: what is said where no column is one of levels.
+        below: what the numbers below the table say.
 
     >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.7638, 5e-5)),
     ...               (1.0, 5e-4), (Factor("g", ("g2",)),))
@@ -62,13 +64,47 @@ class Coded:
     scale: Number | None
     factors: tuple[Factor, ...] = ()
     plain: Limits | None = field(default=None, repr=False)
+    below: Footer = field(default=Footer())
 
     def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
+        printed = self.below.records(len(self.coefficients))
+        if printed is not None and total is not None and not printed[0] - 0.5 <= total <= printed[1] + 0.5:
+            failure = f"{total:g} records were stated, and the numbers below the table say {printed[0]:.6g}"
+            return Statements({}, (), (failure,))
+        if printed is not None and total is None and printed[0] == printed[1]:
+            total = printed[0]
         said = Statements({}) if self.plain is None else self.plain(fields, total)
+        return self._counted(self._with_footer(said, total, printed), fields, total, printed, factors)
+
+    def _with_footer(self, said: Statements, total: float | None, printed: tuple[float, float] | None) -> Statements:
+        """The same with what the numbers below the table tell of n and of the response."""
+        found = dict(said)
+        if total is not None and printed is not None:
+            found["n"] = Limit(total, total, total)
+        elif printed is not None:
+            before = found.get("n", Limit(1.0))
+            found["n"] = Limit(max(before.lower, printed[0]), min(before.upper, printed[1]), sum(printed) / 2)
+        if self.kind == "ols":
+            name = f"var({self.response})"
+            variance = self.below.variance(len(self.coefficients), total, _square(self.scale))
+            before = found.get(name, Limit())
+            if variance is not None and variance.upper - variance.lower <= before.upper - before.lower:
+                found[name] = variance
+        return Statements(found, said.remarks, said.failures)
+
+    def _counted(
+        self,
+        said: Statements,
+        fields: Mapping[str, Field],
+        total: float | None,
+        printed: tuple[float, float] | None,
+        factors: Sequence[Factor],
+    ) -> Statements:
+        """The same with the counts of cells, where columns are of levels."""
         layout = self.layout(fields, factors)
         if layout is None:
             return said
-        cells = self._cells(layout, total)
+        cells = self._cells(layout, total if total is not None else printed)
         if cells is None:
             return said
         cells = tightened(cells)
@@ -90,7 +126,7 @@ class Coded:
         """`(p, 2)` limits of some coefficients."""
         return np.array([(v - h, v + h) for v, h in (self.coefficients[i] for i in at)])
 
-    def _cells(self, layout: Layout, total: float | None) -> Cells | None:
+    def _cells(self, layout: Layout, total: float | tuple[float, float] | None) -> Cells | None:
         errors = [self.errors[i] for i in layout.columns]
         squares = np.array([(max(v - h, 0.0) ** 2, (v + h) ** 2) for v, h in errors])
         count, scale = len(layout.cells), (1.0, 1.0)
@@ -98,8 +134,7 @@ class Coded:
             squares[:, 0] = 0.0
         weights = np.ones((count, 2))
         if self.kind == "ols":
-            known = self.scale
-            scale = (0.0, math.inf) if known is None else (max(known[0] - known[1], 0.0) ** 2, sum(known) ** 2)
+            scale = _square(self.scale) or (0.0, math.inf)
         elif layout.whole:
             weights = weights_of(self.kind, predictors(layout.design, self.box(layout.columns)))
         elif self.kind == "logit":
@@ -108,7 +143,7 @@ class Coded:
             return None  # a rate may be as large as it likes
         least = np.full(count, 1.0 if layout.saturated else 0.0)
         freedom = len(self.labels) + (2 if self.kind == "ols" else 1)
-        ends = (float(freedom), count * MOST) if total is None else (total - 0.5, total + 0.5)
+        ends = (float(freedom), count * MOST) if total is None else (np.min(total) - 0.5, np.max(total) + 0.5)
         return Cells(layout.design, weights, squares, least, np.full(count, min(ends[1], MOST)), ends, scale)
 
     def _answer(self, layout: Layout, cells: Cells, fields: Mapping[str, Field]) -> Answer | None:
@@ -121,6 +156,10 @@ class Coded:
         response = fields[self.response].domain
         counted = self.kind != "ols" or (response.discrete and response.dtype is np.int64)
         return whole(self.kind, layout.design, points, self.box(layout.columns), cells, counted, layout.saturated)
+
+
+def _square(number: Number | None) -> tuple[float, float] | None:
+    return None if number is None else (max(number[0] - number[1], 0.0) ** 2, (number[0] + number[1]) ** 2)
 
 
 def predictors(design: np.ndarray, box: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from bayesrecon.inexact import Limits
 from bayesrecon.model import Model
 from bayesrecon.models.coded_tables import Coded
 from bayesrecon.models.design_cells import parts_of
+from bayesrecon.models.footers import Footer
 from bayesrecon.models.least_squares import Untold
 from bayesrecon.models.weighted_counts import UntoldWeights
 from bayesrecon.posteriors.estimates import field_name
@@ -26,12 +27,14 @@ def without_correlations_of(
     errors: Printed,
     name: str | None,
     factors: Sequence[Factor] = (),
+    below: Footer | None = None,
 ) -> Release:
     """The release of a regression's estimates and standard errors, both in the order of its parameters.
 
     Args:
         labels: of the coefficients but the intercept.
         factors: that a formula tells besides those that the labels tell.
+        below: what the numbers below the table say.
 
     Raises:
         BayesreconError: a table of another model, or without an intercept.
@@ -43,13 +46,17 @@ def without_correlations_of(
         )
     theta = np.array([value for value, _ in estimates])
     covariates, y = tuple(str(c) for c in model.settings["covariates"]), str(model.settings["response"])
-    plain: Limits
-    scale = None
+    plain: Limits | None = None
+    scale, below = None, below or Footer()
     if model.name == "ols":
         *estimates, scale = estimates
-        if scale[0] <= 0:
+        if np.isnan(scale[0]):
+            scale = below.scale(len(estimates))
+            theta[-1] = 1.0 if scale is None else scale[0]  # nothing that was released where it is not known
+        if scale is not None and scale[0] <= 0:
             raise BayesreconError("the residual standard error is not positive")
-        plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
+        if scale is not None:
+            plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
         what = "n has a lower limit and moments wide ones; with total= all but the sign of the covariate's mean is told"
         if len(covariates) > 1:
             what = f"n and var({y}) have lower limits, with total= every variance"
@@ -64,7 +71,16 @@ def without_correlations_of(
     fields = {part: field_name(part) for label in labels for part in parts_of(label)}
     told = tuple(_as_fields(f, fields) for f in (*factors, *factors_by_name(list(fields))))
     limits = Coded(
-        model.name, tuple(labels), fields, y, tuple(estimates), tuple(errors[: len(estimates)]), scale, told, plain
+        model.name,
+        tuple(labels),
+        fields,
+        y,
+        tuple(estimates),
+        tuple(errors[: len(estimates)]),
+        scale,
+        told,
+        plain,
+        below,
     )
     title = name or f"{model.name}, estimates and standard errors"
     if told:

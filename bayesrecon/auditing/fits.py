@@ -21,8 +21,9 @@ from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.estimates import Estimates
 from bayesrecon.posteriors.mixed import from_known_law
+from bayesrecon.posteriors.printed_numbers import cell
 from bayesrecon.posteriors.roles import ESTIMATE
-from bayesrecon.posteriors.summaries import cell, from_table, of_estimator
+from bayesrecon.posteriors.summaries import from_table, of_estimator
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds, ordered
 from bayesrecon.results.recovery import Recovery, Row
