@@ -1,7 +1,7 @@
 """What separates released numbers from exact ones: noise, rounding, the rest of an optimisation, limits alone."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -64,8 +64,21 @@ class Limit:
     estimate: float | None = None
 
 
-class Limits(Protocol):
-    """What a release says of statistics, `{statistic: Limit}`, given the fields with their domains and the number of
-    records where it is known."""
+class Statements(dict[str, Limit]):
+    """Limits by the names of statistics, `{statistic: Limit}`.
 
-    def __call__(self, fields: Mapping[str, Any], total: float | None) -> Mapping[str, Limit]: ...
+    Attributes:
+        remarks: what else is told, one line each: all whole numbers that print the same table, where they are few.
+        failures: why no data print the table, one line each.
+    """
+
+    def __init__(self, limits: Mapping[str, Limit], remarks: Sequence[str] = (), failures: Sequence[str] = ()) -> None:
+        super().__init__(limits)
+        self.remarks, self.failures = tuple(remarks), tuple(failures)
+
+
+class Limits(Protocol):
+    """What a release says of statistics, given the fields with their domains, the number of records where it is known,
+    and the factors that somebody stated."""
+
+    def __call__(self, fields: Mapping[str, Any], total: float | None, factors: Sequence[Any] = ()) -> Statements: ...

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesrecon.domains import Domain
 from bayesrecon.errors import BayesreconError, near
+from bayesrecon.factors import Factor, stated_factors
 from bayesrecon.model import Field, Model
 from bayesrecon.stated import parse, whole_numbers
 
@@ -23,6 +24,8 @@ class Knows(TypedDict, total=False):
         bounds: `{field: (low, high)}`, narrower than the model's domain.
         domain: `{field: domain}`: a name ("real", "positive", "unit", "binary", "count", "integer"), `(low, high)` or a
             list of the legal values.
+        factors: `{name: columns}` fields that code the levels of one variable together: exclusive dummies with their
+            baseline left out, or a `Factor` with another contrast. Columns may have wildcards.
     """
 
     known: Mapping[str, Any] | None
@@ -30,7 +33,10 @@ class Knows(TypedDict, total=False):
     total: float | None
     bounds: Mapping[str, tuple[float, float]] | None
     domain: Mapping[str, Any] | None
+    factors: Mapping[str, Any] | None
 
+
+_DECIMALS = 12  # of the values that contrasts take, which square roots leave inexact
 
 KNOWS = tuple(Knows.__annotations__)
 
@@ -63,6 +69,7 @@ class Knowledge:
             known and has finitely many values: the group a record belongs to.
         total: the number of records, when known.
         identities: totals that the model's program fixes, `{name: (f, total)}`.
+        factors: whose levels the fields code, as they were stated.
     """
 
     fields: dict[str, Field]
@@ -70,6 +77,7 @@ class Knowledge:
     unit: str | tuple[str, ...] | None = None
     total: float | None = None
     identities: Mapping[str, Any] = field(default_factory=dict)
+    factors: tuple[Factor, ...] = ()
 
     @property
     def aside(self) -> list[str]:
@@ -92,7 +100,7 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
 
     Raises `BayesreconError` naming the field and the remedy.
     """
-    known, unit, total, bounds, domain = (knows.get(name) for name in KNOWS)
+    known, unit, total, bounds, domain, factors = (knows.get(name) for name in KNOWS)
     fields = dict(model.fields)
     for source, given in (("domain", domain), ("bounds", bounds), ("known", known)):
         for name in given or {}:
@@ -101,6 +109,10 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
                     f"{source}: {name!r} is not a field of a record of {model.name} "
                     f"(fields: {', '.join(fields)}){near(name, fields)}"
                 )
+    coded = stated_factors(factors, _coded(fields)) if factors else ()
+    for factor in coded:
+        for name, at_levels in zip(factor.columns, factor.matrix.T, strict=True):
+            fields[name] = replace(fields[name], domain=parse(sorted(set(at_levels.round(_DECIMALS).tolist())), name))
     for name, spec in (domain or {}).items():
         new = parse(spec, name)
         if isinstance(spec, tuple) and fields[name].domain.kind == "integer":
@@ -119,7 +131,13 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
             raise BayesreconError(f"total={total:g}: the number of records is a number above 0")
         if rows is not None and total != rows:
             raise BayesreconError(f"total={total} contradicts the {rows} rows of the known fields")
-    return Knowledge(fields, table, unit, float(rows) if rows is not None else total, model.identities)
+    count = float(rows) if rows is not None else total
+    return Knowledge(fields, table, unit, count, model.identities, coded)
+
+
+def _coded(fields: Mapping[str, Field]) -> list[str]:
+    """Fields that can be columns of a factor: single numbers."""
+    return [name for name, one in fields.items() if not one.shape]
 
 
 def _unit(unit: Any, known: dict[str, np.ndarray], fields: dict[str, Field]) -> str | tuple[str, ...] | None:

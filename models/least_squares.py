@@ -11,11 +11,12 @@ without it `mean(x^2) = (se_0 / se_1)^2` is told, which bounds the rest. A covar
 and tells n as well.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
-from bayesrecon.inexact import Limit
+from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
 
 Interval = tuple[float, float]
@@ -43,9 +44,11 @@ class Untold:
     errors: tuple[tuple[float, float], ...]
     scale: tuple[float, float]
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None) -> dict[str, Limit]:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
         wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
-        return {name: Limit(*ends, 0.5 * sum(narrow[name][0]) if told else None) for name, (ends, told) in wide.items()}
+        return Statements(
+            {name: Limit(*ends, 0.5 * sum(narrow[name][0]) if told else None) for name, (ends, told) in wide.items()}
+        )
 
     def _found(
         self, fields: Mapping[str, Field], total: float | None, width: float

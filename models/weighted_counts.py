@@ -11,11 +11,12 @@ predictors are the two that the coefficients give.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
-from bayesrecon.inexact import Limit
+from bayesrecon.inexact import Limit, Statements
 from bayesrecon.model import Field
 
 Interval = tuple[float, float]
@@ -43,12 +44,14 @@ class UntoldWeights:
     coefficients: tuple[tuple[float, float], ...]
     errors: tuple[tuple[float, float], ...]
 
-    def __call__(self, fields: Mapping[str, Field], total: float | None) -> dict[str, Limit]:
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Any] = ()) -> Statements:
         wide, narrow = (self._found(fields, total, width) for width in (1.0, 0.0))
-        return {
-            name: Limit(*ends, 0.5 * sum(narrow[name][0]) if told and name in narrow else None)
-            for name, (ends, told) in wide.items()
-        }
+        return Statements(
+            {
+                name: Limit(*ends, 0.5 * sum(narrow[name][0]) if told and name in narrow else None)
+                for name, (ends, told) in wide.items()
+            }
+        )
 
     def _found(
         self, fields: Mapping[str, Field], total: float | None, width: float

@@ -1,9 +1,11 @@
 """Printed tables of estimates with standard errors as releases."""
 
+import csv
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +14,27 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, near, reading
 from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.models.footers import Footer
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
 from bayesrecon.posteriors.estimates import field_name
+from bayesrecon.posteriors.formulas import factors_of_formula
 from bayesrecon.posteriors.frames import is_frame
+from bayesrecon.posteriors.headers import INTERCEPT, SIGMA, columns_of
+from bayesrecon.posteriors.printed import BRACKETS, SUFFIXES, as_printed
+from bayesrecon.posteriors.printed_footers import parted, with_scale
+from bayesrecon.posteriors.printed_lines import NUMBER, grid_of
+from bayesrecon.posteriors.printed_numbers import Numbers, estimates_of, numbers_of
 from bayesrecon.posteriors.untold import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.csv_table import CsvTable
 from bayesrecon.untrusted.guarded import opened
 
-_ESTIMATE = ("estimate", "mean", "coef", "coefficient", "value", "mode", "map")
-_ERROR = ("std. error", "std error", "std err", "std_error", "se", "sd", "stderr", "bse", "standard error")
-_INTERCEPT = ("intercept", "(intercept)", "const", "_cons")
-_SIGMA = ("sigma", "residual standard error", "rse", "root mse")
-_EXACT = 15  # significant digits from which a number was not rounded
+_INTERCEPT, _SIGMA = INTERCEPT, SIGMA[:-1]  # a covariate may be called s
+_SCALE = "sigma"
 _MOST_BYTES = 2**24
-
-
-@dataclass(frozen=True)
-class _Numbers:
-    """Numbers with half the unit of the last digit that each was printed with; NaN where the cell is empty."""
-
-    values: np.ndarray
-    half: np.ndarray
+_SNIFFED, _FIRST = 2**16, 60  # letters, and lines, in which a table of estimates has its header
 
 
 @in_float64
@@ -48,6 +47,7 @@ def from_table(
     jacobian: bool | None = None,
     coordinates: str = "constrained",
     response: str = "y",
+    formula: str | None = None,
     name: str | None = None,
 ) -> Release:
     """A printed table of estimates with standard errors as a release.
@@ -57,8 +57,11 @@ def from_table(
     the interval of every statistic. See `posteriors.gaussian` for the equations.
 
     Args:
-        table: path of a CSV file or a DataFrame with one line for each parameter: its name first (or as index), a
-            column `estimate` (mean, coef, mode) and a column `std. error` (se, sd, std err).
+        table: path of a file (CSV, Markdown, HTML, or text that was copied) or a DataFrame with one line for each
+            parameter: its name first (or as index), a column `estimate` (mean, coef, mode) and a column `std. error`
+            (se, sd, std err), by the names that packages print; errors or 95 % intervals in brackets, odds ratios with
+            intervals, stars, and numbers below the table (N, R-squared, F, log likelihood) are understood, and what was
+            understood is said.
         model: the model, or "ols", "logit" or "poisson" for a regression whose covariates are the names of the
             lines (`Intercept`, `const` is none); "ols" has a line `sigma`, the residual standard error, without an
             error of its own.
@@ -66,10 +69,13 @@ def from_table(
             them the table of a regression with an intercept is read for what its standard errors say whatever the
             correlations are (`models.least_squares`, `models.weighted_counts`): limits, wide or on one side, with more
             where the number of records (`total=`) or a covariate that is 0 or 1 (`domain=`) is stated; another table of
-            several estimates is not read.
+            several estimates is not read. Exclusive dummies of a factor, by their names (`g[T.b]`, `C(g)[T.b]`,
+            `2.g`), a `formula` or `factors=` of the verb, are counted level by level (`models.coded_tables`).
         draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
         jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
         response: name of the regression's response.
+        formula: of the regression, such as "y ~ C(g) + x + g:x", which tells the levels of factors by the names of
+            lines.
 
     Raises:
         BayesreconError: a file that cannot be read, columns or lines that are missing or of another model, cells that
@@ -82,12 +88,14 @@ def from_table(
     >>> release.model.name
     'ols, mode and covariance'
     """
-    frame, title = (
-        read_frame(table, "the table"),
-        name or (Path(table).name if isinstance(table, (str, Path)) else None),
-    )
+    printed_table = as_printed(table)
+    title = name or (Path(table).name if isinstance(table, (str, Path)) else None)
+    frame, below, notes = printed_table.frame, Footer(), printed_table.notes
+    if isinstance(model, str):
+        frame, below = parted(frame)
+        if model == "ols":
+            frame = with_scale(frame, below)
     labels = [str(x).strip() for x in frame.index]
-    estimates, errors = _numbers(_column(frame, _ESTIMATE)), _numbers(_column(frame, _ERROR))
     if isinstance(model, str):
         model, order = regression(model, labels, response)
         if draws is not None:
@@ -95,12 +103,23 @@ def from_table(
         coordinates = "constrained"
     else:
         order = _order(model, labels, coordinates)
+    normal = model.name in ("logit", "poisson")
+    records = None if normal else below.records(len(labels) - 1)
+    exact = records is not None and records[0] == records[1]
+    freedom = math.inf if normal else records[0] - len(labels) + 1 if exact else None  # type: ignore[index]
+    estimates, errors = estimates_of(frame, freedom)
+    coded = ()
+    lines = [labels[i] for i in order if labels[i].lower() not in (*_INTERCEPT, *_SIGMA)]
+    if formula is not None:
+        if model.name not in ESTIMATORS:
+            raise BayesreconError("formula= is of a regression's table")
+        coded = factors_of_formula(formula, lines)
     boxes = in_coordinates_of(model, coordinates, draws)
     count = boxes.dimension if draws is None else len(order)
     given = [i for i in order if np.isfinite(errors.values[i])]
     silent = [i for i in order if i not in given]
     for i in order:
-        if np.isnan(estimates.values[i]):
+        if np.isnan(estimates.values[i]) and not (labels[i] == _SCALE and correlations is None):
             raise BayesreconError(f"the estimate of {labels[i]} is missing")
         if errors.values[i] <= 0:
             raise BayesreconError(f"the standard error of {labels[i]} is not positive")
@@ -110,7 +129,8 @@ def from_table(
         if draws is not None:
             raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
         first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
-        return without_correlations_of(boxes, first, second, title)
+        release = without_correlations_of(boxes, lines, first, second, title, coded, below)
+        return replace(release, notes=(*notes, *release.notes))
     related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
     place = {i: k for k, i in enumerate(sorted(given))}
     at = [place[i] for i in given]
@@ -119,7 +139,7 @@ def from_table(
     correlation[block], half[block] = related.values[np.ix_(at, at)], related.half[np.ix_(at, at)]
     sd, sd_half = errors.values[order].copy(), np.nan_to_num(errors.half[order])
     sd[np.isnan(sd)] = 0.1 * np.abs(estimates.values[silent])  # a unit of length, nothing that was released
-    return printed(
+    release = printed(
         boxes,
         estimates.values[order],
         sd,
@@ -133,6 +153,7 @@ def from_table(
         name=title,
         silent=len(silent),
     )
+    return replace(release, notes=(*notes, *release.notes))
 
 
 def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, list[int]]:
@@ -230,18 +251,7 @@ def read_frame(table: Any, what: str) -> Any:
     return table
 
 
-def _column(frame: Any, names: Sequence[str]) -> list[Any]:
-    wanted = {n.replace("_", " ") for n in names}
-    found = [c for c in frame.columns if str(c).strip().lower().replace("_", " ") in wanted]
-    if len(found) != 1:
-        raise BayesreconError(
-            f"the table has {'no' if not found else 'more than one'} column {names[0]} ({', '.join(names[1:4])}); its "
-            f"columns: {', '.join(str(c) for c in frame.columns[:8])}"
-        )
-    return list(frame[found[0]])
-
-
-def _correlations(given: Any, labels: Sequence[str]) -> _Numbers:
+def _correlations(given: Any, labels: Sequence[str]) -> Numbers:
     """Of the lines with a standard error, in the table's order."""
     import pandas as pd
 
@@ -256,7 +266,7 @@ def _correlations(given: Any, labels: Sequence[str]) -> _Numbers:
     rows = [list(row) for row in np.asarray(given, object)] if np.ndim(given) == 2 else []
     if len(rows) != size or any(len(row) != size for row in rows):
         raise BayesreconError(f"correlations of {size} estimates are expected, ({size}, {size})")
-    found = _numbers([x for row in rows for x in row])
+    found = numbers_of([x for row in rows for x in row])
     values, half = found.values.reshape(size, size), found.half.reshape(size, size)
     upper = np.isnan(values) & ~np.isnan(values.T)  # triangles are printed
     values, half = np.where(upper, values.T, values), np.where(upper, half.T, half)
@@ -267,52 +277,34 @@ def _correlations(given: Any, labels: Sequence[str]) -> _Numbers:
         raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, above one")
     if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
         raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
-    return _Numbers(0.5 * (values + values.T), half)
-
-
-def _numbers(cells: Sequence[Any]) -> _Numbers:
-    """Cells of a column: text as it was printed, numbers by their shortest decimals; empty ones are NaN."""
-    values, half = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
-    for i, cell in enumerate(cells):
-        text = cell.strip() if isinstance(cell, str) else "" if cell is None or cell != cell else repr(float(cell))
-        if not text:
-            continue
-        if not isinstance(cell, str) and text.endswith(".0"):
-            text = text[:-2]
-        try:
-            number = Decimal(text.replace("\u2212", "-"))
-        except InvalidOperation:
-            raise BayesreconError(f"the cell {text[:40]!r} is not a number") from None
-        if not np.isfinite(float(number)):
-            raise BayesreconError(f"the cell {text[:40]!r} is not a finite number")
-        digits, exponent = number.as_tuple().digits, int(number.as_tuple().exponent)
-        values[i] = float(number)
-        half[i] = 0.0 if len(digits) >= _EXACT else 0.5 * 10.0**exponent
-    return _Numbers(values, half)
-
-
-def cell(value: float, digits: int) -> str:
-    """A number as it is printed with so many significant digits, so that they can be counted; none where it is NaN.
-
-    >>> cell(25.8, 4), cell(-1878.9, 3)
-    ('25.80', '-1.88E+3')
-    """
-    return str(Decimal(f"{value:.{digits - 1}e}")) if np.isfinite(value) else ""
+    return Numbers(0.5 * (values + values.T), half)
 
 
 def as_table(path: str | Path) -> bool:
-    """Whether a CSV file is a table of estimates: it has a column of estimates and one of standard errors.
+    """Whether a file is a table of estimates: a line of it names a column of estimates and one of their errors.
 
     >>> _ = Path("fit.csv").write_text("name,estimate,std. error\\nsigma,1.2,0.1\\n")
     >>> as_table("fit.csv")
     True
     """
-    if Path(path).suffix.lower() != ".csv" or not Path(path).is_file():
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES or not path.is_file():
         return False
-    with Path(path).open(encoding="utf-8", errors="replace") as lines:
-        header = [c.strip().strip('"').lower().replace("_", " ") for c in lines.readline(2**16).split(",")]
-    wanted = ({n.replace("_", " ") for n in names} for names in (_ESTIMATE, _ERROR))
-    return all(any(c in names for c in header) for names in wanted)
+    if path.suffix.lower() in (".md", ".html", ".htm"):
+        return True
+    with path.open(encoding="utf-8", errors="replace") as file:
+        lines = file.read(_SNIFFED).splitlines()[:_FIRST]
+    if path.suffix.lower() == ".txt":
+        return bool(grid_of(lines)[0])
+    rows = [row for row in csv.reader(lines, skipinitialspace=True) if row]
+    # Draws may have parameters of these names, but their lines have none.
+    headed = (columns_of(row).enough and _named(below) for row, below in pairwise(rows))
+    return any(headed) or any(BRACKETS.match(c.strip()) for row in rows if _named(row) for c in row[1:])
+
+
+def _named(row: Sequence[str]) -> bool:
+    """Whether a line of a table begins with a name."""
+    return not re.fullmatch(rf"(?:{NUMBER})?", row[0].strip())
 
 
 def is_table(source: Any) -> bool:

@@ -172,8 +172,8 @@ def constrained(release: PosteriorDraws) -> dict[str, np.ndarray]:
 
 
 def start(
-    release: PosteriorDraws, known: Mapping[str, Any], unit: str | None, key: int, progress: Progress | None
+    release: PosteriorDraws, knows: Mapping[str, Any], key: int, progress: Progress | None
 ) -> tuple[Problem, Recovery]:
     """What the draws give, and the problem that was solved for it."""
-    problem, found = recovered_with_problem(release, known=known or None, unit=unit, key=key, progress=progress)
+    problem, found = recovered_with_problem(release, **knows, key=key, progress=progress)
     return problem, found.judged(force=True)

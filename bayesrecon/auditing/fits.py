@@ -9,6 +9,9 @@ import numpy as np
 
 from bayesrecon.auditing.effort import Budget, budget_of, told
 from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.last_record import last_record, tells_all_fields
+from bayesrecon.auditing.presumed import presumptions, with_the_number
+from bayesrecon.auditing.small_counts import counts_of, small_counts
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.model import Model, Progress
@@ -18,10 +21,11 @@ from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.estimates import Estimates
 from bayesrecon.posteriors.mixed import from_known_law
+from bayesrecon.posteriors.printed_numbers import cell
 from bayesrecon.posteriors.roles import ESTIMATE
-from bayesrecon.posteriors.summaries import cell, from_table, of_estimator
+from bayesrecon.posteriors.summaries import from_table, of_estimator
 from bayesrecon.releases import Release
-from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds
+from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds, ordered
 from bayesrecon.results.recovery import Recovery, Row
 
 Alternative = tuple[str, Callable[[], Release]]
@@ -37,6 +41,9 @@ _SAY = "say what an attacker may know (known=), or compare it with a second fit 
 _SIZE, _SCALARS = 4, 16  # a matrix of so many columns for each estimate, or so many single numbers, and no more
 _TELL = "pass known=, or use recover(release, domain=...) or reconstruct(release)"
 _MEND = "mend what the check names"
+_HOW = "directly, by this release alone"
+_VAGUE = 0.05  # of n: where a presumption leaves it wider than that, it says little
+_NAMED = 8  # statistics that a sentence names
 
 
 def audit_fit(
@@ -46,7 +53,7 @@ def audit_fit(
     form: str = "fit",
     alternatives: Sequence[Alternative] | None = None,
     untried: tuple[NotRun, ...] = (),
-    known: Mapping[str, Any] | None = None,
+    knows: Mapping[str, Any] | None = None,
     remedies: bool = True,
     effort: str = "quick",
     thresholds: Thresholds | None = None,
@@ -62,7 +69,8 @@ def audit_fit(
         alternatives: remedies that are tried; those of `posteriors.coarser` by default.
         untried: what cannot be tried.
         effort: as in `audit`.
-        known, key, progress: as in `recover`.
+        knows: what an attacker knows, the keywords of `recover`.
+        key, progress: as in `recover`.
         about: further fields of the `Audit`.
 
     >>> import bayesrecon
@@ -76,19 +84,30 @@ def audit_fit(
     budget = budget_of(effort)
     findings: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
-    settings: dict[str, Any] = {"known": sorted(known or ()), "remedies": remedies, "effort": effort, "key": key}
-    if release is not None:
-        found = recovered(release, known=known or None, key=key, progress=progress).judged()
+    knows = {k: v for k, v in (knows or {}).items() if v is not None}
+    settings: dict[str, Any] = {**told_of(knows), "remedies": remedies, "effort": effort, "key": key}
+    if release is not None and tells_all_fields(release, knows):
+        findings, untried = last_record(release, knows, untried)
+    elif release is not None:
+        found = recovered(release, **knows, key=key, progress=progress).judged()
         warnings, rows = found.warnings, stated(found)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
+        tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
         if rows:
-            tried = alternatives_of(release) if alternatives is None else alternatives
-            findings = (
-                _finding(found, attack, limits, tried_out(found, tried, known, key, budget) if remedies else ()),
-            )
-        elif not untried:
+            findings = (_finding(found, attack, limits, tried_out(found, tried, knows, key, budget)),)
+        hint: tuple[str, ...] = ()
+        if not found.failures:
+            findings += tuple(small_counts(counts_of(found, release.about, _HOW), limits.small_count, (release.name,)))
+            if names := with_the_number(release, knows):
+                hint = (f"if an attacker knows n (total=): {_listed(names)} are told, too",)
+        presumed, said = _presumed(release, found, attack, limits, knows, tried, key, budget)
+        findings += presumed
+        warnings = (*hint, *said, *warnings)
+        if not findings and not untried:
             untried = (NotRun(attack, _KNOWING, _TELL, (release.name,)),)
+        findings = ordered(list(findings))
         warnings += tuple(filter(None, (told(list(findings)),)))
+    if release is not None:
         used = release.about
         about = {"name": release.name, "model": used.name} | about | {"used": used}
     settings["model"] = about["model"]
@@ -103,6 +122,54 @@ def audit_fit(
         not_run=untried,
         **{"files": (), **about},
     )
+
+
+def told_of(knows: Mapping[str, Any]) -> dict[str, Any]:
+    """What an attacker knew, for the record: names of fields, and numbers, but no values of records."""
+    kept = {k: v for k, v in knows.items() if k in ("total", "unit")}
+    kept |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("bounds", "domain", "factors")}
+    return {"known": sorted(knows.get("known") or ()), **kept}
+
+
+def _presumed(
+    release: Release,
+    found: Recovery,
+    attack: str,
+    limits: Thresholds,
+    knows: Mapping[str, Any],
+    alternatives: Sequence[Alternative],
+    key: int,
+    budget: Budget,
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """What is told under presumptions that were not stated, and a line on those that the numbers contradict."""
+    before = {row.name for row in stated(found)}
+    findings: list[Finding] = []
+    said: list[str] = []
+    if "n" in before:
+        return (), ()
+    for one in presumptions(release, knows):
+        then = recovered(release, **one.knows, key=key).judged()
+        if then.failures:
+            said.append(f"tried whether {one.words}: {then.failures[0]}")
+            continue
+        new = [row for row in stated(then) if row.name not in before]
+        n = next((row for row in new if row.name == "n"), None)
+        if n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper:
+            continue
+        remedies = tried_out(then, alternatives, one.knows, key, budget)
+        finding = _finding(then, attack, limits, remedies)
+        needs = f"the model, and that {one.words}"
+        findings.append(replace(finding, title=f"{finding.title}, if {one.words}", needs=needs))
+        counts = counts_of(then, release.about, _HOW)
+        findings += small_counts(counts, limits.small_count, (release.name,), needs, f", if {one.words}")
+        said += [f"if {one.words}: {line}" for line in then.warnings if line not in found.warnings]
+        break
+    return tuple(findings), tuple(said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]) -> Finding:
@@ -139,7 +206,7 @@ def alternatives_of(release: Any) -> list[Alternative]:
 
 
 def tried_out(
-    found: Recovery, alternatives: Sequence[Alternative], known: Mapping[str, Any] | None, key: int, budget: Budget
+    found: Recovery, alternatives: Sequence[Alternative], knows: Mapping[str, Any], key: int, budget: Budget
 ) -> tuple[Remedy, ...]:
     """Every remedy with what the same attack finds then, those that leave least first.
 
@@ -153,7 +220,7 @@ def tried_out(
             late.append(Remedy(action, untried=True))
             continue
         try:
-            then, seconds = budget.timed(lambda make=make: recovered(make(), known=known or None, key=key).judged())
+            then, seconds = budget.timed(lambda make=make: recovered(make(), **knows, key=key).judged())
         except BayesreconError:
             continue  # not a release of this kind
         after = {r.name: r for r in stated(then)}
@@ -194,10 +261,23 @@ def without_correlations(release: Release) -> Release:
     return from_table(frame, model.name, response=str(model.settings["response"]), name=release.name)
 
 
-def look_at_estimates(contents: Contents, **options: Any) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
+def of_fields(knows: Mapping[str, Any] | None, model: Model) -> dict[str, Any]:
+    """What an attacker knows of a fit: of fields that its records have."""
+
+    def kept(value: Any) -> Any:
+        return {k: v for k, v in value.items() if k in model.fields} or None if isinstance(value, Mapping) else value
+
+    found = {name: value if name == "factors" else kept(value) for name, value in (knows or {}).items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def look_at_estimates(
+    contents: Contents, knows: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
     """Findings with the model that each is of, and what was not tried.
 
     Args:
+        knows: what an attacker knows, of fields that a fit has.
         options: of `audit_fit`.
     """
     findings: list[tuple[Finding, Model]] = []
@@ -211,7 +291,8 @@ def look_at_estimates(contents: Contents, **options: Any) -> tuple[list[tuple[Fi
             untried.append(NotRun(_TABLE, reason, _PUBLISH if one.closed else _SAY, where))
             continue
         try:
-            found = audit_fit(_release_of(one), attack=_TABLE, **options)
+            release = _release_of(one)
+            found = audit_fit(release, attack=_TABLE, **{**options, "knows": of_fields(knows, release.about)})
         except BayesreconError as error:
             untried.append(NotRun(_TABLE, f"{one.where} is {one.what}: {error}", _PUBLISH, where))
             continue

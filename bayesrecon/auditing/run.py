@@ -22,7 +22,7 @@ from bayesrecon.auditing.assembly import (
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
-from bayesrecon.auditing.fits import audit_fit, look_at_estimates
+from bayesrecon.auditing.fits import audit_fit, look_at_estimates, of_fields, told_of
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.numbers import Numbers
@@ -35,6 +35,7 @@ from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.knowledge import KNOWS
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
@@ -98,9 +99,9 @@ def audit(
         key: seeds everything random.
         progress: called with a label and the fraction done. Where it has a method `found`, that is called with each
             finding as it is found, before remedies are tried.
-        which: of draws `unit`, the known field with one record for each of its values, and `public`, names or places of
-            what may stay, with wildcards: "prior_sd", "constant_data/*"; of a table of estimates
-            `correlations`, `response`, `jacobian` and `draws`, as in `posteriors.from_table`.
+        which: what else an attacker knows (`Knows`): `total`, `bounds`, `domain`, `factors`, and of draws `unit`; of
+            draws `public`, names or places of what may stay, with wildcards: "prior_sd", "constant_data/*"; of a table
+            of estimates `correlations`, `response`, `formula`, `jacobian` and `draws`, as in `posteriors.from_table`.
 
     Returns:
         An `Audit` with `findings`, `severity`, `verdict` ("incomplete" where an attack is among `not_run`),
@@ -122,7 +123,10 @@ def audit(
     began = time.perf_counter()
     effort = remedies if isinstance(remedies, str) else "quick"
     limits, budget = thresholds or Thresholds(), budget_of(effort)
-    unit, allowed = which.pop("unit", None), tuple(which.pop("public", ()))
+    allowed = tuple(which.pop("public", ()))
+    knows: dict[str, Any] = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
+    knows = {k: v for k, v in knows.items() if v is not None}
+    unit = knows.get("unit")
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
@@ -130,7 +134,7 @@ def audit(
             raise BayesreconError(
                 "public= has no part in the audit of a fit: it names what may stay in a file of draws"
             )
-        given: dict[str, Any] = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
+        given: dict[str, Any] = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits}
         fitted = audit_fit(fit[0], **fit[1], **given, key=key, progress=progress)
         fitted = _with_data(fitted, data, tuple(known or ()))
         if is_law(source):
@@ -140,7 +144,7 @@ def audit(
     private = read_private(data, model)
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
-    given = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
+    given = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
     tables, closed = look_at_estimates(contents, **given, progress=progress)
     copies += [scored_table(finding, used, data, tuple(known or ())) for finding, used in tables]
     unseen += closed
@@ -148,7 +152,7 @@ def audit(
         "model": model.name if model else None,
         "model_settings": dict(model.settings) if model else {},
         "data": private.stamp if private else None,
-        "known": sorted(known or ()),
+        **told_of(knows),
         "unit": unit,
         "public": list(allowed),
         "remedies": bool(remedies),
@@ -182,7 +186,7 @@ def audit(
         how: dict[str, Any] = {"remedies": bool(remedies), "effort": effort, "thresholds": limits}
 
         def attack(release: Release) -> Audit:
-            found = audit_fit(release, **how, key=key, progress=progress)
+            found = audit_fit(release, knows=of_fields(knows, release.about), **how, key=key, progress=progress)
             with suppress(BayesreconError):  # the data lack a column of this fit: they were compared as they are
                 found = _with_data(found, data, ())
             return found
@@ -201,8 +205,7 @@ def audit(
         for stage in _stages(
             contents,
             model,
-            known=known or {},
-            unit=unit,
+            knows=knows,
             budget=budget if remedies else None,
             thresholds=limits,
             key=key,
@@ -279,8 +282,7 @@ def _stages(
     contents: Contents,
     model: Model,
     *,
-    known: Mapping[str, Any],
-    unit: str | None,
+    knows: Mapping[str, Any],
     budget: Budget | None,
     thresholds: Thresholds,
     key: int,
@@ -292,6 +294,7 @@ def _stages(
         budget: for remedies, none of which are tried without one.
     """
     every = channels()
+    known, unit = knows.get("known") or {}, knows.get("unit")
     findings: list[Finding | Open] = []
     warnings: list[str] = []
     untried: list[NotRun] = []
@@ -306,7 +309,7 @@ def _stages(
     warnings += release.notes
     reference, recovery = Reference(model.fields, {k: np.asarray(v) for k, v in known.items()}), None
     try:
-        problem, recovery = start(release, known, unit, key, _part(progress, "the draws", 0.0, _SHARES[0]))
+        problem, recovery = start(release, knows, key, _part(progress, "the draws", 0.0, _SHARES[0]))
         reference = problem.reference
         warnings += recovery.warnings
         finding = draws_finding(recovery, unit, thresholds) if recovery.consistent else None

@@ -9,7 +9,9 @@ from typing import Any
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.coarser import estimates_alone
-from bayesrecon.posteriors.summaries import cell, from_table, read_frame
+from bayesrecon.posteriors.printed import as_printed
+from bayesrecon.posteriors.printed_numbers import cell
+from bayesrecon.posteriors.summaries import from_table, read_frame
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import NotRun
 
@@ -80,7 +82,7 @@ def reprinted(table: Any, digits: int) -> Any:
     >>> reprinted(frame, 3)["estimate"].tolist()
     ['25.8', '0.61']
     """
-    frame = read_frame(table, "the table")
+    frame = as_printed(table).frame
 
     def cut(number: Decimal, text: str) -> str:
         return text if len(number.as_tuple().digits) <= digits else cell(float(number), digits)

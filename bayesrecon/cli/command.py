@@ -18,6 +18,7 @@ MODEL: Parameters = {
     "constants": (options.Constants, None),
     "power": (options.Power, None),
     "correlations": (options.Correlations, None),
+    "formula": (options.Formula, None),
     "trusted": (options.Trusted, False),
 }
 RELEASE: Parameters = {
@@ -32,6 +33,7 @@ KNOWS: Parameters = {
     "total": (options.Total, None),
     "bounds": (options.Bounds, None),
     "domain": (options.Domain, None),
+    "factors": (options.Factors, None),
 }
 ESTIMATOR: Parameters = {
     "metric": (options.Metric, None),

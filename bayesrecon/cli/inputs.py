@@ -11,6 +11,7 @@ from typing import Any
 
 from bayesrecon.cli.estimates import correlations_of, is_table
 from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.factors import Factor
 from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import Release
@@ -57,6 +58,19 @@ def parse_domains(texts: Sequence[str]) -> dict[str, Any]:
                 f"{text!r}: expected FIELD=NAME, FIELD=LOW:HIGH or FIELD=A,B,C, e.g. age=positive, age=18:90, sex=0,1"
             )
         found[field] = (tuple(values) if ":" in stated else values) if values else stated
+    return found
+
+
+def parse_factors(texts: Sequence[str]) -> dict[str, Any]:
+    """`NAME=COLUMN,COLUMN` or `NAME=CONTRAST:COLUMN,COLUMN` as `{name: factor}`, as the verbs take it."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, stated = text.partition("=")
+        contrast, colon, listed = stated.partition(":")
+        columns = tuple(part.strip() for part in (listed if colon else stated).split(",") if part.strip())
+        if not name or not columns:
+            raise BayesreconError(f"{text!r}: expected NAME=COLUMN,COLUMN or NAME=sum:COLUMN,COLUMN, e.g. g=g2,g3")
+        found[name] = Factor(name, columns, contrast=contrast) if colon else columns
     return found
 
 
@@ -173,6 +187,7 @@ def open_release(
     power: float | None = None,
     correlations: Sequence[str] | None = None,
     constants: str | None = None,
+    formula: str | None = None,
 ) -> Release:
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
@@ -182,7 +197,9 @@ def open_release(
             raise BayesreconError("tables of estimates are read one by one")
         if power is not None or draws is not None:
             raise BayesreconError("--power and --draws have no part in a table of estimates")
-        return _open_table(sources[0], model, settings, related[0])
+        return _open_table(sources[0], model, settings, related[0], formula)
+    if formula is not None:
+        raise BayesreconError("--formula belongs to a table of estimates with standard errors")
     given = with_constants(parse_settings(settings), constants, model)
     return _opened(sources, model, given, draws, download, trusted, power)
 
@@ -232,7 +249,9 @@ def table_of(file: str, model: str | None, settings: str | None) -> dict[str, An
     return {"model": model, **given}
 
 
-def _open_table(file: str, model: str | None, settings: str | None, correlations: str | None) -> Release:
+def _open_table(
+    file: str, model: str | None, settings: str | None, correlations: str | None, formula: str | None
+) -> Release:
     """The release of a regression's table."""
     from bayesrecon.posteriors.summaries import from_table
 
@@ -242,7 +261,7 @@ def _open_table(file: str, model: str | None, settings: str | None, correlations
             f"{file}: of a table of another model than a regression say what its estimates are, with "
             "posteriors.from_table"
         )
-    return from_table(file, correlations=correlations, **read)
+    return from_table(file, correlations=correlations, formula=formula, **read)
 
 
 def open_given(given: Any) -> Release:
@@ -258,19 +277,30 @@ def open_all_given(given: Any) -> list[Release]:
 def _how(given: Any) -> dict[str, Any]:
     return {
         name: getattr(given, name)
-        for name in ("model", "settings", "power", "draws", "download", "trusted", "correlations", "constants")
+        for name in (
+            "model",
+            "settings",
+            "power",
+            "draws",
+            "download",
+            "trusted",
+            "correlations",
+            "constants",
+            "formula",
+        )
     }
 
 
-def knows_given(given: Any, model: Model) -> dict[str, Any]:
+def knows_given(given: Any, model: Model | None) -> dict[str, Any]:
     """What the attacker knows by the shared options, as the verbs take it."""
     unit = tuple(given.unit.split(",")) if given.unit else None
     found = {
-        "known": known_fields(given.known, model),
+        "known": None if model is None else known_fields(given.known, model),
         "unit": unit[0] if unit and len(unit) == 1 else unit,
         "total": given.total,
         "bounds": parse_intervals(given.values.get("bounds") or ()) or None,
         "domain": parse_domains(given.domain or ()) or None,
+        "factors": parse_factors(given.values.get("factors") or ()) or None,
     }
     return {name: value for name, value in found.items() if value is not None}
 

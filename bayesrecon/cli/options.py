@@ -38,21 +38,29 @@ Metric = Annotated[
 Coordinates = Annotated[
     str | None, typer.Option(help="unconstrained or constrained; default unconstrained.", show_default=False)
 ]
-Known = Annotated[str | None, typer.Option(help="Table (.csv, .json, .npz) of fields known row by row.")]
+KNOWLEDGE = "What an attacker knows"
+"""The panel of the help that these options share."""
+
+Known = Annotated[
+    str | None,
+    typer.Option(help="Table (.csv, .json, .npz) of fields known row by row.", rich_help_panel=KNOWLEDGE),
+]
 Unit = Annotated[
     str | None,
     typer.Option(
-        help="Known field, or fields a,b together, that name a record; or a field of groups, counted one by one."
+        help="Known field, or fields a,b together, that name a record; or a field of groups, counted one by one.",
+        rich_help_panel=KNOWLEDGE,
     ),
 ]
-Total = Annotated[float | None, typer.Option(help="Known number of records.")]
+Total = Annotated[float | None, typer.Option(help="Known number of records.", rich_help_panel=KNOWLEDGE)]
 Download = Annotated[bool, typer.Option(help="Fetch posteriordb from its public repository.")]
 Trusted = Annotated[
     bool,
     typer.Option("--trusted", help="The files are your own: no limits on what they unpack to, or how long it takes."),
 ]
 Bounds = Annotated[
-    list[str] | None, typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.")
+    list[str] | None,
+    typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.", rich_help_panel=KNOWLEDGE),
 ]
 Domain = Annotated[
     list[str] | None,
@@ -60,7 +68,21 @@ Domain = Annotated[
         "--domain",
         help="FIELD=NAME (real, positive, unit, binary, count, integer), LOW:HIGH or the legal values A,B,C; once per "
         "field, instead of the model's.",
+        rich_help_panel=KNOWLEDGE,
     ),
+]
+Factors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--factor",
+        help="NAME=COLUMN,COLUMN: exclusive dummies of one variable, its baseline left out (wildcards are understood); "
+        "NAME=sum:COLUMNS, helmert or polynomial for other contrasts; once per factor.",
+        rich_help_panel=KNOWLEDGE,
+    ),
+]
+Formula = Annotated[
+    str | None,
+    typer.Option("--formula", help="Of a table of estimates: the regression's, which tells factors, 'y ~ C(g) + x'."),
 ]
 Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
 

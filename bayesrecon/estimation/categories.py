@@ -1,6 +1,6 @@
 """Statistics by category: how many records have each value of a field, and what a unit or a group of records has."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from bayesrecon.estimation.statistics import (
     ratio_of,
     sum_of,
 )
+from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Field, Records
 
@@ -187,6 +188,30 @@ def library_of(
         coded = {c.name: knowledge.fields[c.field].domain for c in found}
         codes = {name: d.levels for name, d in coded.items() if group and d.codes and len(d.levels) <= most}
         add_units(library, str(unit), knowledge.levels, found, group=group, within=within, codes=codes)
+    stated = {column for factor in knowledge.factors for column in factor.columns}
+    named = [f for f in factors_by_name([c.field for c in found]) if not stated & set(f.columns)]
+    add_levels(library, (*knowledge.factors, *named), {c.name for c in found})
     if functions:
         add_functions(library, functions, example)
     return library
+
+
+def add_levels(library: Library, factors: Sequence[Factor], unknown: Collection[str]) -> None:
+    """The number of records at each level of factors whose columns are all unknown.
+
+    With 1 and the columns at every level in the rows of a matrix C, whether a record has level k is row k of `C^-T`
+    times 1 and its columns: linear in them, so that the count follows from n and their totals.
+    """
+    for factor in factors:
+        if not set(factor.columns) <= set(unknown):
+            continue
+        coded = np.column_stack([np.ones(len(factor.levels)), factor.matrix])
+        for level, weights in zip(factor.levels, np.linalg.inv(coded).T, strict=True):
+
+            def values(records: Records, weights: np.ndarray = weights, columns: Any = factor.columns) -> np.ndarray:
+                every = [np.asarray(records[column], float) for column in columns]
+                return weights[0] + np.stack(every, axis=1) @ weights[1:]
+
+            part = f"[{factor.name}={level}]"
+            library.parts[part] = Part(part, values, ("1",))
+            library.statistics.append(count_of(f"n{part}", part))

@@ -26,6 +26,7 @@ class Thresholds:
         vague: the same, below which something is learnt about a single record.
         share: share of records that makes a finding about records severe.
         misfit: residuals, in units of the noise, above which values do not belong to the model and draws.
+        small_count: number of records from which a level, a cell or residual degrees of freedom are not small.
     """
 
     exact_count: float = 0.5
@@ -33,6 +34,7 @@ class Thresholds:
     vague: float = 0.5
     share: float = 0.01
     misfit: float = 5.0
+    small_count: int = 10
 
 
 @dataclass(frozen=True)

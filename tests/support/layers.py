@@ -44,6 +44,7 @@ VOCABULARY = {
     "domains",
     "engine",
     "errors",
+    "factors",
     "files",
     "inexact",
     "knowledge",

@@ -1,38 +1,19 @@
 """The informed adversary: every record but one is known (Balle et al. 2022, for models with closed forms).
 
-A trained parameter is stationary, so the missing record's gradient is minus what all the others and the regulariser
-leave over. For a linear predictor that gradient is an outer product of the loss's slope and the record,
-
-    grad l(theta, x) = -[ sum_known grad l(theta, x_n) + grad log pi0(theta) ] = s (x, 1)',    s = dh/deta
-
-whose intercept column is the slope itself. What training left of the gradient, delta, moves the record found by at most
-`sqrt(1 + |x|^2) |delta| / (|s| - |delta|)`. A loss that implies the slope of a record checks it: the slope found and
-the one implied differ by a linear function of delta, which tells its size when its direction is random.
+How is in `attacks.deletion.left_over`.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
-import numpy as np
-from scipy.stats import chi2
 
-from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import label_of, split_gradient
-from bayesrecon.kernels.score import total_score
-from bayesrecon.knowledge import check_knowledge
-from bayesrecon.model import LinearPredictor, Model, Params, Records
+from bayesrecon.attacks.deletion.left_over import all_fields, left_over
+from bayesrecon.model import Params
 from bayesrecon.releases import Release, TrainedParameter
 from bayesrecon.results.deletion import MissingRecord
 from bayesrecon.verbs.door import verb
-
-_OFF = 1e-3  # relative disagreement from which a parameter is not called stationary
-_LOST = 0.5  # relative disagreement from which slope and record have nothing to do with each other
-# Share of leftovers of random direction that are larger than a check says: a larger share states errors that are too
-# small, and a smaller one calls records lost that were found.
-_UNSEEN = 0.05
 
 
 @verb(
@@ -55,29 +36,13 @@ def missing_record(release: Release, others: Mapping[str, Any], *, tolerance: fl
             scale and sign are then not determined), or a gradient that vanishes.
 
     >>> from sklearn.linear_model import Ridge
-    >>> import bayesrecon
+    >>> import bayesrecon, numpy as np
     >>> x, y = np.array([[0.0], [1.0], [3.0]]), np.array([0.0, 1.0, 1.5])
     >>> release = bayesrecon.posteriors.from_sklearn(Ridge(1.0).fit(x, y))
     >>> missing_record(release, {"x": x[:2], "y": y[:2]}).record["x"].round(6).tolist()
     [3.0]
     """
-    model = release.model
-    if model.linear is None:
-        raise BayesreconError(
-            f"model {model.name} has no linear predictor, so no closed form; "
-            "use reconstruct(condition(release, others), n=1, total=1)"
-        )
-    table = _all_fields(model, others)
-    if model.linear.intercept is None:
-        raise BayesreconError(
-            "without an intercept the record's direction alone is determined, not its scale and sign; "
-            "state more, e.g. reconstruct(condition(release, others), n=1, total=1, bounds=...)"
-        )
-    theta = np.asarray(release.theta)[0]
-    count = len(next(iter(table.values())))
-    gradient = -np.asarray(total_score(model, theta, table, np.ones(count)))
-    rounding = float(np.finfo(float).eps * np.sqrt(count) * (1 + np.abs(gradient).max()))
-    return _solve(release, model.linear, model.constrain(theta), gradient, tolerance, rounding)
+    return left_over(release, others, tolerance)
 
 
 def condition(release: Release, others: Mapping[str, Any]) -> Release:
@@ -101,93 +66,10 @@ def condition(release: Release, others: Mapping[str, Any]) -> Release:
     'linear_predictor given 60 records'
     """
     model = release.model
-    table = _all_fields(model, others)
+    table = all_fields(model, others)
 
     def log_prior_at(params: Params) -> Any:
         return model.log_prior_at(params) + jax.vmap(model.log_lik_at, in_axes=(None, 0))(params, table).sum()
 
     joined = replace(model, name=f"{model.name} given {len(next(iter(table.values())))} records", identities={})
     return replace(release, model=replace(joined, log_prior_at=log_prior_at, program=None, simulate=None))
-
-
-def _all_fields(model: Model, others: Mapping[str, Any]) -> Records:
-    missing = [f for f in model.fields if f not in others]
-    if missing:
-        raise BayesreconError(f"the known records lack field {missing[0]} (fields: {', '.join(model.fields)})")
-    return check_knowledge(model, known=others).known
-
-
-def _solve(
-    release: Release,
-    linear: LinearPredictor,
-    params: Params,
-    gradient: np.ndarray,
-    tolerance: float | None,
-    rounding: float,
-) -> MissingRecord:
-    if not np.linalg.norm(gradient) > np.finfo(float).eps:
-        raise BayesreconError(
-            "the missing record has no gradient at this parameter (its loss is flat there, as beyond the margin of a "
-            "hinge loss): nothing of it can be seen"
-        )
-    outer = split_gradient(release.model, gradient)
-    slope = outer[:, -1]
-    if not np.linalg.norm(slope) > 0:
-        raise BayesreconError("the intercept's gradient vanishes: the record's scale is not determined")
-    x, label = slope @ outer[:, :-1] / (slope @ slope), label_of(linear, slope)
-    size, record_size = float(np.linalg.norm(slope)), float(np.linalg.norm(x))
-    disagreement, told, proven = None, 0.0, 0.0
-    if linear.loss == "squared":
-        response = np.asarray(params[linear.coef]) @ x + np.asarray(params[str(linear.intercept)]) + slope
-        record: Records = {linear.x: x, linear.y: float(response[0]) if response.shape == (1,) else response}
-        if len(slope) > 1:
-            proven = float(np.linalg.norm(outer[:, :-1] - np.outer(slope, x)))
-            disagreement = proven / float(np.linalg.norm(outer))
-            told = proven * _hidden(outer.size, (len(slope) - 1) * len(x))
-    else:
-        record = {linear.x: x, linear.y: label}
-        off, change = _off(linear, params[linear.coef], params[str(linear.intercept)], outer, label)
-        disagreement = float(np.linalg.norm(off)) / size
-        checks = max(1, len(slope) - 1)
-        proven = float(np.linalg.norm(off) / np.linalg.norm(change))
-        told = proven * np.sqrt(checks) * _hidden(outer.size, checks)
-    left = max(rounding, told) if tolerance is None else max(float(tolerance), proven)
-    known = left < size and (disagreement is None or disagreement < _LOST)
-    error = float(np.sqrt(1 + x @ x) * left / (size - left)) if known else float("inf")
-    warnings = []
-    if disagreement is not None and disagreement > _OFF:
-        warnings.append(
-            f"the parameter is not stationary for these records: slope and record disagree by {disagreement:.1g}; "
-            "more than one record is missing, the penalty is another one, or training stopped early"
-        )
-    if error > max(1.0, record_size):
-        warnings.append("the record's gradient is smaller than what training left over: it cannot be seen")
-    return MissingRecord(
-        record=record,
-        slope=slope,
-        amplification=float(np.sqrt(1 + x @ x)) / size,
-        error=error,
-        disagreement=disagreement,
-        left=left,
-        release=release.name,
-        model=release.model.name,
-        warnings=tuple(warnings),
-    )
-
-
-def _hidden(entries: int, checks: int) -> float:
-    """How much larger a leftover of so many entries is than what so many combinations of them show of it, at most, but
-    for a share `_UNSEEN` of directions."""
-    return float(np.sqrt(entries / chi2.ppf(_UNSEEN, checks)))
-
-
-@partial(jax.jit, static_argnames="linear")
-def _off(linear: LinearPredictor, coef: Any, intercept: Any, outer: Any, label: Any) -> tuple[Any, Any]:
-    """The slope `(K,)` that the record implies less the one found; its derivative in the gradient, `(K, K, p + 1)`."""
-
-    def difference(outer: Any) -> Any:
-        slope = outer[:, -1]
-        x = slope @ outer[:, :-1] / (slope @ slope)
-        return jax.grad(linear.log_lik)(coef @ x + intercept, label) - slope
-
-    return difference(outer), jax.jacrev(difference)(outer)

@@ -24,7 +24,7 @@ Files = Annotated[
 ]
 
 
-@command(MODEL, only(RELEASE, "download"), only(KNOWS, "known", "unit"), ENDING, written=(".json", ".csv"))
+@command(MODEL, only(RELEASE, "download"), KNOWS, ENDING, written=(".json", ".csv"))
 def audit(
     given: Given,
     files: Files,
@@ -48,6 +48,9 @@ def audit(
         list[str] | None,
         typer.Option(help="A name or place that may stay, with wildcards; @FILE for a file of names. Repeatable."),
     ] = None,
+    threshold: Annotated[
+        int, typer.Option(min=0, help="Number of records from which a level, a cell or residuals are not small.")
+    ] = 10,
     effort: Annotated[
         str, typer.Option(help="quick: about a minute, remedies that it leaves out are predicted; full: measure all.")
     ] = "quick",
@@ -76,13 +79,14 @@ def audit(
     from bayesrecon.cli import console, inputs
     from bayesrecon.posteriors.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import read_contents
+    from bayesrecon.results.audit import Thresholds
 
     if len(files) == 1 and is_table(files[0]):
         unused = {"--fix": fix, "--data": data, "--unit": given.unit, "--known": given.known, "--power": given.power}
         for option, value in unused.items():
             if value is not None:
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
-        finish(given, _table(given, files, remedies and effort), html, fail_on)
+        finish(given, _table(given, files, remedies and effort, threshold), html, fail_on)
         return
     if given.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
@@ -98,18 +102,18 @@ def audit(
         if chosen is None:
             raise BayesreconError("--power belongs to a model: name it with --model")
         chosen = inputs.at_power(chosen, given.power)
-    table = inputs.known_fields(given.known, chosen) if given.known is not None and chosen else None
-    if given.known is not None and table is None:
+    if given.known is not None and chosen is None:
         raise BayesreconError("--known are fields of a model: name it with --model")
+    knows = inputs.knows_given(given, chosen)
     interrupted = False
     with given.working() as how:
         measured = remedies and effort
         options: dict[str, Any] = {
             "data": data,
-            "known": table,
-            "unit": given.unit,
+            **knows,
             "remedies": measured,
             "public": allowed,
+            "thresholds": Thresholds(small_count=threshold),
             **how,
         }
         results: list[Audit] = []
@@ -138,15 +142,25 @@ def audit(
 COMMAND = audit
 
 
-def _table(given: Given, files: list[str], remedies: Any) -> "Audit":
+def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Audit":
     """The audit of a printed table."""
     from bayesrecon.auditing.run import audit as run
-    from bayesrecon.cli.inputs import table_of
+    from bayesrecon.cli.inputs import knows_given, table_of
+    from bayesrecon.results.audit import Thresholds
 
     (related,) = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
-        return run(files[0], **read, correlations=related, remedies=remedies, **how)
+        return run(
+            files[0],
+            **read,
+            **knows_given(given, None),
+            correlations=related,
+            formula=given.formula,
+            remedies=remedies,
+            thresholds=Thresholds(small_count=threshold),
+            **how,
+        )
 
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:

@@ -61,6 +61,8 @@ def deletion(
     how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
     if given.settings is None and is_table(before):
         how["settings"] = json.dumps({"response": response})
+    if given.formula is not None:
+        raise BayesreconError("--formula counts the levels of one table (recover, audit); a deletion has no use for it")
     related = [None if file is None else [file] for file in correlations_of([before, *after], given.correlations)]
     first = inputs.open_release([before], correlations=related[0], **how)
     pairs = []

@@ -34,7 +34,7 @@ class OfLimits(Kind):
                 f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no "
                 "use; supply the correlations of its estimates"
             )
-        rows, failures = limited(release, knowledge)
+        rows, remarks, failures = limited(release, knowledge)
         return Recovery(
             rows=rows,
             release=release.name,
@@ -47,16 +47,17 @@ class OfLimits(Kind):
             gap=True,
             spectrum=np.zeros(0),
             pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
-            warnings=release.notes,
+            warnings=(*release.notes, *remarks),
             failures=failures,
             seconds=time.perf_counter() - start,
         )
 
 
-def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...]]:
-    """A row for every statistic, and what is wrong where the stated number of records is below its limit."""
+def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...], tuple[str, ...]]:
+    """A row for every statistic, remarks, and what is wrong where what was stated contradicts the table."""
     total = knowledge.total
-    limits = dict(release.limits(knowledge.fields, total))
+    said = release.limits(knowledge.fields, total, knowledge.factors)
+    limits = dict(said)
     count = limits.get("n", Limit(lower=0.0))
     wrong = ()
     if total is not None:
@@ -67,7 +68,7 @@ def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...
             wrong = (f"{total:g} records were stated, but the standard errors tell {count.upper:.6g} or fewer",)
     every = moments(components(knowledge.fields, (), {}, {})).statistics
     names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *limits])
-    return tuple(_row(name, limits.get(name, Limit())) for name in names), wrong
+    return tuple(_row(name, limits.get(name, Limit())) for name in names), said.remarks, (*wrong, *said.failures)
 
 
 def _row(name: str, limit: Limit) -> Row:

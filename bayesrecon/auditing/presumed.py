@@ -1,0 +1,84 @@
+"""What an attacker would presume of a regression whose covariates nobody described: exclusive dummies, zeros and ones.
+
+A presumption is tried as if it had been stated, and what it opens is said together with it. Errors that no data print
+under it contradict it, which is said as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bayesrecon.factors import families
+from bayesrecon.inexact import Limit
+from bayesrecon.models.coded_tables import Coded
+from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.releases import Release
+
+_PLAIN = ("real", "interval", "integer")  # kinds of domains that say little enough to presume more
+_BEYOND = 1.5  # times the least number of records, with which it is tried what knowing it would tell
+
+
+@dataclass(frozen=True)
+class Presumption:
+    """Something that may be known.
+
+    Attributes:
+        words: what is presumed.
+        knows: keywords of a verb, with what was stated.
+    """
+
+    words: str
+    knows: Mapping[str, Any]
+
+
+def presumptions(release: Release, knows: Mapping[str, Any]) -> list[Presumption]:
+    """What may be presumed of a regression's covariates beyond what was stated, the likeliest first."""
+    model = release.about
+    if model.name not in ESTIMATORS or knows.get("known") or not model.settings["intercept"]:
+        return []
+    stated = {*(knows.get("domain") or {}), *(knows.get("bounds") or {})}
+    told = {column for f in _told(release) for column in f.columns}
+    free = [
+        str(c)
+        for c in model.settings["covariates"]
+        if c not in stated | told and model.fields[c].domain.kind in _PLAIN and not knows.get("factors")
+    ]
+    groups = families(free)
+    grouped = {column for factor in groups for column in factor.columns}
+    rest = [name for name in free if name not in grouped]
+    found = []
+    if groups:
+        words = " and ".join(f"{', '.join(f.columns)} are levels of one factor" for f in groups)
+        found.append(Presumption(words, {**knows, "factors": {f.name: f for f in groups}}))
+    for names in ([rest] if rest and not groups else []) + ([free] if groups else []):
+        domain = {**(knows.get("domain") or {}), **dict.fromkeys(names, "binary")}
+        verb = "is" if len(names) == 1 else "are"
+        found.append(Presumption(f"{', '.join(names)} {verb} 0 or 1", {**knows, "domain": domain}))
+    return found
+
+
+def _told(release: Release) -> tuple[Any, ...]:
+    limits = getattr(release, "limits", None)
+    return limits.factors if isinstance(limits, Coded) else ()
+
+
+def with_the_number(release: Release, knows: Mapping[str, Any]) -> tuple[str, ...]:
+    """Statistics that somebody who knows the number of records is told besides, of a table without correlations."""
+    limits = getattr(release, "limits", None)
+    if limits is None or knows.get("total") is not None:
+        return ()
+    from bayesrecon.knowledge import check_knowledge
+
+    knowledge = check_knowledge(release.model, **knows)
+    without = limits(knowledge.fields, None, knowledge.factors)
+    least = without.get("n", Limit(1.0)).lower
+    given = limits(
+        knowledge.fields, float(round(max(_BEYOND * least, len(limits.coefficients) + 2))), knowledge.factors
+    )
+    if given.failures:
+        return ()
+    return tuple(
+        name
+        for name, limit in given.items()
+        if name != "n" and limit.estimate is not None and without.get(name, Limit()).estimate is None
+    )

@@ -1,0 +1,121 @@
+"""Counts below a threshold: what stewards and secure environments ask of every level, cell and residual.
+
+A count is found where the release determines it, or says that it is at most so many. A cell of one record is worse: its
+fitted value is the record's response.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bayesrecon.model import Model
+from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.results.audit import Finding, Item, Remedy, Severity
+from bayesrecon.results.row import Row
+
+KIND = "small-count"
+
+_CELL = re.compile(r"n\[(.+)\]$")
+_WHOLE = 0.5  # how far a count may be from a whole number
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of records.
+
+    Attributes:
+        cell: whose, in words of the release's names.
+        estimate, lower, upper: of it; the ends may be infinite.
+        how: it is obtained.
+    """
+
+    cell: str
+    estimate: float | None
+    lower: float
+    upper: float
+    how: str
+
+
+def counts_of(rows: Iterable[Row], model: Model | None, how: str) -> list[Count]:
+    """All counts that some statistics determine: of levels and cells, of events and of the others, residual degrees
+    of freedom."""
+    table = {row.name: row for row in rows}
+    found = [
+        Count(match[1], row.estimate, _low(row), _high(row), how)
+        for name, row in table.items()
+        if (match := _CELL.match(name)) is not None
+    ]
+    found += _without_events(table, model, how)
+    n = table.get("n")
+    if n is not None:
+        found.append(Count("all records", n.estimate, _low(n), _high(n), how))
+        if model is not None and model.name in ESTIMATORS:
+            p = len(model.settings["covariates"]) + bool(model.settings["intercept"])
+            left = None if n.estimate is None else n.estimate - p
+            found.append(Count("residual degrees of freedom", left, _low(n) - p, _high(n) - p, how))
+    return found
+
+
+def _without_events(table: Mapping[str, Row], model: Model | None, how: str) -> list[Count]:
+    if model is None or "response" not in model.settings:
+        return []
+    found, y = [], model.settings["response"]
+    for name, row in table.items():
+        cell = name.removeprefix("n[").removesuffix(f",{y}=1]")
+        whole = table.get(f"n[{cell}]")
+        if name.endswith(f",{y}=1]") and whole is not None:
+            rest = None if row.estimate is None or whole.estimate is None else whole.estimate - row.estimate
+            ends = max(_low(whole) - _high(row), 0.0), _high(whole) - _low(row)
+            found.append(Count(f"{cell},{y}=0", rest, *ends, how))
+    return found
+
+
+def _low(row: Row) -> float:
+    return -math.inf if row.lower is None else row.lower
+
+
+def _high(row: Row) -> float:
+    return math.inf if row.upper is None else row.upper
+
+
+def small(counts: Iterable[Count], threshold: int) -> list[Count]:
+    """Those below the threshold beyond doubt, the smallest first; empty cells are none, but for residuals."""
+    below = [
+        c
+        for c in counts
+        if c.upper < threshold
+        and (c.upper > _WHOLE or "=" not in c.cell)
+        and (c.cell != "all records" or c.lower > -math.inf)
+    ]
+    return sorted(below, key=lambda c: (c.upper, c.cell))
+
+
+def small_counts(
+    counts: Iterable[Count], threshold: int, where: tuple[str, ...], needs: str = "the model", more: str = ""
+) -> list[Finding]:
+    """One finding for each count below the threshold.
+
+    Args:
+        more: what is presumed, to be read behind a comma.
+    """
+    return [_finding(one, threshold, where, needs, more) for one in small(counts, threshold)]
+
+
+def _finding(count: Count, threshold: int, where: tuple[str, ...], needs: str, more: str) -> Finding:
+    exact = count.lower == count.upper
+    number = f"{count.upper:.6g}" if exact else f"between {max(count.lower, 0):.6g} and {count.upper:.6g}"
+    single = exact and count.upper == 1 and "=" in count.cell
+    level: Severity = "high" if single else "medium"
+    of = count.cell if "=" not in count.cell else f"records with {count.cell}"
+    title = f"{of}: {number}, below {threshold}{more}"
+    summary = f"{count.how}: {number}"
+    if single:
+        summary += "; the only record of the cell: its fitted value is the record's own response, and all of any sum"
+    if count.cell == "residual degrees of freedom" and count.upper <= 0:
+        summary += "; the fit is saturated: it gives the responses back"
+    item = Item(
+        f"n[{count.cell}]" if "=" in count.cell else count.cell, count.estimate, None, None, count.lower, count.upper
+    )
+    remedies = (Remedy("merge the level with another one, or leave its line and its standard error out"),)
+    return Finding(KIND, level, title, where, summary, needs, (item,), remedies)

@@ -1,0 +1,214 @@
+"""Factors: columns of a design that code the levels of one variable together."""
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+
+CONTRASTS = ("treatment", "sum", "helmert", "polynomial")
+"""Codings of K levels in K - 1 columns; "treatment" is that of exclusive dummies, its baseline left out."""
+
+BASELINE = "baseline"
+"""The level that has no column, where nobody names it."""
+
+_MOST_LEVELS = 1000  # as many as a table has lines at most
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A variable with K levels in K - 1 columns.
+
+    Attributes:
+        name: of the variable.
+        columns: names of the columns, or patterns with wildcards where a user states them.
+        levels: names of all K levels in the order of the rows of `matrix`; by default the baseline and the columns.
+        contrast: how levels are coded, one of `CONTRASTS`.
+
+    >>> Factor("g", ("g2", "g3")).levels
+    ('baseline', 'g2', 'g3')
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    levels: tuple[str, ...] = ()
+    contrast: str = "treatment"
+
+    def __post_init__(self) -> None:
+        if self.contrast not in CONTRASTS:
+            raise BayesreconError(
+                f"factor {self.name}: the contrast {self.contrast!r} is not one of {', '.join(CONTRASTS)}"
+                f"{near(self.contrast, CONTRASTS)}"
+            )
+        if not self.columns or len(set(self.columns)) < len(self.columns) or len(self.columns) >= _MOST_LEVELS:
+            raise BayesreconError(f"factor {self.name} needs different columns, one for each level but its baseline")
+        if not self.levels:
+            object.__setattr__(self, "levels", _levels(self.columns, self.contrast))
+        if len(self.levels) != len(self.columns) + 1:
+            raise BayesreconError(f"factor {self.name} has {len(self.columns)} columns, for one level more than that")
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """`(K, K - 1)`: the columns' values at each level, as R's `contr.treatment`, `contr.sum`, `contr.helmert` and
+        `contr.poly` have them.
+
+        >>> Factor("g", ("a", "b"), contrast="sum").matrix.astype(int).tolist()
+        [[1, 0], [0, 1], [-1, -1]]
+        """
+        count = len(self.levels)
+        if self.contrast == "treatment":
+            return np.eye(count)[:, 1:]
+        if self.contrast == "sum":
+            return np.vstack([np.eye(count - 1), -np.ones(count - 1)])
+        if self.contrast == "helmert":
+            rows, columns = np.indices((count, count - 1))
+            return np.where(rows <= columns, -1.0, np.where(rows == columns + 1, columns + 1.0, 0.0))
+        powers = np.vander(np.arange(count) - (count - 1) / 2, count, increasing=True)
+        found, triangle = np.linalg.qr(powers)
+        return (found * np.sign(np.diag(triangle)))[:, 1:]
+
+
+def _levels(columns: Sequence[str], contrast: str) -> tuple[str, ...]:
+    if contrast == "treatment":
+        return (BASELINE, *columns)
+    if contrast == "sum":
+        return (*columns, "last")
+    return tuple(f"level {k}" for k in range(1, len(columns) + 2))
+
+
+def stated_factors(stated: Any, fields: Sequence[str]) -> tuple[Factor, ...]:
+    """Factors as a user states them, `{name: columns}` or `{name: Factor}`, with columns of the fields.
+
+    Columns may have wildcards, and stand as the table prints them (`g[T.b]`) or as the fields are called (`g_T_b_`).
+
+    Raises:
+        BayesreconError: columns that are no fields, or that belong to two factors.
+
+    >>> stated_factors({"g": ["g*"]}, ["g2", "g3", "age"])[0].columns
+    ('g2', 'g3')
+    """
+    if not isinstance(stated, Mapping):
+        raise BayesreconError(f"factors: expected {{name: columns}}, got a {type(stated).__name__}")
+    found: list[Factor] = []
+    for name, one in stated.items():
+        factor = one if isinstance(one, Factor) else None
+        given: Any = one if factor is None else factor.columns
+        asked = (given,) if isinstance(given, str) else tuple(given)
+        columns = [field for column in asked for field in _matching(str(name), str(column), fields)]
+        if factor is None:
+            found.append(Factor(str(name), tuple(columns), _short(str(name), columns) if columns else ()))
+            continue
+        levels = factor.levels if len(columns) == len(factor.columns) else ()
+        found.append(Factor(str(name), tuple(columns), levels, factor.contrast))
+    every = [column for factor in found for column in factor.columns]
+    for column in every:
+        if every.count(column) > 1:
+            raise BayesreconError(f"factors: {column} is a column of two factors")
+    return tuple(found)
+
+
+def _short(name: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Levels of exclusive dummies, without the name of the variable that their columns begin with."""
+    return (BASELINE, *(column.removeprefix(name).strip("_") or column for column in columns))
+
+
+def _matching(name: str, column: str, fields: Sequence[str]) -> list[str]:
+    plain = re.sub(r"\W", "_", column)
+    exact = [field for field in fields if field in (column, plain)]
+    found = exact or [field for field in fields if fnmatch.fnmatchcase(field, column)]
+    if not found:
+        raise BayesreconError(
+            f"factors: {column!r} of {name} is not a field ({', '.join(fields)}){near(column, list(fields))}"
+        )
+    return found
+
+
+_CODED = re.compile(r"(?:C\((?P<inside>[^,()]+)(?P<how>,.*)?\)|(?P<bare>[\w.]+))\[(?P<coding>[TSH])\.(?P<level>.*)\]$")
+_PLAIN = re.compile(r"(?P<bare>\w+?)_+(?P<coding>[TSH])_(?P<level>\w+?)_+$")  # the same as a field is called
+_STATA = re.compile(r"(?P<level>\d+)(?:bn?|o)?\.(?P<bare>[A-Za-z_]\w*)$")
+_SPSS = re.compile(r"\[(?P<bare>\w+)=(?P<level>.+)\]$")
+_POLYNOMIAL = re.compile(
+    r"(?:C\((?P<inside>[^,()]+)(?:,.*)?\)|(?P<bare>[\w.]+?))(?:\.(?P<word>Linear|Quadratic|Cubic|L|Q|C)|\^(?P<power>\d))$"
+)
+_REFERENCE = re.compile(r"reference=['\"]?([^'\")]+)")
+_CODINGS = {"T": "treatment", "S": "sum", "H": "helmert"}
+_DEGREES = {"Linear": 1, "Quadratic": 2, "Cubic": 3, "L": 1, "Q": 2, "C": 3}
+
+
+def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
+    """Factors that the names of columns tell beyond doubt, by what formulas of Python, R, Stata and SPSS write.
+
+    `g[T.b]`, `C(g)[T.b]`, `C(g, Sum)[S.a]`, `C(g, Helmert)[H.b]`, `C(g, Poly).Linear`, `g.L`, `2.g`, `[g=2]`.
+
+    >>> [(f.name, f.columns, f.levels) for f in factors_by_name(["g[T.b]", "g[T.c]", "age"])]
+    [('g', ('g[T.b]', 'g[T.c]'), ('baseline', 'b', 'c'))]
+    """
+    coded: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    degrees: dict[str, dict[int, str]] = {}
+    baselines: dict[str, str] = {}
+    for column in dict.fromkeys(columns):
+        match = next((m for p in (_CODED, _PLAIN, _STATA, _SPSS) if (m := p.match(column)) is not None), None)
+        if match is not None:
+            parts = match.groupdict()
+            name = (parts.get("inside") or parts["bare"]).strip()
+            name = re.sub(r"^C_+(?=\w)", "", name) if match.re is _PLAIN else name
+            contrast = _CODINGS[parts.get("coding") or "T"]
+            coded.setdefault((name, contrast), []).append((column, parts["level"]))
+            if (reference := _REFERENCE.search(parts.get("how") or "")) is not None:
+                baselines[name] = reference[1]
+        elif (match := _POLYNOMIAL.match(column)) is not None:
+            name = (match["inside"] or match["bare"]).strip()
+            degrees.setdefault(name, {})[int(match["power"] or _DEGREES[match["word"]])] = column
+    found = []
+    for (name, contrast), pairs in coded.items():
+        names, levels = zip(*pairs, strict=True)
+        told = (baselines.get(name, BASELINE), *levels) if contrast == "treatment" else ()
+        told = (*levels, "last") if contrast == "sum" else ("first", *levels) if contrast == "helmert" else told
+        if len(set(told)) == len(told):
+            found.append(Factor(name, tuple(names), told, contrast))
+    for name, by in degrees.items():
+        if len(by) > 1 and sorted(by) == list(range(1, len(by) + 1)):
+            found.append(Factor(name, tuple(by[k] for k in sorted(by)), (), "polynomial"))
+    return tuple(found)
+
+
+_NUMBERED = re.compile(r"(?P<stem>.*?[A-Za-z_.])(?P<level>\d+)$")
+_UNDERSCORED = re.compile(r"(?P<stem>\w+?)_(?P<level>[A-Za-z0-9]+)$")
+_STEM = 3  # letters that names have in common, from which what follows them may be levels
+
+
+def families(columns: Sequence[str]) -> tuple[Factor, ...]:
+    """Columns that may be the levels of one variable, as their names begin alike: `gb` and `gc` of R, `g2` and `g3`,
+    `g_b` and `g_c`. Nothing says that they are.
+
+    >>> [f.columns for f in families(["age", "g2", "g3", "grouptrt1", "grouptrt2"])]
+    [('g2', 'g3'), ('grouptrt1', 'grouptrt2')]
+    """
+    left, found = list(dict.fromkeys(columns)), []
+    for pattern in (_UNDERSCORED, _NUMBERED):
+        stems: dict[str, list[str]] = {}
+        for column in left:
+            if (match := pattern.match(column)) is not None:
+                stems.setdefault(match["stem"], []).append(column)
+        for stem, members in stems.items():
+            if len(members) > 1:
+                found.append(Factor(stem.strip("_."), tuple(members), _short(stem, members)))
+                left = [column for column in left if column not in members]
+    while left:
+        first, *rest = left
+        stem = max((_common(first, other) for other in rest), key=len, default="")
+        members = [c for c in left if len(stem) >= _STEM and c.startswith(stem)]
+        if len(members) > 1:
+            found.append(Factor(stem.strip("_."), tuple(members), _short(stem, members)))
+        left = [column for column in rest if column not in members]
+    return tuple(sorted(found, key=lambda factor: list(columns).index(factor.columns[0])))
+
+
+def _common(one: str, other: str) -> str:
+    """What two names begin with."""
+    count = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return one[:count]

@@ -1,0 +1,176 @@
+"""How many records the cells of a design have, by the standard errors of its coefficients.
+
+Where all columns of a design are functions of finitely many cells, `X'WX = sum_c n_c w_c d_c d_c'`, with d_c the row of
+cell c, n_c its records and w_c the weight of each of them: one, of least squares, whose standard errors are taken
+relative to s. Then
+
+    se_j^2 = [ (sum_c n_c w_c d_c d_c')^-1 ]_jj
+
+falls in every n_c, since the inverse of a matrix falls where the matrix grows. So the values at the corners of a box
+of counts bound those inside it: boxes that no table prints are cut off, and what is left holds all whole numbers that
+print the same table. Where other columns have values of their own, `se_j^2` is at least what stands there.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+MOST = 10.0**7
+"""Records of a cell from which on it counts as unlimited: a thousand times what printed errors tell apart."""
+
+_BOXES = 60_000  # boxes that a search looks at: some seconds
+_ROUNDS = 60  # of cutting boxes, each of which halves what is left or ends
+_FLAT = 1e-9  # eigenvalue of a matrix with ones on its diagonal, below which its inverse is lost in rounding
+_NONE = 1e-300  # records of a cell without any: its inverse is still a number
+_ARITHMETIC = 1e-7  # relative, of inverses above that
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What is told of the counts of cells.
+
+    Attributes:
+        design: `(C, p)` rows of the cells.
+        weights: `(C, 2)` limits of the weight of one record in each.
+        squares: `(p, 2)` limits of the squared standard errors; a lower limit of zero where other columns add to it.
+        low, high: `(C,)` whole numbers between which the counts lie.
+        total: limits of the number of all records.
+        scale: limits of a factor that all squares share, s^2 where `squares` are not relative to it.
+    """
+
+    design: np.ndarray
+    weights: np.ndarray
+    squares: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    total: tuple[float, float]
+    scale: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def possible(self) -> bool:
+        return bool((self.low <= self.high).all()) and self.low.sum() <= self.total[1] + 0.5
+
+    @property
+    def size(self) -> float:
+        """Number of vectors of whole numbers in the box."""
+        return float(np.prod(self.high - self.low + 1)) if self.possible else 0.0
+
+
+def squares_at(design: np.ndarray, counts: np.ndarray, flat: float = np.inf) -> np.ndarray:
+    """Squared standard errors `(B, p)` of weighed counts `(B, C)`.
+
+    Args:
+        flat: what stands where the design has no full rank, or nearly none.
+
+    >>> squares_at(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[4.0, 2.0], [4.0, 0.0]]))[0].tolist()
+    [0.25, 0.75]
+    """
+    if design.shape[0] == design.shape[1]:  # every cell has a mean of its own, whose variance is 1 / n
+        return (1 / np.maximum(counts, _NONE)) @ (np.linalg.inv(design) ** 2).T
+    information = np.einsum("bc,cj,ck->bjk", counts, design, design)
+    diagonal = np.sqrt(np.maximum(np.einsum("bjj->bj", information), 1e-300))
+    relative = information / diagonal[:, :, None] / diagonal[:, None, :]
+    singular = ~(np.linalg.eigvalsh(relative)[:, 0] > _FLAT)
+    relative[singular] = np.eye(design.shape[1])
+    found = np.einsum("bjj->bj", np.linalg.inv(relative)) / diagonal**2
+    found[singular] = flat
+    return found
+
+
+def fits(cells: Cells, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which boxes of counts, `(B, C)` each, may print the table: necessary, and for single points sufficient but for
+    what the weights leave open."""
+    most, least = (
+        squares_at(cells.design, n * w) for n, w in ((low, cells.weights[:, 0]), (high, cells.weights[:, 1]))
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # A common scale v in its limits with v * most >= squares_low and v * least <= squares_high for every error.
+        needed = np.where(np.isinf(most), 0.0, cells.squares[:, 0] / most).max(axis=1)
+        allowed = np.where(least > 0, cells.squares[:, 1] / least, np.inf).min(axis=1)
+    ends = np.maximum(needed, cells.scale[0]), np.minimum(allowed, cells.scale[1])
+    counted = (low.sum(axis=1) <= cells.total[1]) & (high.sum(axis=1) >= cells.total[0])
+    return counted & (ends[0] <= ends[1] * (1 + _ARITHMETIC))
+
+
+def tightened(cells: Cells) -> Cells:
+    """The box cut down to what the ends of its sides allow, one side after the other."""
+    low, high = cells.low.astype(float), cells.high.astype(float)
+    for _ in range(_ROUNDS):
+        before = low.copy(), high.copy()
+        others = low.sum() - low, high.sum() - high
+        high = np.minimum(high, np.floor(cells.total[1] - others[0]))
+        low = np.maximum(low, np.where(others[1] < MOST, np.ceil(cells.total[0] - others[1]), low))
+        for c in range(len(low)):
+            if not (low <= high).all():
+                return replace(cells, low=low, high=high)
+            low[c] = _end(cells, low, high, c, upper=False)
+            high[c] = _end(cells, low, high, c, upper=True)
+        if np.array_equal(before[0], low) and np.array_equal(before[1], high):
+            break
+    return replace(cells, low=low, high=high)
+
+
+def _end(cells: Cells, low: np.ndarray, high: np.ndarray, c: int, upper: bool) -> float:
+    """The least or greatest count of a cell with which a box is left; beside the box where there is none."""
+
+    def left(first: float, last: float) -> bool:
+        a, b = low.copy(), high.copy()
+        a[c], b[c] = first, last
+        return bool(fits(cells, a[None], b[None])[0])
+
+    if not left(low[c], high[c]):
+        return low[c] - 1 if upper else high[c] + 1
+    begin, end = low[c], high[c]
+    while begin < end:
+        middle = np.floor((begin + end) / 2)
+        if upper:
+            if left(middle + 1, end):
+                begin = middle + 1
+            else:
+                end = middle
+        elif left(begin, middle):
+            end = middle
+        else:
+            begin = middle + 1
+    return float(begin)
+
+
+def solutions(cells: Cells, most: int) -> tuple[np.ndarray, bool]:
+    """All whole counts that print the table, `(S, C)`, and whether these are all: boxes where the search ended before
+    its time, whose corners are then what is left.
+
+    Args:
+        most: solutions that are looked for.
+    """
+    low, high = cells.low[None].astype(float), cells.high[None].astype(float)
+    looked = 0
+    points = np.zeros((0, len(cells.low)))
+    while len(low):
+        looked += len(low)
+        keep = fits(cells, low, high)
+        low, high = low[keep], high[keep]
+        single = (low == high).all(axis=1)
+        points = np.concatenate([points, low[single]])
+        low, high = low[~single], high[~single]
+        if len(points) > most or looked + len(low) > _BOXES:
+            return np.concatenate([points, low, high]), not len(low)
+        # Relative to its size: a side from 1 to 10 is longer than one from 1000 to 1100.
+        longest = np.argmax((high - low) / (low + 1), axis=1)
+        rows = np.arange(len(low))
+        middle = np.floor((low[rows, longest] + high[rows, longest]) / 2)
+        upper, lower = low.copy(), high.copy()
+        lower[rows, longest], upper[rows, longest] = middle, middle + 1
+        low, high = np.concatenate([low, upper]), np.concatenate([lower, high])
+        low, high = _summed(cells, low, high)
+        possible = (low <= high).all(axis=1)
+        low, high = low[possible], high[possible]
+    return points, True
+
+
+def _summed(cells: Cells, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes without what the number of all records rules out."""
+    least, most = low.sum(axis=1, keepdims=True), high.sum(axis=1, keepdims=True)
+    return (
+        np.maximum(low, np.ceil(cells.total[0] - (most - high))),
+        np.minimum(high, np.floor(cells.total[1] - (least - low))),
+    )

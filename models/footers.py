@@ -1,0 +1,77 @@
+"""What the numbers below a regression table say: the number of records, the residual variance, that of the response.
+
+For least squares with n records and p coefficients, RSS = (n - p) s^2,
+
+    R^2 = 1 - RSS / (n var(y)),    F = R^2 (n - p) / ((1 - R^2) (p - 1)),
+    log L = -n / 2 (log(2 pi RSS / n) + 1).
+"""
+
+import math
+from dataclasses import dataclass
+
+from bayesrecon.inexact import Limit
+
+Number = tuple[float, float]
+"""A number with half the unit of its last digit."""
+
+_ARITHMETIC = 1e-9  # relative
+
+
+@dataclass(frozen=True)
+class Footer:
+    """Numbers below a table, None where there is none.
+
+    Attributes:
+        n, freedom: number of records, and residual degrees of freedom.
+        r2, f, loglik: R squared, the F statistic of all coefficients, and the log likelihood.
+
+    >>> Footer(freedom=27).records(3)
+    (30, 30)
+    >>> [round(end, 3) for end in Footer(f=(4.846, 5e-4), r2=(0.2641, 5e-5)).records(3)]
+    [29.996, 30.016]
+    """
+
+    n: float | None = None
+    freedom: float | None = None
+    r2: Number | None = None
+    f: Number | None = None
+    loglik: Number | None = None
+
+    def records(self, p: int) -> tuple[float, float] | None:
+        """Between which numbers n lies, p coefficients with the intercept; None where nothing tells."""
+        if self.n is not None:
+            return self.n, self.n
+        if self.freedom is not None:
+            return self.freedom + p, self.freedom + p
+        if self.f is None or self.r2 is None or p < 2:
+            return None
+        low, high = max(self.r2[0] - self.r2[1], 0.0), min(self.r2[0] + self.r2[1], 1.0)
+        if low <= 0 or high >= 1:
+            return None
+        ends = self.f[0] - self.f[1], self.f[0] + self.f[1]
+        return p + max(ends[0], 0.0) * (p - 1) * (1 - high) / high, p + ends[1] * (p - 1) * (1 - low) / low
+
+    def scale(self, p: int) -> Number | None:
+        """s with half of what is open, from the log likelihood of least squares."""
+        n = self.n if self.n is not None else None if self.freedom is None else self.freedom + p
+        if self.loglik is None or n is None or n <= p:
+            return None
+        ends = [
+            math.sqrt(n / (n - p) * math.exp(-2 * (self.loglik[0] + sign * self.loglik[1]) / n - 1) / (2 * math.pi))
+            for sign in (1, -1)
+        ]
+        return 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]) + _ARITHMETIC * ends[1]
+
+    def variance(self, p: int, total: float | None, scale: tuple[float, float] | None) -> Limit | None:
+        """Of the response: `(n - p) s^2 / (n (1 - R^2))`.
+
+        Args:
+            total: n.
+            scale: limits of s^2.
+        """
+        if self.r2 is None or total is None or scale is None or self.r2[0] + self.r2[1] >= 1:
+            return None
+        share = (total - p) / total
+        low = share * scale[0] / (1 - max(self.r2[0] - self.r2[1], 0.0)) * (1 - _ARITHMETIC)
+        high = share * scale[1] / (1 - self.r2[0] - self.r2[1]) * (1 + _ARITHMETIC)
+        return Limit(low, high, 0.5 * (low + high))

@@ -1,0 +1,232 @@
+"""Tables as packages print them: headers, brackets, ratios, and the numbers below."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors import from_table
+from bayesrecon.posteriors.printed import as_printed
+from bayesrecon.posteriors.summaries import as_table
+
+sm = pytest.importorskip("statsmodels.api")
+smf = pytest.importorskip("statsmodels.formula.api")
+
+HEADERS = {
+    "broom": "term,estimate,std.error,statistic,p.value",
+    "statsmodels": ",coef,std err,t,P>|t|,[0.025,0.975]",
+    "statsmodels summary2": ",Coef.,Std.Err.,t,P>|t|,[0.025,0.975]",
+    "R": ",Estimate,Std. Error,t value,Pr(>|t|)",
+    "Stata": ",Coefficient,Std. err.,t,P>|t|,[95% conf.,interval]",
+    "Stata 15": ",Coef.,Std. Err.,t,P>|t|,[95% Conf.,Interval]",
+    "SPSS": "Model,B,Std. Error,Beta,t,Sig.",
+    "SAS": "Variable,Parameter Estimate,Standard Error,t Value,Pr > |t|",
+    "brms": ",Estimate,Est.Error,l-95% CI,u-95% CI,Rhat,Bulk_ESS,Tail_ESS",
+    "stansummary": "name,Mean,MCSE,StdDev,5%,50%,95%,N_Eff,R_hat",
+    "ArviZ": ",mean,sd,hdi_3%,hdi_97%",
+    "nlme": ",Value,Std.Error,DF,t-value,p-value",
+    "coxph": ",coef,exp(coef),se(coef),z,Pr(>|z|)",
+    "lifelines": "covariate,coef,exp(coef),se(coef),coef lower 95%,coef upper 95%,z,p",
+    "linearmodels": ",Parameter,Std. Err.,T-stat,P-value,Lower CI,Upper CI",
+    "Minitab": "Term,Coef,SE Coef,T-Value,P-Value",
+    "MATLAB": ",Estimate,SE,tStat,pValue",
+    "gretl": ",coefficient,std. error,t-ratio,p-value",
+    "EViews": "Variable,Coefficient,Std. Error,t-Statistic,Prob.",
+    "Excel": ",Coefficients,Standard Error,t Stat,P-value,Lower 95%,Upper 95%",
+    "GLM.jl": ",Coef.,Std. Error,t,Pr(>|t|),Lower 95%,Upper 95%",
+    "parameters": "Parameter,Coefficient,SE,CI_low,CI_high,t,df_error,p",
+    "JASP": "Coefficient,Estimate,Standard Error,z,Wald Statistic,df,p",
+    "jamovi": "Predictor,Estimate,SE,t,p",
+    "papers": "Variable,β,b,S.E.,p",
+}
+
+
+def row(header, name, estimate, error):
+    """A line with these two numbers where the header has them, and others elsewhere."""
+    from bayesrecon.posteriors.headers import columns_of
+
+    columns = columns_of(header)
+    cells = [name, *["9.99"] * (len(header) - 1)]
+    cells[columns.estimate], cells[columns.error] = estimate, error
+    return ",".join(cells)
+
+
+@pytest.mark.parametrize("package", HEADERS)
+def test_headers_of_packages(package, tmp_path):
+    header = HEADERS[package].split(",")
+    path = tmp_path / "table.csv"
+    lines = [row(header, *one) for one in (("(Intercept)", "25.8", "5.917"), ("iq", "0.61", "0.0585"))]
+    empty = ",".join(["sigma", *("18.27" if w == "25.8" else "" for w in lines[0].split(",")[1:])])
+    path.write_text("\n".join([HEADERS[package], *lines, empty]) + "\n")
+    assert as_table(path)
+    release = from_table(path, "ols")
+    found = bayesrecon.recover(release)
+    assert found["mean(iq*iq)"].estimate == pytest.approx((5.917 / 0.0585) ** 2)
+
+
+def test_the_two_headers_that_were_refused(tmp_path):
+    for header in ("term,estimate,std.error", ",Coef.,Std.Err."):
+        path = tmp_path / "table.csv"
+        path.write_text(f"{header}\n(Intercept),25.8,5.917\niq,0.61,0.0585\nsigma,18.27,\n")
+        assert bayesrecon.audit(path, "ols", remedies=False).findings[0].evidence[0].name == "mean(iq*iq)"
+
+
+RNG = np.random.default_rng(0)
+GROUPS = pd.DataFrame({"g": np.repeat(list("abc"), (60, 21, 4)), "y": RNG.normal(size=85)})
+GROUPS["event"] = (np.arange(85) % 3 == 0).astype(int)
+COUNTS = {"n[g=baseline]": 60, "n[g=b]": 21, "n[g=c]": 4}
+
+
+def counts(release, **knows):
+    found = bayesrecon.recover(release, **knows)
+    assert not found.failures
+    return {name: found[name].estimate for name in COUNTS}, found
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".html", ".csv"])
+def test_summaries_of_statsmodels(suffix, tmp_path):
+    """They print no sigma: the log likelihood tells it."""
+    summary = smf.ols("y ~ C(g)", GROUPS).fit().summary()
+    path = tmp_path / f"summary{suffix}"
+    path.write_text({".txt": summary.as_text, ".html": summary.as_html, ".csv": summary.as_csv}[suffix]())
+    assert as_table(path)
+    release = from_table(path, "ols")
+    assert "N 85" in release.notes[0]
+    found, rest = counts(release)
+    assert found == COUNTS
+    assert rest["var(y)"].lower <= GROUPS.y.var(ddof=0) <= rest["var(y)"].upper
+
+
+def test_a_summary_of_r_that_was_copied(tmp_path):
+    path = tmp_path / "lm.txt"
+    path.write_text(
+        "Coefficients:\n"
+        "            Estimate Std. Error t value Pr(>|t|)    \n"
+        "(Intercept)   5.0320     0.1971  25.527   <2e-16 ***\n"
+        "grouptrt1    -0.3710     0.2788  -1.331   0.1944    \n"
+        "grouptrt2     0.4940     0.2788   1.772   0.0877 .  \n"
+        "---\nSignif. codes:  0 ‘***’ 0.001 ‘**’ 0.01 ‘*’ 0.05 ‘.’ 0.1 ‘ ’ 1\n\n"
+        "Residual standard error: 0.6234 on 27 degrees of freedom\n"
+        "Multiple R-squared:  0.2641,\tAdjusted R-squared:  0.2096 \n"
+        "F-statistic: 4.846 on 2 and 27 DF,  p-value: 0.01591\n"
+    )
+    found = bayesrecon.recover(from_table(path, "ols", formula="weight ~ group"))
+    assert [found[f"n[group={v}]"].estimate for v in ("baseline", "trt1", "trt2")] == [10, 10, 10]
+    assert found["n"].estimate == 30
+
+
+def test_a_table_of_stata_that_was_copied(tmp_path):
+    path = tmp_path / "regress.txt"
+    path.write_text(
+        "      Source |       SS           df       MS      Number of obs   =        15\n"
+        "-------------+----------------------------------   R-squared       =    0.3208\n"
+        "                                                   Root MSE        =    1.4507\n"
+        "------------------------------------------------------------------------------\n"
+        "           y | Coefficient  Std. err.      t    P>|t|     [95% conf. interval]\n"
+        "-------------+----------------------------------------------------------------\n"
+        "         2.g |     1.8580     0.8270     2.25   0.044     .0561229    3.659877\n"
+        "         3.g |     1.5865     1.1469     1.38   0.192    -.9123771    4.085377\n"
+        "       _cons |    -0.4481     0.5129    -0.87   0.399    -1.565616    .6694161\n"
+    )
+    found = bayesrecon.recover(from_table(path, "ols"))
+    assert [found[f"n[g={v}]"].estimate for v in ("baseline", "2", "3")] == [8, 5, 2]
+
+
+@pytest.mark.parametrize("form", ["below", "beside", "interval", "ratio", "stars"])
+def test_brackets_stars_and_ratios(form, tmp_path):
+    fit = smf.logit("event ~ C(g)", GROUPS).fit(disp=0)
+    low, high = fit.conf_int()[0], fit.conf_int()[1]
+    lines = ["| | Model 1 |", "|---|---|"]
+    if form == "ratio":
+        lines = ["| | OR | 95% CI |", "|---|---|---|"]
+    for name in fit.params.index:
+        b, e = fit.params[name], fit.bse[name]
+        if form == "below":
+            lines += [f"| {name} | {b:.4f}* |", f"| | ({e:.4f}) |"]
+        elif form == "beside":
+            lines.append(f"| {name} | {b:.4f} ({e:.4f}) |")
+        elif form == "interval":
+            lines.append(f"| {name} | {b:.4f} [{low[name]:.4f}, {high[name]:.4f}] |")
+        elif form == "stars":
+            lines[0], lines[1] = "| | Estimate | S.E. |", "|---|---|---|"
+            lines.append(f"| {name} | {b:.4f}*** | {e:.4f} |")
+        else:
+            lines.append(f"| {name} | {np.exp(b):.5f} | {np.exp(low[name]):.5f}–{np.exp(high[name]):.5f} |")
+    path = tmp_path / "table.md"
+    path.write_text(
+        "\n".join([*lines, f"| Observations | {len(GROUPS)} |" + " |" * (form in ("ratio", "stars"))]) + "\n"
+    )
+    release = from_table(path, "logit")
+    assert release.notes[0].startswith("read as ")
+    found, rest = counts(release)
+    assert found == COUNTS
+    events = {k: GROUPS.event[v].sum() for k, v in GROUPS.groupby("g").groups.items()}
+    assert rest["n[g=b,y=1]"].estimate == events["b"]
+    assert rest["n[g=c,y=1]"].estimate == events["c"]
+
+
+def test_f_and_r_squared_tell_the_number_of_records():
+    lines = [["5.0320", "0.1971"], ["-0.3710", "0.2788"], ["0.4940", "0.2788"], ["0.6234", ""]]
+    frame = pd.DataFrame(
+        [*lines, ["0.2641", ""], ["4.846", ""]],
+        ["(Intercept)", "a", "b", "sigma", "R-squared", "F-statistic"],
+        ["estimate", "std.error"],
+    )
+    found = bayesrecon.recover(from_table(frame, "ols"))
+    assert found["n"].lower <= 30 <= found["n"].upper
+    assert found["n"].upper - found["n"].lower < 0.1
+
+
+def test_an_interval_of_least_squares_needs_its_degrees_of_freedom():
+    fit = smf.ols("y ~ C(g)", GROUPS).fit()
+    rows = [[f"{fit.params[k]:.4f}", *(f"{v:.4f}" for v in fit.conf_int().loc[k])] for k in fit.params.index]
+    names = [*fit.params.index, "sigma"]
+    frame = pd.DataFrame([*rows, [f"{fit.scale**0.5:.5f}", "", ""]], names, ["estimate", "conf.low", "conf.high"])
+    with pytest.raises(BayesreconError, match="add a line N"):
+        from_table(frame, "ols")
+    frame.loc["N"] = ["85", "", ""]
+    assert counts(from_table(frame, "ols"))[0] == COUNTS
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        ([["1.2 (0.1)", "1.3 (0.2)"]], ["(1)", "(2)"], "has 2 models"),
+        ([["1.2 (-2.3)"]], ["(1)"], "no standard errors"),
+        ([["1.2 (0.3)"]], ["OR"], "print their intervals"),
+        ([["1.2", "0.1"]], ["odds ratio", "std. err."], "errors of them or of their logarithms"),
+        ([["0.0", "0.0", "2.0"]], ["OR", "lower", "upper"], "not above zero"),
+        ([["1.2", "x"]], ["estimate", "p"], "no column std. error"),
+    ],
+)
+def test_what_is_not_read(rows, columns, message):
+    with pytest.raises(BayesreconError, match=message) as caught:
+        from_table(pd.DataFrame(rows, ["const"], columns), "logit")
+    assert "\n" not in str(caught.value)
+
+
+def test_draws_with_parameters_of_these_names_are_no_table(tmp_path):
+    path = tmp_path / "draws.csv"
+    path.write_text("alpha,beta,sd\n0.1,0.2,0.3\n0.2,0.1,0.4\n")
+    assert not as_table(path)
+
+
+def test_text_without_a_table(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("Nothing of this is a table.\n1 2 3\n")
+    assert not as_table(path)
+    with pytest.raises(BayesreconError, match="no line of the text is the header"):
+        as_printed(path)
+    path.write_bytes(b"\xff\xfe\x00coef,se\n")
+    with pytest.raises(BayesreconError, match="text in UTF-8"):
+        as_printed(path)
+
+
+def test_on_the_command_line(tmp_path, run):
+    path = tmp_path / "summary.txt"
+    path.write_text(smf.ols("y ~ C(g)", GROUPS).fit().summary().as_text())
+    code, out, err = run("audit", path, "--model", "ols", "--no-remedies")
+    assert code == 3
+    assert "read as estimates from 'coef' and std. error from 'std err'; the intercept is Intercept" in err
+    assert "g=c: 4" in " ".join(out.split())
