@@ -149,6 +149,8 @@ def _by_chain(look: Look, variable: Variable) -> np.ndarray | None:
         return None
     if variable.per_draw and draws is not None and len(values) == draws.chains * draws.length:
         return values.reshape(draws.chains, -1).astype(float)
+    if variable.per_draw and draws is None and values.ndim == 1:  # of what is no draws of the posterior
+        return values[None].astype(float)
     return values.astype(float) if values.ndim == 2 else None
 
 

@@ -28,7 +28,7 @@ _LICENCES = re.compile(
 _UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]{1,7}){0,3})")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_AXES = {"chain", "draw", "sample"}
+_AXES = {"chain", "draw", "sample", ""}  # netCDF has no empty lists of texts
 
 Check = Callable[[Any], bool]
 
