@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bayesrecon.auditing.accounts.texts import is_date
 
-_VALUE = r"[\w.+:/\\ -]{0,200}"
+_VALUE = r"[\w.+:/\\ ()-]{0,200}"
 _KEYS = {
     "stan_version_major", "stan_version_minor", "stan_version_patch", "model", "start_datetime", "method",
     "num_samples", "num_warmup", "save_warmup", "thin", "engaged", "gamma", "delta", "kappa", "t0", "init_buffer",

@@ -83,13 +83,14 @@ _COUNT = _whole(0, 2**31)
 KNOWN: dict[str, Check] = {
     **dict.fromkeys(
         ("acceptance_rate", "accept_prob", "accept_stat", "acceptance_prob", "mean_accept_prob", "mean_tree_accept",
-         "mean_tree_accept_sym", "acceptance_probability", "p_accept", "accepted"), _between(0, 1)
+         "mean_tree_accept_sym", "acceptance_probability", "p_accept", "accepted", "is_accepted"), _between(0, 1)
     ),
-    **dict.fromkeys(("diverging", "divergent", "is_divergent"), _seldom),
+    **dict.fromkeys(("diverging", "divergent", "is_divergent", "has_divergence"), _seldom),
     **dict.fromkeys(("tune", "tuning"), _ended),
-    **dict.fromkeys(("reached_max_treedepth", "maxdepth_reached", "is_turning"), _FLAG),
+    **dict.fromkeys(("reached_max_treedepth", "maxdepth_reached", "is_turning", "reach_max_depth"), _FLAG),
     **dict.fromkeys(
-        ("n_steps", "n_leapfrog", "num_steps", "tree_size", "num_integration_steps", "divergences"), _COUNT
+        ("n_steps", "n_leapfrog", "leapfrogs_taken", "num_steps", "tree_size", "num_integration_steps", "divergences"),
+        _COUNT,
     ),
     **dict.fromkeys(("tree_depth", "treedepth", "depth", "num_trajectory_expansions"), _whole(0, 30)),
     **dict.fromkeys(("step_size", "stepsize"), _step),
@@ -107,11 +108,23 @@ KNOWN: dict[str, Check] = {
     **dict.fromkeys(("perf_counter_diff", "process_time_diff"), _between(0, 1e7)),
     **dict.fromkeys(
         ("energy_error", "max_energy_error", "energy_change", "energy", "lp", "logp", "log_p", "log_prob", "model_logp",
-         "log_density", "logdensity", "log_posterior", "potential_energy", "log_accept_prob", "fisher_distance",
-         "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl"), _energy_like
+         "log_density", "logdensity", "log_posterior", "potential_energy", "log_accept_prob", "log_accept_ratio",
+         "fisher_distance", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl"), _energy_like
     ),
 }  # fmt: skip
 """By names without the underscores that Stan puts behind them."""
+
+METRICS = {"mass_matrix_inv", "inv_metric", "inverse_mass_matrix"}
+"""Of the sampler's metric, one positive number for each parameter, the same throughout a chain."""
+
+
+def is_metric(name: str, values: np.ndarray) -> bool:
+    """Whether values `(chains, draws, parameters)` can be the diagonal of a metric.
+
+    >>> is_metric("mass_matrix_inv", np.ones((2, 9, 3))), is_metric("mass_matrix_inv", np.arange(54.0).reshape(2, 9, 3))
+    (True, False)
+    """
+    return name in METRICS and bool((values > 0).all() and (np.ptp(values, axis=1) == 0).all())
 
 
 def is_statistic(name: str, values: np.ndarray) -> bool:
