@@ -1,6 +1,6 @@
 """Does the audit see data that lie hidden in a file? Makes the page benchmarks/HIDDEN.md.
 
-python benchmarks/hidden.py [--only TEXT] [--untouched FOLDER] [--page]
+python benchmarks/hidden.py [--only TEXT] [--untouched FOLDER] [--page] [--again]
 
 Files of a regression of 80 people are made with data hidden in them by a mistake or on purpose, and others with nothing
 hidden; `tests/support/hiding.py` says how. Each is audited four times: without anything, with the private data, with
@@ -8,6 +8,9 @@ the model, and with both. A file counts as found where the audit reports a findi
 without the change does not have, or something that is not recognised, or an attack on it that did not run; a file that
 is refused counts as found, since the same file without the change is read. Places and disguises are those that the
 authors of the audit thought of, and shares hold for these alone. Rows are kept in benchmarks/hidden.json.
+
+A run that was interrupted goes on where it ended: what it found lies in benchmarks/hidden.part.json until it is done.
+A file of the folder of untouched ones belongs to the same regression, or to the Stan program of its name beside it.
 """
 
 import argparse
@@ -30,7 +33,7 @@ import hiding  # noqa: E402
 import bayesrecon  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 
-ROWS, PAGE = HERE / "hidden.json", HERE / "HIDDEN.md"
+ROWS, PAGE, PART = HERE / "hidden.json", HERE / "HIDDEN.md", HERE / "hidden.part.json"
 MODES = ("nothing", "data", "model", "both")
 WORDS = {"nothing": "without anything", "data": "with the data", "model": "with the model", "both": "with both"}
 CLEARED = "Little is given away"
@@ -82,17 +85,20 @@ def worst(row: Row, clean: Row) -> str:
     return next((level for level in ("high", "medium", "low") if level in new), "")
 
 
-def rows_of(files: list[hiding.File], model: Any) -> Iterator[tuple[hiding.File, dict[str, Row]]]:
-    """Every file in every mode."""
+def rows_of(files: list[hiding.File], model: Any, done: dict[str, Any]) -> Iterator[tuple[hiding.File, dict[str, Row]]]:
+    """Every file in every mode, but for what is done."""
     for i, file in enumerate(files):
-        with tempfile.TemporaryDirectory() as folder:
-            path = file.make(Path(folder))
-            yield file, {mode: audited(path, mode, model) for mode in MODES}
+        if file.id not in done:
+            with tempfile.TemporaryDirectory() as folder:
+                path = file.make(Path(folder))
+                done[file.id] = {mode: audited(path, mode, model) for mode in MODES}
+        yield file, done[file.id]
         print(f"{i + 1} of {len(files)}: {file.kind}: {file.id}", file=sys.stderr)
 
 
 def untouched(folder: Path | None) -> dict[str, Row]:
     """Files that nobody changed, audited with their model: reference draws, and those of a folder."""
+    from bayesrecon.models import from_stan
     from bayesrecon.posteriors.database import (
         open_database,
         posterior_info,
@@ -112,9 +118,13 @@ def untouched(folder: Path | None) -> dict[str, Row]:
             found[f"posteriordb {name}"] = {"refused": str(error)[:160]}
             continue
         found[f"posteriordb {name}"] = _short(report)
-    own = hiding.model()
+    regression = hiding.model()
     for path in sorted(folder.iterdir()) if folder is not None else []:
+        program = path.with_suffix(".stan")
+        if path == program:
+            continue
         try:
+            own = from_stan(program) if program.exists() else regression
             found[path.name] = _short(bayesrecon.audit(path, own, remedies=False))
         except BayesreconError as error:
             found[path.name] = {"refused": str(error).replace(str(path), path.name)[:160]}
@@ -199,6 +209,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="files whose name holds this; nothing is kept")
     parser.add_argument("--untouched", type=Path, help="a folder of files of the same regression by other programs")
     parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
+    parser.add_argument("--again", action="store_true", help="forget what a run that was interrupted has found")
     given = parser.parse_args()
     if given.page:
         PAGE.write_text(page(json.loads(ROWS.read_text())))
@@ -206,7 +217,10 @@ def main() -> None:
     model, found, clean = hiding.model(), [], {}
     files = [f for f in hiding.FILES if given.only in f"{f.kind}: {f.id}" or f.name == "nothing"]
     files.sort(key=lambda f: f.name != "nothing")
-    for file, rows in rows_of(files, model):
+    done = {} if given.only or given.again or not PART.exists() else json.loads(PART.read_text())
+    for file, rows in rows_of(files, model, done):
+        if not given.only:
+            PART.write_text(json.dumps(done))
         clean.setdefault(file.form, rows)
         base = clean[file.form]
         one = {"id": file.id, "kind": file.kind, "seen": {}, "worst": {}, "cleared": {}, "unknown": {}}
@@ -231,6 +245,7 @@ def main() -> None:
     rows["untouched"] = untouched(given.untouched)
     ROWS.write_text(json.dumps(rows, indent=1) + "\n")
     PAGE.write_text(page(rows))
+    PART.unlink()
 
 
 if __name__ == "__main__":

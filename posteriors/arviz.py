@@ -69,7 +69,7 @@ def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
     with reading(path, "a netCDF-4 file"), opened(HDF5File, path, trusted) as file:
         from bayesrecon.posteriors.hdf5 import dataset_of
 
-        found = file.describe(sorted(READ))
+        found = description_of(file, sorted(READ))
         root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
         if not trusted:
             check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
@@ -80,7 +80,7 @@ def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
     with reading(path, "a zarr directory"), opened_zarr(path, trusted) as folder:
         from bayesrecon.posteriors.hdf5 import dataset_of
 
-        found = folder.describe(sorted(READ))
+        found = description_of(folder, sorted(READ))
         root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
         return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(folder, found["contents"][key]))
 
@@ -99,6 +99,21 @@ def opened_zarr(path: Path, trusted: bool = False) -> Iterator[ZarrFolder]:
         if not trusted:
             folder.check()
         yield folder
+
+
+def description_of(file: HDF5File | ZarrFolder, groups: list[str] | None = None) -> dict[str, Any]:
+    """What a file holds; what lies along draws at the root of one without groups is its posterior.
+
+    `to_netcdf` of `az.extract(fit)` and of `fit.posterior` write such files.
+    """
+    found = file.describe(groups)
+    if found["groups"]:
+        return found
+    root = file.describe_group("/")
+    dimensions = {d for variable in root["variables"].values() for d in variable["dimensions"]}
+    if "sample" not in dimensions and not {"chain", "draw"} <= dimensions:
+        return found
+    return {**found, "groups": ["posterior"], "contents": {"posterior": root}, "root": list(root["variables"])}
 
 
 def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:

@@ -13,6 +13,7 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.arviz import (
     convert,
+    description_of,
     is_extract,
     one_chain,
     opened_zarr,
@@ -82,7 +83,7 @@ def _open(
     from bayesrecon.posteriors.hdf5 import dataset_of
 
     file: Any = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened(HDF5File, path, trusted))
-    found = file.describe()
+    found = description_of(file)
     names, described = found["groups"], found["contents"]
     if not trusted and not path.is_dir():
         stored = path.stat().st_size
@@ -91,11 +92,16 @@ def _open(
         wide = sum(described[g]["size"] for g in names if g in WIDE)
         check_declared(path, wide, stored, most=wide)
     rest = file.inventory()
-    entries = [_entry(*one) for one in rest["found"]]
+    entries = [_entry(*one) for one in rest["found"] if _place(one[0]) not in found.get("root", ())]
     unread = tuple(Unread(*one) for one in rest["unread"])
     groups = {g: stack.enter_context(dataset_of(file, described[g])) for g in names}
     loaded = {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}
     return loaded, found["attributes"], entries, unread
+
+
+def _place(where: str) -> str:
+    """The thing at the root that an item of the inventory is, or belongs to."""
+    return where.removeprefix("@").partition("@")[0]
 
 
 def _entry(where: str, kind: str, values: Any) -> Entry:

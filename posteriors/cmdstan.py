@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.columns import check_draws, check_header, names_of_r, sort_columns, split_chains
+from bayesrecon.posteriors.columns import (
+    check_draws,
+    check_header,
+    is_diagnostic,
+    names_of_r,
+    sort_columns,
+    split_chains,
+)
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile
 from bayesrecon.untrusted.guarded import opened
@@ -52,6 +59,10 @@ def read_cmdstan(source: Any, *, name: str | None = None, trusted: bool = False)
         raise BayesreconError("an empty list of CmdStan files")
 
     settings, header, matrix, exact = _chain(paths[0], trusted)
+    if is_diagnostic(header):
+        raise BayesreconError(
+            f"{paths[0]}: CmdStan's diagnostic file, whose parameters are unconstrained; pass the sampler's output file"
+        )
     chains = [matrix]
     for path in paths[1:]:
         _, other, matrix, _ = _chain(path, trusted)

@@ -132,6 +132,17 @@ def _counts(values: np.ndarray) -> bool:
     return bool(values[0] in (0, 1) and (not len(steps) or (steps[0] > 0 and (steps == steps[0]).all())))
 
 
+def is_diagnostic(header: Sequence[str]) -> bool:
+    """Whether this is the header of CmdStan's `diagnostic_file`: unconstrained parameters, momenta and gradients.
+
+    >>> is_diagnostic(["lp__", "mu", "p_mu", "g_mu"]), is_diagnostic(["lp__", "mu", "g_mu"])
+    (True, False)
+    """
+    own, names = [name for name in header if not name.endswith("__")], set(header)
+    third = len(own) // 3
+    return bool(own) and all(f"p_{name}" in names and f"g_{name}" in names for name in own[: max(third, 1)])
+
+
 def check_draws(columns: Mapping[str, np.ndarray], source: object) -> None:
     """Refuse a table of records: in no sampler's columns most values repeat while rows differ.
 

@@ -21,6 +21,7 @@ from bayesrecon.posteriors.columns import (
     COUNTS,
     check_draws,
     check_header,
+    is_diagnostic,
     names_of_r,
     sort_columns,
     split_chains,
@@ -183,7 +184,11 @@ def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
         check_draws({name: values.reshape(-1) for name, values in found.parameters.items()}, title)
     variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in arrays.items()]
     draws = None
-    if arrays and plan.method in ("sample", "generate_quantities"):
+    if is_diagnostic(plan.header):
+        unread.append(
+            Unread("draws", "they are unconstrained in a diagnostic file; audit the sampler's output file too")
+        )
+    elif arrays and plan.method in ("sample", "generate_quantities"):
         density = found.sampler.get("lp__")
         draws = Draws(arrays, None if density is None else density.copy(), title)
     elif plan.method not in ("sample", "generate_quantities"):

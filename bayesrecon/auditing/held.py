@@ -11,7 +11,7 @@ DROP_DRAWS = "publish neither draws nor their mean and covariance, which give aw
 
 LOG_DENSITIES = (
     "lp__", "lp", "logp", "log_p", "log_prob", "log_density", "logdensity", "log_posterior", "model_logp", "lnprob",
-    "target_log_prob", "minuslogpost",
+    "target_log_prob", "minuslogpost", "log_p__", "logl", "logwt",
 )  # fmt: skip
 POTENTIAL = "potential_energy"
 ENERGIES = ("energy", "energy__")

@@ -26,6 +26,7 @@ _INSTEAD = {
     "laplace": "; posteriors.from_guide reads it",
     "optimize": "; posteriors.dirac takes the values of a mode",
     "pathfinder": "; its draws are those of a mixture, which is no posterior and no optimum",
+    "log_prob": "; it holds log densities and gradients at given parameters, and no draws",
     "generate_quantities": "; pass the file of the sampler, which holds the parameters",
 }
 

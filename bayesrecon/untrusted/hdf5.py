@@ -75,14 +75,14 @@ class HDF5File:
         }
 
     def describe_group(self, name: str) -> dict[str, Any]:
-        """One group, as in `describe`; it may lie in another one."""
+        """One group, as in `describe`; it may lie in another one, or be the root, "/"."""
         group = self._file[name]
         scales, variables, size = _scales(group), {}, 0
         for key, item in _arrays(group):
             size += _declared(item)
             if _is_variable(item) and _is_readable(item):
                 variables[key.removeprefix(_RENAMED)] = {
-                    "name": f"{name}/{key}",
+                    "name": f"{name.rstrip('/')}/{key}",
                     "shape": list(item.shape),
                     "dtype": None if _is_text(item) else item.dtype.str,
                     "dimensions": _dimensions(item, scales),

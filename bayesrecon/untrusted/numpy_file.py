@@ -37,6 +37,11 @@ class NumpyFile:
         """Bytes in memory of what it says it holds."""
         return self._declared
 
+    def names(self) -> list[str]:
+        """Names of the arrays of an archive."""
+        with zipfile.ZipFile(self._path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays by their names; that of an `.npy` file has none."""
         if self._single:

@@ -75,17 +75,23 @@ class ZarrFolder:
         with _files_beside():
             names = sorted(map(str, self._root.group_keys()))
             wanted = names if groups is None else [name for name in names if name in groups]
-            contents = {name: self._described(name) for name in wanted}
+            contents = {name: self.describe_group(name) for name in wanted}
         return {"attributes": dict(self._root.attrs), "groups": names, "contents": contents}
 
-    def _described(self, name: str) -> dict[str, Any]:
-        arrays = {key: item for key, item in sorted(self._arrays_of(name).items()) if is_readable(item.dtype)}
+    def describe_group(self, name: str) -> dict[str, Any]:
+        """One group, as in `describe`; the root is "/"."""
+        name = name.strip("/")
+        with _files_beside():
+            arrays = {key: item for key, item in sorted(self._arrays_of(name).items()) if is_readable(item.dtype)}
         variables = {key: _variable(f"{name}/{key}", item) for key, item in arrays.items()}
-        return {"attributes": dict(self._root[name].attrs), "variables": variables}
+        return {"attributes": dict(self._group(name).attrs), "variables": variables}
+
+    def _group(self, name: str) -> Any:
+        return self._root[name] if name else self._root
 
     def _arrays_of(self, name: str) -> dict[str, Any]:
         if name not in self._arrays:
-            self._arrays[name] = dict(self._root[name].arrays())
+            self._arrays[name] = dict(self._group(name).arrays())
         return self._arrays[name]
 
     def inventory(self) -> dict[str, list[Any]]:

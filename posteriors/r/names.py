@@ -47,7 +47,7 @@ CLASSES = frozenset(FITS) | {
     "brmsterms", "brmsprior", "brmsstanmodel", "POSIXct", "POSIXt", "Date", "difftime", "merPredD", "lmerResp",
     "glmResp", "rePos", "lmResp", "dist", "hclust", "coxph.penal", "survreg.dist", "AsIs", "poly", "basis", "ns",
     "bs", "shinystan", "numeric_version", "package_version", "sampleCov", ".environment", "refClass", "environment",
-    "refObjectGenerator",
+    "refObjectGenerator", "vctrs_vctr", "vctrs_list_of",
 }  # fmt: skip
 """Names of classes and packages that objects of these fits have."""
 

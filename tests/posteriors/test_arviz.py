@@ -156,8 +156,27 @@ def test_arviz_without_a_posterior(tmp_path):
     refused("without a group 'posterior'", read_arviz, 3)
     prior.to_netcdf(tmp_path / "prior.nc", engine="h5netcdf")
     refused("its groups are prior", read_arviz, tmp_path / "prior.nc")
-    groups()["posterior"].to_netcdf(tmp_path / "flat.nc", engine="h5netcdf")
+    xr.Dataset({"y": ("obs", np.zeros(3))}).to_netcdf(tmp_path / "flat.nc", engine="h5netcdf")
     refused("it has no groups", read_arviz, tmp_path / "flat.nc")
+
+
+@pytest.mark.parametrize("form", ["nc", "zarr"])
+@pytest.mark.parametrize("shape", ["extract", "posterior"])
+def test_a_posterior_at_the_root_of_a_file(tmp_path, form, shape):
+    """As `to_netcdf` of `az.extract(fit)` and of `fit.posterior` write it."""
+    posterior, path = groups()["posterior"].drop_vars("label"), tmp_path / f"flat.{form}"
+    own = posterior.stack(sample=("chain", "draw")).reset_index("sample") if shape == "extract" else posterior
+    if form == "zarr":
+        pytest.importorskip("zarr")
+        own.to_zarr(path, zarr_format=2, consolidated=False)
+    else:
+        own.to_netcdf(path, engine="h5netcdf")
+    found, contents = read_arviz(path), read_contents(path)
+    want = posterior["sigma"].to_numpy()
+    np.testing.assert_array_equal(found.values["sigma"], want.reshape(1, -1) if shape == "extract" else want)
+    assert {v.where for v in contents.variables} >= {"posterior/sigma", "posterior/beta"}
+    assert not {e.where for e in contents.entries} & {"sigma", "beta"}
+    np.testing.assert_array_equal(contents.group("posterior")[0].values.shape[0], want.size)
 
 
 def test_arviz_damaged_files(tmp_path):

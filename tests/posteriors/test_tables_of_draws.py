@@ -103,7 +103,7 @@ def test_generated_quantities(tmp_path):
     assert not any("recognised" in finding.title for finding in found.findings)
 
 
-@pytest.mark.parametrize("method", ["laplace", "pathfinder", "variational", "optimize"])
+@pytest.mark.parametrize("method", ["laplace", "pathfinder", "variational", "optimize", "log_prob"])
 def test_other_methods_are_looked_at_and_are_no_draws(tmp_path, method):
     path = tmp_path / "fit.csv"
     head = f"# method = {method}\n#   {method}\n# y: 41, 63, 17, 28\n"
@@ -114,6 +114,24 @@ def test_other_methods_are_looked_at_and_are_no_draws(tmp_path, method):
     assert found.draws == 0
     assert any(method in missed.reason for missed in found.not_run)
     assert any("comments" in finding.where for finding in found.findings)
+
+
+def test_log_densities_of_an_approximation_are_not_passed_over(tmp_path):
+    """`log_p__` is the log density of the posterior at draws of another law, `log_q__` that of the law."""
+    path = tmp_path / "fit.csv"
+    path.write_text(table(ROWS, "log_p__,log_q__,mu,sigma", "# method = pathfinder\n"))
+    found = audit(str(path))
+    assert any("sample_stats/log_p__" in missed.where for missed in found.not_run)
+    assert not any("sample_stats/log_q__" in place for place in found.unrecognised)
+
+
+def test_a_diagnostic_file_holds_unconstrained_parameters(tmp_path):
+    path = tmp_path / "diagnostics.csv"
+    path.write_text(table(np.ones((40, 7)) * ROWS[:, :1], "lp__,mu,sigma,p_mu,p_sigma,g_mu,g_sigma", ""))
+    refused("diagnostic file", read_draws, path)
+    found = audit(str(path))
+    assert found.draws == 0
+    assert any("unconstrained" in missed.reason for missed in found.not_run)
 
 
 PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

@@ -1,15 +1,16 @@
 """An account of every item of a file: what it is, by its values, or that nobody can tell."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
-from bayesrecon.auditing.accounts.sampler import KNOWN, is_statistic
+from bayesrecon.auditing.accounts.sampler import KNOWN, is_metric, is_statistic
 from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
@@ -82,6 +83,8 @@ def is_public(where: str, allowed: Iterable[str]) -> bool:
 
 
 def _array(look: Look, variable: Variable, told: str) -> Kind:
+    if not variable.values.size:
+        return "structure"
     if variable.group.startswith("warmup_") and told == "opened" and not _is_known_warmup(look, variable):
         return "unrecognised"
     if variable.values.dtype.kind not in "biufc" and not _is_attacked(look, variable):
@@ -90,7 +93,8 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
         return told  # type: ignore[return-value]
     if look.is_parameter(variable):
         return "parameter" if look.contents.draws is not None and is_drawn(variable) else "unrecognised"
-    if variable.group in _STATISTICS and _is_statistic(look, variable):
+    # Formats without groups have statistics of the sampler beside the parameters.
+    if variable.group in (*_STATISTICS, "posterior") and _is_statistic(look, variable):
         return "sampler statistic"
     if variable.group in ("prior", "warmup_posterior"):
         names = {v.name for v in look.contents.variables if look.is_parameter(v)}
@@ -133,6 +137,8 @@ def is_drawn(variable: Variable) -> bool:
 def _is_statistic(look: Look, variable: Variable) -> bool:
     """One to a draw, or one to a draw and each step of a sampler that takes the parameters one by one."""
     steps = int(np.prod(variable.shape, dtype=int)) if variable.per_draw else 1
+    if _is_metric(look, variable):
+        return True
     if steps > 1:
         arrays = sum(look.is_parameter(v) for v in look.contents.variables)
         if steps > arrays or len(variable.shape) > 1:
@@ -143,12 +149,22 @@ def _is_statistic(look: Look, variable: Variable) -> bool:
     return rows is not None and is_statistic(variable.name, rows)
 
 
+def _is_metric(look: Look, variable: Variable) -> bool:
+    draws, values = look.contents.draws, variable.values
+    scalars = sum(int(np.prod(v.shape, dtype=int)) for v in look.contents.variables if look.is_parameter(v))
+    if draws is None or not variable.per_draw or variable.shape != (scalars,) or values.dtype.kind != "f":
+        return False
+    return is_metric(variable.name, values.reshape(draws.chains, -1, scalars))
+
+
 def _by_chain(look: Look, variable: Variable) -> np.ndarray | None:
     draws, values = look.contents.draws, variable.values
     if values.dtype.kind not in "biuf":
         return None
     if variable.per_draw and draws is not None and len(values) == draws.chains * draws.length:
         return values.reshape(draws.chains, -1).astype(float)
+    if variable.per_draw and draws is None and values.ndim == 1:  # of what is no draws of the posterior
+        return values[None].astype(float)
     return values.astype(float) if values.ndim == 2 else None
 
 
@@ -177,6 +193,7 @@ def _other(look: Look, entry: Entry) -> Kind:
         kind = kind_of_labels(entry.values)
         owned = axis in look.parameter_axes or axis not in look.record_axes
         fine = kind == "positions" or (owned and kind in ("words", "levels")) or np.size(entry.values) == 0
+        fine = fine or _are_parameters(look, entry.values)
         if np.ndim(entry.values) == 0:
             fine = is_levels([0, 1]) and entry.values.dtype.kind in "biuf" and digits_of(float(entry.values)) <= _DIGITS
         return "structure" if fine else "unrecognised"
@@ -186,6 +203,14 @@ def _other(look: Look, entry: Entry) -> Kind:
     if entry.kind == "array":
         return "structure" if structure_of(entry.values) else "unrecognised"
     return "unrecognised"
+
+
+def _are_parameters(look: Look, labels: Any) -> bool:
+    """Names of parameters, with an index and a transform as PyMC names them: `coef_0`, `sigma_log__`."""
+    own = "|".join(re.escape(v.name) for v in look.contents.variables if look.is_parameter(v))
+    return bool(own) and all(
+        re.fullmatch(rf"({own})([_.]\d{{1,4}})*(_[a-z]{{1,16}}__)?", str(x)) for x in np.ravel(labels)
+    )
 
 
 def _is_constant(look: Look, entry: Entry, variable: Variable | None) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 _OFTEN = 0.2  # share of draws that diverge, above which a fit is useless; bits of numbers are set half of the time
 _VARIED = 0.15  # of a step size, by which it may be varied: nutpie takes a tenth
+_TUNED = (0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0)  # by what PyMC's Metropolis sampler scales its steps
 
 Check = Callable[[np.ndarray], bool]
 """Of values `(chains, draws)`, finite ones."""
@@ -52,6 +53,19 @@ def _rising(v: np.ndarray) -> bool:
     return bool(np.all(np.diff(v, axis=1) >= 0))
 
 
+def _counting(v: np.ndarray) -> bool:
+    """Whole numbers that count up."""
+    return _COUNT(v) and _rising(v)
+
+
+def _scaled(v: np.ndarray) -> bool:
+    """Positive numbers, one a chain, or each one of a few fixed multiples of the one before it."""
+    if not np.all(v > 0):
+        return False
+    ratios = v[:, 1:] / v[:, :-1]
+    return bool(np.isclose(ratios[..., None], _TUNED, rtol=1e-6, atol=0).any(axis=-1).all())
+
+
 def _real(v: np.ndarray) -> bool:
     """Real numbers that a sampler computed: hardly any of them twice, but where it stood still."""
     for chain in v:
@@ -69,29 +83,48 @@ _COUNT = _whole(0, 2**31)
 KNOWN: dict[str, Check] = {
     **dict.fromkeys(
         ("acceptance_rate", "accept_prob", "accept_stat", "acceptance_prob", "mean_accept_prob", "mean_tree_accept",
-         "mean_tree_accept_sym", "acceptance_probability", "p_accept", "accepted"), _between(0, 1)
+         "mean_tree_accept_sym", "acceptance_probability", "p_accept", "accepted", "is_accepted"), _between(0, 1)
     ),
-    **dict.fromkeys(("diverging", "divergent", "is_divergent"), _seldom),
+    **dict.fromkeys(("diverging", "divergent", "is_divergent", "has_divergence"), _seldom),
     **dict.fromkeys(("tune", "tuning"), _ended),
-    **dict.fromkeys(("reached_max_treedepth", "maxdepth_reached", "is_turning"), _FLAG),
+    **dict.fromkeys(("reached_max_treedepth", "maxdepth_reached", "is_turning", "reach_max_depth"), _FLAG),
     **dict.fromkeys(
-        ("n_steps", "n_leapfrog", "num_steps", "tree_size", "num_integration_steps", "divergences", "scaling"), _COUNT
+        ("n_steps", "n_leapfrog", "leapfrogs_taken", "num_steps", "tree_size", "num_integration_steps", "divergences"),
+        _COUNT,
     ),
     **dict.fromkeys(("tree_depth", "treedepth", "depth", "num_trajectory_expansions"), _whole(0, 30)),
     **dict.fromkeys(("step_size", "stepsize"), _step),
     "step_size_bar": _constant(0.0),
     **dict.fromkeys(("int_time", "largest_eigval", "smallest_eigval", "beta"), _constant()),
+    "scaling": _scaled,
+    **dict.fromkeys(("nstep_in", "nstep_out"), _whole(0, 10_000)),
+    **dict.fromkeys(("transformation_index", "transformation_update_id"), _counting),
+    **dict.fromkeys(("samples_id", "samples_it", "samples_n", "samples_batch", "ncall", "bound_iter"), _COUNT),
+    "logvol": lambda v: _rising(-v),
+    **dict.fromkeys(("logz", "logzerr", "information"), _between(-1e12, 1e12)),
     "index_in_trajectory": _whole(-(2**31), 2**31),
     "perf_counter_start": _rising,
     "accept": _between(0, 1e300),  # a ratio of densities
     **dict.fromkeys(("perf_counter_diff", "process_time_diff"), _between(0, 1e7)),
     **dict.fromkeys(
         ("energy_error", "max_energy_error", "energy_change", "energy", "lp", "logp", "log_p", "log_prob", "model_logp",
-         "log_density", "logdensity", "log_posterior", "potential_energy", "log_accept_prob", "fisher_distance",
-         "log_likelihood", "log_prior"), _energy_like
+         "log_density", "logdensity", "log_posterior", "potential_energy", "log_accept_prob", "log_accept_ratio",
+         "fisher_distance", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl"), _energy_like
     ),
 }  # fmt: skip
 """By names without the underscores that Stan puts behind them."""
+
+METRICS = {"mass_matrix_inv", "inv_metric", "inverse_mass_matrix"}
+"""Of the sampler's metric, one positive number for each parameter, the same throughout a chain."""
+
+
+def is_metric(name: str, values: np.ndarray) -> bool:
+    """Whether values `(chains, draws, parameters)` can be the diagonal of a metric.
+
+    >>> is_metric("mass_matrix_inv", np.ones((2, 9, 3))), is_metric("mass_matrix_inv", np.arange(54.0).reshape(2, 9, 3))
+    (True, False)
+    """
+    return name in METRICS and bool((values > 0).all() and (np.ptp(values, axis=1) == 0).all())
 
 
 def is_statistic(name: str, values: np.ndarray) -> bool:

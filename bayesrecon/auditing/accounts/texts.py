@@ -1,6 +1,7 @@
 """Texts, names and labels: which say how a file was made, which number the entries, which may be somebody."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -8,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import is_levels, structure_of
+from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
 
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # as long as they may be: no end is looked for in vain
 PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")
@@ -20,6 +21,8 @@ _LIBRARIES = {
     "h5netcdf", "jags", "netcdf4", "numpyro", "nutpie", "posterior", "posteriordb", "pyjags", "pymc", "pymc3", "pyro",
     "pystan", "rstan", "rstanarm", "stan", "tfp", "xarray", "zeus",
 }  # fmt: skip
+_SAMPLERS = {"nuts-rs", "nuts", "hmc", "mclmc"}
+_SETTINGS = 60  # numbers among the settings of a sampler, each of few digits
 _LANGUAGES = {"python", "r", "julia", "stan"}
 _LICENCES = re.compile(
     r"(cc[- ]?by([- ](sa|nc|nd|nc-sa|nc-nd))?([- ]\d\.\d)?|cc0([- ]\d\.\d)?|mit|apache[- ]2\.0|bsd(-\d-clause)?|"
@@ -28,7 +31,7 @@ _LICENCES = re.compile(
 _UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]{1,7}){0,3})")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_AXES = {"chain", "draw", "sample"}
+_AXES = {"chain", "draw", "sample", ""}  # netCDF has no empty lists of texts
 
 Check = Callable[[Any], bool]
 
@@ -56,10 +59,10 @@ def _number(low: float, high: float, whole: bool = False) -> Check:
     return check
 
 
-def _settings(value: Any) -> bool:
-    """A JSON object of a few plain constants, as models of this package are remembered by."""
+def _settings(value: Any, most: int = 4) -> bool:
+    """A JSON object of a few plain constants, as models of this package and runs of nutpie are remembered by."""
     try:
-        content = json.loads(value) if isinstance(value, str) else None
+        content = json.loads(value) if isinstance(value, str) else value if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return False
     numbers: list[Any] = []
@@ -77,7 +80,21 @@ def _settings(value: Any) -> bool:
                 return False
         elif one is not None:
             numbers.append(one)
-    return len(numbers) <= 4
+    return content is not None and len(numbers) <= most
+
+
+def _are_round(value: dict[str, Any]) -> bool:
+    """Whether all numbers in nested settings have few digits, but for a multiple of pi."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, float) and one != math.pi and digits_of(one) > 3:
+            return False
+    return True
 
 
 def _fill(value: Any) -> bool:
@@ -109,6 +126,11 @@ KNOWN: dict[str, Check] = {
     "bayesrecon_version": _version,
     "bayesrecon_model": _text(_IDENTIFIER.fullmatch),
     "bayesrecon_settings": _settings,
+    "sampler": _text(lambda t: t.lower() in _SAMPLERS),
+    "sampler_version": _version,
+    "sampler_kind": _text(_IDENTIFIER.fullmatch, 24),
+    "adaptation_kind": _text(_IDENTIFIER.fullmatch, 24),
+    "sampler_settings": lambda v: _settings(v, _SETTINGS) and _are_round(v),
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),
     "tuning_steps": _count,

@@ -1,5 +1,6 @@
 """Arrays that are exact combinations of others: linear predictors, fitted means, residuals, whatever their name."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,16 +26,21 @@ _FIRST = 16  # columns that are tried before all
 
 @dataclass(frozen=True, eq=False)
 class Related:
-    """An array of which columns are combinations of others."""
+    """An array of which columns are combinations of others, all by the same function.
+
+    Attributes:
+        whole: whether every column of the array is one, by this function or another.
+    """
 
     where: str
     found: Combinations
     judged: Judged
+    whole: bool
 
     @property
     def structural(self) -> bool:
         """Whether all of it is levels, contrasts or a grid."""
-        return bool(self.found.exact.all()) and not self.judged.data
+        return self.whole and not self.judged.data
 
 
 def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
@@ -117,8 +123,16 @@ def _one(
         return found
     if len(first) < columns.shape[1]:
         found = find_combinations(pool, columns, look.rng) or found
-    judged = judge(found.loadings[found.exact], found.constant[found.exact], _labelled(look, variable))
-    related.append(Related(variable.where, found, judged))
+    parts, left = [found], ~found.exact
+    while left.any():  # such as the logarithm of a scale behind coefficients as they are
+        more = find_combinations(pool, columns[:, left], look.rng)
+        if more is None or not more.exact.any():
+            break
+        parts.append(more)
+        left[left] = ~more.exact
+    for part in parts:
+        judged = judge(part.loadings[part.exact], part.constant[part.exact], _labelled(look, variable))
+        related.append(Related(variable.where, part, judged, not left.any()))
     return found
 
 
@@ -142,7 +156,7 @@ def _of_itself(look: Look, variable: Variable, values: np.ndarray, related: list
         names = tuple(f"{variable.name}[{k}]" for k in few)
         found = Combinations(result.exact, "", names, result.loadings, result.constant)
         judged = judge(found.loadings, found.constant, _labelled(look, variable))
-        related.append(Related(variable.where, found, judged))
+        related.append(Related(variable.where, found, judged, bool(found.exact.all())))
         return True
     return False
 
@@ -159,11 +173,13 @@ def _labelled(look: Look, variable: Variable) -> bool:
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Rows of a design, of each array and of all scalars together."""
     related, untried = survey(look)
-    findings = [_finding(look, [r]) for r in related if len(r.found.exact) > 1]
-    scalars = [r for r in related if len(r.found.exact) == 1]
+    several = Counter(r.where for r in related)
+    findings = [_finding(look, [r]) for r in related if len(r.found.exact) > 1 or several[r.where] > 1]
+    scalars = [r for r in related if len(r.found.exact) == 1 and several[r.where] == 1]
     if scalars:
         findings += _of_scalars(look, scalars)
-    return [f for f in findings if f is not None], untried
+    once = {(f.title, f.severity): f for f in reversed(findings) if f is not None}
+    return list(reversed(once.values())), untried
 
 
 def _of_scalars(look: Look, scalars: list[Related]) -> list[Finding | None]:
