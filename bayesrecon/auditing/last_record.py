@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.attacks.deletion.left_over import left_over
 from bayesrecon.errors import BayesreconError
-from bayesrecon.releases import Release, TrainedParameter
+from bayesrecon.releases import Release, TrainedParameter, refuse_others
 from bayesrecon.results.audit import Finding, Item, NotRun
 
 _ATTACK = "missing record"
@@ -17,7 +17,7 @@ _CLOSE = 0.1  # of the record's own size: an error up to which it is recovered
 
 def tells_all_fields(release: Release, knows: Mapping[str, Any]) -> bool:
     """Whether somebody knows whole records: every field of the model."""
-    return isinstance(release, TrainedParameter) and set(knows.get("known") or ()) == set(release.model.fields)
+    return set(knows.get("known") or ()) == set(release.model.fields)
 
 
 def last_record(
@@ -30,6 +30,7 @@ def last_record(
     """
     where = (release.name,)
     try:
+        refuse_others(release, (TrainedParameter,), "the informed adversary", _PASS)
         found = left_over(release, knows["known"])
     except BayesreconError as error:
         return (), (*untried, NotRun(_ATTACK, str(error), _PASS, where))
