@@ -9,6 +9,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Records
 from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.derived import MadeOfAllError
 from bayesrecon.models.stan.layout import columns, counts, sizes_of
 from bayesrecon.models.stan.needs import pruned
 from bayesrecon.models.stan.posterior import declarations, machine_of, read_data, transform_data
@@ -41,14 +42,28 @@ def stan_data(
     first: BayesreconError | None = None
     possible = counts(pruned(program)) if record is None else (record,)
     for count in possible or ("all",):
+        constants = _constants(program, data, names, count)
         try:
-            model = from_stan(source, constants=_constants(program, data, names, count), record=count, domain=domain)
+            while True:
+                try:
+                    model = from_stan(source, constants=constants, record=count, domain=domain)
+                    break
+                except MadeOfAllError as error:
+                    if error.name in constants:
+                        raise
+                    constants[error.name] = _made_of_all(program, data, error.name)
         except BayesreconError as error:
             first = first or error
             continue
         return model, records_of(model, program, data)
     assert first is not None
     raise first
+
+
+def _made_of_all(program: tree.Program, data: Mapping[str, Any], name: str) -> Any:
+    """A number that the transformed data make of all records."""
+    machine = machine_of(program)
+    return np.asarray(transform_data(machine, read_data(machine, data))[name].a)
 
 
 def _constants(program: tree.Program, data: Mapping[str, Any], names: set[str], count: str) -> dict[str, Any]:

@@ -11,6 +11,19 @@ from bayesrecon.models.stan.layout import Column, sizes_of
 from bayesrecon.models.stan.posterior import declarations
 from bayesrecon.models.stan.records import Parts
 
+
+class MadeOfAllError(BayesreconError):
+    """Something in the transformed data is one number of all records, which has to be stated.
+
+    Args:
+        name: of it. message: for the reader.
+    """
+
+    def __init__(self, name: str, message: str):
+        super().__init__(message)
+        self.name = name
+
+
 _PROBED = 6  # records that totals are looked for among
 
 
@@ -41,9 +54,10 @@ def coupled_column(parts: Parts) -> Column | None:
                 return Column(node, axes[0])
         elif any(np.shape(s) != np.shape(v.a) or not np.allclose(s, v.a, equal_nan=True) for s in singles):
             line, column = node.at
-            raise BayesreconError(
+            raise MadeOfAllError(
+                node.name,
                 f"{parts.name}, line {line}, column {column}: {node.name} is made of all records; it cannot be "
-                f'recovered from one: state it as constants={{"{node.name}": ...}}, or make it part of the record'
+                f'recovered from one: state it as constants={{"{node.name}": ...}}, or make it part of the record',
             )
     return None
 

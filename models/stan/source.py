@@ -15,6 +15,7 @@ from bayesrecon.model import Field, Model
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
+from bayesrecon.models.stan.data_priors import priors_of_data, with_names
 from bayesrecon.models.stan.derived import coupled_column, identities_of
 from bayesrecon.models.stan.includes import with_includes
 from bayesrecon.models.stan.layout import (
@@ -50,10 +51,17 @@ class StanModel(Model):
     Args:
         parts: the program cut into records.
         left_out: what computes parameters that draws leave out.
+        data_priors: priors whose constants are made of data, with their lines.
     """
 
     parts: Parts | None = None
     left_out: LeftOut | None = None
+    data_priors: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The program."""
+        return self.parts.machine.program.source if self.parts is not None else ""
 
 
 @in_float64
@@ -157,7 +165,7 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
     """The tree of a program, from its file or its text."""
     if isinstance(source, str) and ("{" in source or "\n" in source):
         text = with_includes(source, name or "program", None, LARGEST_FILE)
-        return without_aliases(parse(text, name or "program"))
+        return with_names(without_aliases(parse(text, name or "program")))
     path = Path(source)
     if not path.is_file():
         raise BayesreconError(f"{path}: no such file")
@@ -168,7 +176,7 @@ def read_program(source: str | os.PathLike[str], name: str | None = None) -> tre
     except UnicodeDecodeError:
         raise BayesreconError(f"{path} is not text") from None
     text = with_includes(text, name or path.name, path.parent, LARGEST_FILE)
-    return without_aliases(parse(text, name or path.name))
+    return with_names(without_aliases(parse(text, name or path.name)))
 
 
 def _chosen(
@@ -212,6 +220,7 @@ def _model(
         identities=identities_of(parts),
         parts=parts,
         left_out=left_out,
+        data_priors=priors_of_data(program, set(parts.columns) | ({count} if count else set())),
         notes=(*_read_off(parts), *parts.coordinates.notes),
     )
     if not model.parameters:

@@ -1,5 +1,6 @@
 """A Stan program as a tree: expressions, statements, declarations and blocks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -226,18 +227,27 @@ def walk(node: Any) -> list[Any]:
     return found
 
 
-def renamed(node: Any, names: dict[str, str]) -> Any:
-    """A part of a program with variables renamed where they are read."""
-    if isinstance(node, Variable):
-        return replace(node, name=names.get(node.name, node.name))
+def replaced(node: Any, by: Callable[[Any], Any]) -> Any:
+    """A part of a program where `by` says what replaces a node; None where it is gone through."""
     if isinstance(node, Node):
-        changed = {f.name: renamed(getattr(node, f.name), names) for f in fields(node) if f.name != "at"}
+        if (found := by(node)) is not None:
+            return found
+        changed = {f.name: replaced(getattr(node, f.name), by) for f in fields(node) if f.name != "at"}
         return replace(node, **changed)
     if isinstance(node, Type):
-        return Type(*(renamed(part, names) for part in node))
+        return Type(*(replaced(part, by) for part in node))
     if isinstance(node, tuple) and not isinstance(node, Argument):
-        return tuple(renamed(part, names) for part in node)
+        return tuple(replaced(part, by) for part in node)
     return node
+
+
+def renamed(node: Any, names: dict[str, str]) -> Any:
+    """A part of a program with variables renamed where they are read."""
+
+    def other(one: Any) -> Any:
+        return replace(one, name=names[one.name]) if isinstance(one, Variable) and one.name in names else None
+
+    return replaced(node, other)
 
 
 def names_in(node: Any) -> set[str]:

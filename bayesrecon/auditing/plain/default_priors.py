@@ -1,14 +1,19 @@
 """Priors that were made from the data: what their constants say, and what their values at the draws say."""
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesrecon.attacks.sidechannels.centred_prior import INTERCEPT, PRIOR, SLOPES, means_by_prior
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.words import places
+from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Entry
 from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+
+if TYPE_CHECKING:
+    from bayesrecon.models.stan import StanModel
 
 _DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+), ([\d.]+)\)")
 """As brms writes it; one at zero says nothing."""
@@ -16,15 +21,50 @@ _DEFAULT = re.compile(r"student_t(?:_lpdf)?\((?:\w+ \| )?3, (-?(?!0[,.) ])[\d.]+
 
 def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     """Constants of default priors, and the means of covariates by the values of a prior of a centred intercept."""
-    return [*_priors(look), *_means(look)], []
+    return [*_priors(look), *_means(look), *_written(look)], []
+
+
+def program_of(look: Look) -> str:
+    """The Stan program in the file, or that of the model; "" where there is none."""
+    if look.contents.program is not None:
+        return look.contents.program.text
+    model = _stan(look.model)
+    return "" if model is None else model.text
+
+
+def _stan(model: Model | None) -> "StanModel | None":
+    if model is None or not type(model).__module__.startswith("bayesrecon.models.stan"):
+        return None
+    from bayesrecon.models.stan import StanModel  # only then: a language takes a while to load
+
+    return model if isinstance(model, StanModel) else None
+
+
+def _written(look: Look) -> list[Finding]:
+    """Priors that the program itself makes of the data."""
+    model = _stan(look.model)
+    if model is None or not model.data_priors:
+        return []
+    return [
+        Finding(
+            "prior",
+            "low",
+            "the constants of priors are made of the data",
+            ("the program",),
+            f"{places(model.data_priors, 3)}: whoever is given these constants, so as to use the model, is given "
+            "statistics of the data",
+            "the constants",
+            remedies=(Remedy("state priors that do not depend on the data"),),
+        )
+    ]
 
 
 def _means(look: Look) -> list[Finding]:
     draws = look.contents.draws
-    if look.contents.program is None or draws is None:
+    if not program_of(look) or draws is None:
         return []
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    found = means_by_prior(look.contents.program.text, scalars)
+    found = means_by_prior(program_of(look), scalars)
     if found is None:
         return []
     told = zip(found.names, found.values, found.errors, strict=True)
@@ -48,7 +88,7 @@ def _means(look: Look) -> list[Finding]:
 
 def _priors(look: Look) -> list[Finding]:
     """Default priors of brms are centred at the median of the response, with its median absolute deviation."""
-    texts = {"the program": look.contents.program.text} if look.contents.program else {}
+    texts = {"the program": program_of(look)}
     texts |= {e.where: " ".join(map(str, np.ravel(e.values))) for e in look.contents.entries if _is_prior(e)}
     found = {where: m for where, text in texts.items() if (m := _DEFAULT.search(text)) is not None}
     if not found:
