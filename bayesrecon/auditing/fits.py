@@ -145,16 +145,14 @@ def _presumed(
     before = {row.name for row in stated(found)}
     findings: list[Finding] = []
     said: list[str] = []
-    if "n" in before:
-        return (), ()
-    for one in presumptions(release, knows):
+    for one in presumptions(release, knows, "n" in before):
         then = recovered(release, **one.knows, key=key).judged()
         if then.failures:
             said.append(f"tried whether {one.words}: {then.failures[0]}")
             continue
         new = [row for row in stated(then) if row.name not in before]
-        n = next((row for row in new if row.name == "n"), None)
-        if n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper:
+        n = next((row for row in stated(then) if row.name == "n"), None)
+        if not new or n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper:
             continue
         remedies = tried_out(then, alternatives, one.knows, key, budget)
         finding = _finding(then, attack, limits, remedies)

@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrecon.attacks.deletion.left_over import left_over
 from bayesrecon.errors import BayesreconError
-from bayesrecon.releases import Release, TrainedParameter
+from bayesrecon.releases import Release
 from bayesrecon.results.audit import Finding, Item, NotRun
 
 _ATTACK = "missing record"
@@ -16,8 +16,9 @@ _CLOSE = 0.1  # of the record's own size: an error up to which it is recovered
 
 
 def tells_all_fields(release: Release, knows: Mapping[str, Any]) -> bool:
-    """Whether somebody knows whole records: every field of the model."""
-    return isinstance(release, TrainedParameter) and set(knows.get("known") or ()) == set(release.model.fields)
+    """Whether somebody knows whole records, every field of the model, of which one parameter is the optimum."""
+    whole = set(knows.get("known") or ()) == set(release.model.fields)
+    return whole and release.size == 1 and release.about is release.model
 
 
 def last_record(

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.acro_outputs import audits_of_acro
 from bayesrecon.auditing.around import INCALCULABLE, READING, look_around, not_computed
 from bayesrecon.auditing.assembly import (
     Stage,
+    merge,
     named,
     scored,
     scored_table,
@@ -39,6 +41,7 @@ from bayesrecon.knowledge import KNOWS
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.posteriors.acro import is_acro
 from bayesrecon.posteriors.cmdstan_laws import is_law
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.door import is_fit, release_of
@@ -86,7 +89,7 @@ def audit(
             or zip; a NumPy archive; a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch, skops,
             safetensors, ONNX, PMML), which is not loaded; a dictionary of arrays `(chains, draws, *shape)`; or what
             `read_contents(..., trusted=True)` read without limits. Or a fit: a result of statsmodels, an estimator of
-            scikit-learn, or a CSV table or DataFrame of estimates.
+            scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of estimates, or ACRO's `results.json`.
         model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model; files by `bayesrecon fit`
             name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
@@ -127,6 +130,8 @@ def audit(
     knows: dict[str, Any] = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
     knows = {k: v for k, v in knows.items() if v is not None}
     unit = knows.get("unit")
+    if is_acro(source):
+        return merge(audits_of_acro(source, audit, limits, remedies=remedies, key=key, progress=progress, **knows))
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")

@@ -60,7 +60,8 @@ def audit(
     Exit codes: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete: an attack was not run (no --model,
     for one), so that nothing is cleared, 130 interrupted: Ctrl-C shows what was found until then, as incomplete.
 
-    A .csv table of estimates with standard errors is audited by --model ols, logit, poisson or a model of its own.
+    A table of estimates with standard errors (.csv, .md, .html, .txt) is audited by --model ols, logit, poisson or a
+    model of its own; results.json of ACRO by itself.
     CmdStan .csv files together are the chains of one fit; other files are audited one by one. Of saved models none is
     loaded.
     """
@@ -77,6 +78,7 @@ def audit(
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli import console, inputs
+    from bayesrecon.posteriors.acro import is_acro
     from bayesrecon.posteriors.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.results.audit import Thresholds
@@ -120,9 +122,9 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                law = is_law(source)
+                law = is_law(source) or is_acro(source)
                 if law and fix is not None:
-                    raise BayesreconError("--fix is for files of draws: this one holds a normal law")
+                    raise BayesreconError("--fix is for files of draws, and this is none")
                 contents = source if law else read_contents(source, progress=how["progress"], trusted=given.trusted)
                 result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
                 if fix is not None:
