@@ -83,7 +83,7 @@ def audit(
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.results.audit import Thresholds
 
-    if len(files) == 1 and is_table(files[0]):
+    if all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": given.unit, "--known": given.known, "--power": given.power}
         for option, value in unused.items():
             if value is not None:
@@ -145,19 +145,19 @@ COMMAND = audit
 
 
 def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Audit":
-    """The audit of a printed table."""
+    """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
     from bayesrecon.results.audit import Thresholds
 
-    (related,) = correlations_of(files, given.correlations)
+    related = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
         return run(
-            files[0],
+            files[0] if len(files) == 1 else files,
             **read,
             **knows_given(given, None),
-            correlations=related,
+            correlations=related[0] if len(files) == 1 else related,
             formula=given.formula,
             remedies=remedies,
             thresholds=Thresholds(small_count=threshold),
