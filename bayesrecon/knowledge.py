@@ -191,3 +191,27 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
     if outside.size:
         raise BayesreconError(f"known field {name!r} holds {outside.flat[0]:g}; its domain is {spec.domain.words}")
     return array.astype(spec.domain.dtype)
+
+
+def of_model(knows: Mapping[str, Any], model: Model) -> dict[str, Any]:
+    """What is known of one of several releases: of fields that its records have.
+
+    >>> from bayesrecon.models.estimators import ols
+    >>> of_model({"total": 15, "domain": {"x": "binary", "z": "binary"}}, ols(["x"]))
+    {'total': 15, 'domain': {'x': 'binary'}}
+    """
+
+    def kept(name: str, value: Any) -> Any:
+        if name == "factors" and isinstance(value, Mapping):
+            return {k: v for k, v in value.items() if _has(v, model)}
+        return {k: v for k, v in value.items() if k in model.fields} if isinstance(value, Mapping) else value
+
+    found = {name: kept(name, value) for name, value in knows.items() if value is not None}
+    return {name: value for name, value in found.items() if not isinstance(value, Mapping) or value}
+
+
+def _has(factor: Any, model: Model) -> bool:
+    try:
+        return bool(stated_factors({"": factor}, _coded(model.fields)))
+    except BayesreconError:
+        return False

@@ -46,8 +46,11 @@ class Printed:
     notes: tuple[str, ...] = ()
 
 
-def as_printed(table: Any) -> Printed:
+def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
     """A file of a printed table, or a DataFrame, in the one form.
+
+    Args:
+        beside: files with numbers that belong below it.
 
     Raises:
         BayesreconError: a file that is none, a table without estimates or errors, or one of several models.
@@ -74,6 +77,10 @@ def as_printed(table: Any) -> Printed:
     with reading(path, "a printed table"), opened(PrintedTable, path) as file:
         found = file.read()
     grids, lines = found["grids"], found["lines"]
+    for other in beside:
+        with reading(other, "a printed table"), opened(PrintedTable, other) as file:
+            found = file.read()
+        lines = [*lines, *found["lines"], *(" ".join(row) for grid in found["grids"] for row in grid)]
     if not grids:
         grid, lines = grid_of(lines)
         if not grid:

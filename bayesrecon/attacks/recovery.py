@@ -2,10 +2,12 @@
 
 import time
 from dataclasses import replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any, Unpack, overload
 
 from bayesrecon.attacks.choice import suited
+from bayesrecon.estimation.kinds.kind import kind_of
+from bayesrecon.estimation.limits_pooling import pooled_limits
 from bayesrecon.estimation.pooling import pool
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.recovered import Solved, Statistics, recovered, rows_with, shown_of, solved, warned
@@ -60,7 +62,7 @@ def recover(
         release: from `bayesrecon.posteriors`, or whatever holds draws (`posteriors.release_of`), with its `model`;
             of the outputs of a model the fields of its one record are recovered, by the best linear decoder;
             several releases of one data set are pooled: targets add where their records share the fields, the rest by
-            inverse variance.
+            inverse variance; tables without correlations by their limits, and by what lies between them.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         statistics: `{name: f}` per-record functions in addition to the default ones; `f` takes
             `{field: array}` and returns one number. The result holds their total and their mean.
@@ -68,7 +70,7 @@ def recover(
         force: show numbers where a check of draws and model failed; none of them is called determined.
         key: an integer or a JAX key; seeds the generic records only.
         progress: called with a label and the fraction done.
-        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`.
+        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`, `factors`.
 
     Returns:
         A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`. Where draws and model do not
@@ -102,7 +104,11 @@ def _(release: Outputs, statistics: Statistics, options: dict[str, Any]) -> Any:
 
 @_found.register(list)
 def _recover_pooled(releases: list[Release], statistics: Statistics, options: dict[str, Any]) -> Recovery:
-    """Releases whose records share their fields are solved as one; what is left combines by inverse variance."""
+    """Releases whose records share their fields are solved as one; what is left combines by inverse variance. Where
+    tables without correlations are among them, their limits are cut with what the others say."""
+    if any(kind_of(release).states for release in releases):
+        how = {k: options.pop(k) for k in ("estimator", "key", "progress") if k in options}
+        return pooled_limits(releases, partial(recovered, statistics=statistics, **how), options)
     alone = [solved(release, statistics, **options) for release in releases]
     # Which checks that they do not contradict each other.
     pooled = pool([warned(recovery, warnings) for _, recovery, warnings in alone])

@@ -14,6 +14,7 @@ from bayesrecon.auditing.presumed import presumptions, with_the_number
 from bayesrecon.auditing.small_counts import counts_of, small_counts
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import recovered
+from bayesrecon.knowledge import of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.normal import unpack
@@ -145,16 +146,14 @@ def _presumed(
     before = {row.name for row in stated(found)}
     findings: list[Finding] = []
     said: list[str] = []
-    if "n" in before:
-        return (), ()
-    for one in presumptions(release, knows):
+    for one in presumptions(release, knows, "n" in before):
         then = recovered(release, **one.knows, key=key).judged()
         if then.failures:
             said.append(f"tried whether {one.words}: {then.failures[0]}")
             continue
         new = [row for row in stated(then) if row.name not in before]
-        n = next((row for row in new if row.name == "n"), None)
-        if n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper:
+        n = next((row for row in stated(then) if row.name == "n"), None)
+        if not new or n is None or n.lower is None or n.upper is None or n.upper - n.lower > _VAGUE * n.upper:
             continue
         remedies = tried_out(then, alternatives, one.knows, key, budget)
         finding = _finding(then, attack, limits, remedies)
@@ -261,16 +260,6 @@ def without_correlations(release: Release) -> Release:
     return from_table(frame, model.name, response=str(model.settings["response"]), name=release.name)
 
 
-def of_fields(knows: Mapping[str, Any] | None, model: Model) -> dict[str, Any]:
-    """What an attacker knows of a fit: of fields that its records have."""
-
-    def kept(value: Any) -> Any:
-        return {k: v for k, v in value.items() if k in model.fields} or None if isinstance(value, Mapping) else value
-
-    found = {name: value if name == "factors" else kept(value) for name, value in (knows or {}).items()}
-    return {name: value for name, value in found.items() if value is not None}
-
-
 def look_at_estimates(
     contents: Contents, knows: Mapping[str, Any] | None = None, **options: Any
 ) -> tuple[list[tuple[Finding, Model]], list[NotRun]]:
@@ -292,7 +281,7 @@ def look_at_estimates(
             continue
         try:
             release = _release_of(one)
-            found = audit_fit(release, attack=_TABLE, **{**options, "knows": of_fields(knows, release.about)})
+            found = audit_fit(release, attack=_TABLE, **{**options, "knows": of_model(knows or {}, release.about)})
         except BayesreconError as error:
             untried.append(NotRun(_TABLE, f"{one.where} is {one.what}: {error}", _PUBLISH, where))
             continue

@@ -31,9 +31,15 @@ class Presumption:
     knows: Mapping[str, Any]
 
 
-def presumptions(release: Release, knows: Mapping[str, Any]) -> list[Presumption]:
-    """What may be presumed of a regression's covariates beyond what was stated, the likeliest first."""
+def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> list[Presumption]:
+    """What may be presumed of a regression's covariates beyond what was stated, the likeliest first.
+
+    Args:
+        counted: whether n is told without; of a release with equations everything else then is as well.
+    """
     model = release.about
+    if counted and getattr(release, "limits", None) is None:
+        return []
     if model.name not in ESTIMATORS or knows.get("known") or not model.settings["intercept"]:
         return []
     stated = {*(knows.get("domain") or {}), *(knows.get("bounds") or {})}

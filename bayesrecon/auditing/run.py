@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.auditing.acro_outputs import audits_of_acro
 from bayesrecon.auditing.around import INCALCULABLE, READING, look_around, not_computed
 from bayesrecon.auditing.assembly import (
     Stage,
+    merge,
     named,
     scored,
     scored_table,
@@ -22,7 +24,7 @@ from bayesrecon.auditing.assembly import (
 from bayesrecon.auditing.channel import Channel
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
-from bayesrecon.auditing.fits import audit_fit, look_at_estimates, of_fields, told_of
+from bayesrecon.auditing.fits import audit_fit, look_at_estimates, told_of
 from bayesrecon.auditing.held import DRAWS
 from bayesrecon.auditing.look import Look
 from bayesrecon.auditing.numbers import Numbers
@@ -30,15 +32,17 @@ from bayesrecon.auditing.opened import Opened, open_release
 from bayesrecon.auditing.pointwise import look_at_columns
 from bayesrecon.auditing.private import read_private
 from bayesrecon.auditing.saved_fits import attack_fits
+from bayesrecon.auditing.several_tables import audits_of_tables
 from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.knowledge import KNOWS
+from bayesrecon.knowledge import KNOWS, of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.posteriors.acro import is_acro
 from bayesrecon.posteriors.cmdstan_laws import is_law
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.door import is_fit, release_of
@@ -86,7 +90,8 @@ def audit(
             or zip; a NumPy archive; a saved object of R (`.rds`, `.RData`) or of Python (pickle, joblib, torch, skops,
             safetensors, ONNX, PMML), which is not loaded; a dictionary of arrays `(chains, draws, *shape)`; or what
             `read_contents(..., trusted=True)` read without limits. Or a fit: a result of statsmodels, an estimator of
-            scikit-learn, or a CSV table or DataFrame of estimates.
+            scikit-learn, a printed table (`posteriors.from_table`), a DataFrame of estimates, a list of such tables,
+            which are looked at together as well, or ACRO's `results.json`.
         model: the model behind the draws, a `Model`, a shipped name, a PyMC or Bambi model, the path of a Stan program;
             files by `bayesrecon fit` and by R's interfaces to Stan name theirs.
         data: the private data, `{column: (N,)}` or the path of a table: findings are then scored against them.
@@ -127,6 +132,14 @@ def audit(
     knows: dict[str, Any] = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
     knows = {k: v for k, v in knows.items() if v is not None}
     unit = knows.get("unit")
+    if is_acro(source):
+        return merge(audits_of_acro(source, audit, limits, remedies=remedies, key=key, progress=progress, **knows))
+    if isinstance(source, list | tuple) and len(source) > 1 and all(map(is_table, source)):
+        tried: dict[str, Any] = {"remedies": remedies, "thresholds": limits, "key": key, "progress": progress}
+        each, more, closed = audits_of_tables(source, model, which, knows, table_to_audit, audit, tried)
+        merged = merge(each)
+        every = ordered([*merged.findings, *more])
+        return replace(merged, findings=every, not_run=(*merged.not_run, *closed))
     if (fit := _fit_of(source, model, which)) is not None:
         if unit is not None:
             raise BayesreconError("unit= has no part in the audit of a fit; recover(release, unit=...) takes it")
@@ -186,7 +199,7 @@ def audit(
         how: dict[str, Any] = {"remedies": bool(remedies), "effort": effort, "thresholds": limits}
 
         def attack(release: Release) -> Audit:
-            found = audit_fit(release, knows=of_fields(knows, release.about), **how, key=key, progress=progress)
+            found = audit_fit(release, knows=of_model(knows, release.about), **how, key=key, progress=progress)
             with suppress(BayesreconError):  # the data lack a column of this fit: they were compared as they are
                 found = _with_data(found, data, ())
             return found

@@ -306,9 +306,14 @@ def knows_given(given: Any, model: Model | None) -> dict[str, Any]:
 
 
 def open_releases(sources: Sequence[str], *, draws: int | None = None, **options: Any) -> list[Release]:
-    """Releases of one data set: every posteriordb name and every file is one, CmdStan files together are one."""
+    """Releases of one data set: every posteriordb name, file or table is one, CmdStan files together are."""
     from bayesrecon.posteriors.door import is_file
 
+    if len(sources) > 1 and all(is_table(source) for source in sources):
+        related = correlations_of(sources, options.pop("correlations", None))
+        own = [None if file is None else [file] for file in related]
+        pairs = zip(sources, own, strict=True)
+        return [open_release([s], draws=draws, correlations=c, **options) for s, c in pairs]
     files = [is_file(source) for source in sources]
     if any(files) and any(Path(source).suffix.lower() == ".csv" for source in sources):
         return [open_release(sources, draws=draws, **options)]

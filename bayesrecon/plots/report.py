@@ -28,6 +28,7 @@ _MEANINGS = {
     "vague": "something is learnt about a record: the same, below",
     "share": "a finding about records is high: share of such records from",
     "misfit": "values do not belong to the model: residuals, in units of the noise, above",
+    "small_count": "a level, a cell or residual degrees of freedom are small: records below",
 }
 
 

@@ -140,3 +140,10 @@ def test_on_the_command_line(analysis, odds, run):
 def test_factors_of_what_is_no_table():
     with pytest.raises(BayesreconError, match="is not a field"):
         bayesrecon.audit(pd.DataFrame({"coef": ["1.0"], "se": ["0.1"]}, ["const"]), "logit", factors={"g": ["g2"]})
+
+
+def test_what_is_printed_below_does_not_stop_presumptions(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("term,coef,std err\nconst,-0.1984,0.1348\ng,0.2962,0.2270\nsigma,1.0000,\nN,85,\n")
+    found = bayesrecon.audit(path, "ols", remedies=False)
+    assert any(f.needs == "the model, and that g is 0 or 1" for f in found)

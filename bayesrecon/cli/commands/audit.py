@@ -60,7 +60,8 @@ def audit(
     Exit codes: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete: an attack was not run (no --model,
     for one), so that nothing is cleared, 130 interrupted: Ctrl-C shows what was found until then, as incomplete.
 
-    A .csv table of estimates with standard errors is audited by --model ols, logit, poisson or a model of its own.
+    A table of estimates with standard errors (.csv, .md, .html, .txt) is audited by --model ols, logit, poisson or a
+    model of its own; results.json of ACRO by itself.
     CmdStan .csv files together are the chains of one fit; other files are audited one by one. Of saved models none is
     loaded.
     """
@@ -77,11 +78,12 @@ def audit(
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli import console, inputs
+    from bayesrecon.posteriors.acro import is_acro
     from bayesrecon.posteriors.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import read_contents
     from bayesrecon.results.audit import Thresholds
 
-    if len(files) == 1 and is_table(files[0]):
+    if all(is_table(file) for file in files):
         unused = {"--fix": fix, "--data": data, "--unit": given.unit, "--known": given.known, "--power": given.power}
         for option, value in unused.items():
             if value is not None:
@@ -120,9 +122,9 @@ def audit(
         for i, source in enumerate(sources):
             result = None
             try:
-                law = is_law(source)
+                law = is_law(source) or is_acro(source)
                 if law and fix is not None:
-                    raise BayesreconError("--fix is for files of draws: this one holds a normal law")
+                    raise BayesreconError("--fix is for files of draws, and this is none")
                 contents = source if law else read_contents(source, progress=how["progress"], trusted=given.trusted)
                 result = run(contents, chosen, **{**options, "progress": Announced(how["progress"])})
                 if fix is not None:
@@ -143,19 +145,19 @@ COMMAND = audit
 
 
 def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Audit":
-    """The audit of a printed table."""
+    """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
     from bayesrecon.results.audit import Thresholds
 
-    (related,) = correlations_of(files, given.correlations)
+    related = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
     with given.working() as how:
         return run(
-            files[0],
+            files[0] if len(files) == 1 else files,
             **read,
             **knows_given(given, None),
-            correlations=related,
+            correlations=related[0] if len(files) == 1 else related,
             formula=given.formula,
             remedies=remedies,
             thresholds=Thresholds(small_count=threshold),

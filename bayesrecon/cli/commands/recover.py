@@ -7,7 +7,8 @@ from bayesrecon.cli.command import ENDING, ESTIMATOR, KNOWS, RELEASE, Given, com
 def recover(given: Given) -> None:
     """Recover statistics of the private data behind a release, with errors.
 
-    Several posteriordb names, or several .nc, .zarr or .npz files, are releases of one data set and are pooled.
+    Several posteriordb names, several .nc, .zarr or .npz files, or several tables of estimates, are releases of one
+    data set and are pooled.
     """
     from bayesrecon.attacks.recovery import recover as run
     from bayesrecon.cli import inputs, tables

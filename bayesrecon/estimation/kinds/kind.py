@@ -20,9 +20,11 @@ class Kind:
 
     Attributes:
         of: the type of the releases. Those of a type derived from it are of this kind too, unless they have their own.
+        states: whether it says something without solving anything (`stated`).
     """
 
     of: ClassVar[type[Release]]
+    states: ClassVar[bool] = False
 
     def opened(self, release: Release, coordinates: str) -> Release:
         """Checked, in the coordinates in use.

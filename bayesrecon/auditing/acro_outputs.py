@@ -1,0 +1,70 @@
+"""Outputs of a check of ACRO, audited one by one."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.auditing.small_counts import Count, small_counts
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.acro import AcroOutput, read_acro
+from bayesrecon.results.audit import Audit, NotRun, Thresholds
+
+_FORM = "output of ACRO"
+_PRINTED = "directly, printed in the table"
+_READ = "audit its table by itself, with its model"
+
+
+def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thresholds, **options: Any) -> list[Audit]:
+    """Every output as a table by itself, with what ACRO says of it beside.
+
+    Args:
+        source: `results.json`, or the folder with it.
+        audit: how a table is audited.
+        options: of it.
+
+    Raises:
+        BayesreconError: a file that ACRO did not write.
+    """
+    found = [_audited(one, audit, limits, options) for one in read_acro(source)]
+    if not found:
+        raise BayesreconError(f"{source}: a check of ACRO without outputs")
+    path = Path(source)
+    path = path / "results.json" if path.is_dir() else path
+    content = path.read_bytes()
+    stamp = {"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return [replace(found[0], files=(stamp,)), *found[1:]]
+
+
+def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: dict[str, Any]) -> Audit:
+    told = f"ACRO: {one.status}" + (f" ({one.checks})" if one.checks else "")
+    empty = Audit((), one.name, _FORM, None, 0, (), {}, limits, (told,))
+    if one.kind == "counts":
+        counts = _counts(one.table)
+        return replace(
+            empty, findings=tuple(small_counts(counts, limits.small_count, (one.name,), "nothing but the file"))
+        )
+    if not one.kind:
+        reason = f"it is a {one.what}, which is not read here"
+        return replace(empty, not_run=(NotRun("table", reason, _READ, (one.name,)),))
+    try:
+        found = audit(one.table, one.kind, name=one.name, thresholds=limits, **options)
+    except BayesreconError as error:
+        return replace(empty, not_run=(NotRun("table", str(error), _READ, (one.name,)),))
+    findings = tuple(replace(f, where=(one.name,)) for f in found)
+    not_run = tuple(replace(n, where=(one.name,)) for n in found.not_run)
+    return replace(found, findings=findings, not_run=not_run, format=_FORM, warnings=(told, *found.warnings))
+
+
+def _counts(grids: list[list[list[str]]]) -> list[Count]:
+    """The whole numbers in a table of counts, by their line and column."""
+    found = []
+    for grid in grids:
+        header, *rows = grid
+        for row in rows:
+            for name, text in zip(header[1:], row[1:], strict=False):
+                if text.removesuffix(".0").isdigit():
+                    value = float(text)
+                    found.append(Count(f"{header[0] or 'line'}={row[0]},column={name}", value, value, value, _PRINTED))
+    return found

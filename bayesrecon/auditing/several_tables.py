@@ -1,0 +1,161 @@
+"""Several tables: each by itself, what two of them tell together, and the records that lie between them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.auditing.evidence import items
+from bayesrecon.auditing.small_counts import Count, counts_of, small_counts
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.limits_pooling import pooled_limits
+from bayesrecon.estimation.recovered import recovered
+from bayesrecon.knowledge import of_model
+from bayesrecon.releases import Release
+from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
+from bayesrecon.results.recovery import Recovery, Row
+
+KIND = "tables together"
+
+_ATTACK = "two tables"
+_NEEDS = "the model, and both tables"
+_APART = (Remedy("publish one of the tables, or both on the same records"),)
+_PASS = "audit each table by itself, and state what an attacker knows"
+
+
+def audits_of_tables(
+    sources: Sequence[Any],
+    model: Any,
+    which: Mapping[str, Any],
+    knows: Mapping[str, Any],
+    read: Callable[..., Any],
+    audit: Callable[..., Audit],
+    how: Mapping[str, Any],
+) -> tuple[list[Audit], list[Finding], list[NotRun]]:
+    """The audit of each table, findings on pairs of them, and pairs that were not looked at.
+
+    Args:
+        sources: paths or DataFrames.
+        model, which: as `audit` has them; `correlations` is one for each table, None for none.
+        knows: what an attacker knows.
+        read: what makes a release of a table, with how it is audited.
+        audit, how: how one is audited, and its options.
+
+    Raises:
+        BayesreconError: no model, or other numbers of correlations and of tables.
+    """
+    if model is None:
+        raise BayesreconError("tables of estimates need their model=")
+    related = which.get("correlations")
+    related = [None] * len(sources) if related is None else list(related)
+    if len(related) != len(sources):
+        raise BayesreconError(
+            f"{len(related)} correlations= for {len(sources)} tables; give one for each, None for none"
+        )
+    audits, releases = [], []
+    for i, (source, one) in enumerate(zip(sources, related, strict=True), 1):
+        name = None if isinstance(source, str | Path) else f"table {i}"  # which tells DataFrames apart
+        own = {k: v for k, v in {**which, "correlations": one}.items() if v is not None}
+        release, _ = read(source, model, **own)
+        if release is not None:
+            releases.append(release if name is None else replace(release, name=name))
+        known = dict(knows) if release is None else of_model(knows, release.about)
+        audits.append(audit(source, model, name=name, **own, **known, **how))
+    findings, untried = audit_pairs(releases, how["thresholds"].small_count, knows, how["key"])
+    return audits, findings, untried
+
+
+def audit_pairs(
+    releases: Sequence[Release], threshold: int, knows: Mapping[str, Any], key: int
+) -> tuple[list[Finding], list[NotRun]]:
+    """Findings on every pair of tables, beside those on each of them.
+
+    Args:
+        threshold: of counts that are small.
+        knows: what an attacker knows.
+    """
+    findings: list[Finding] = []
+    untried: list[NotRun] = []
+    for pair in combinations(releases, 2):
+        names = (pair[0].name, pair[1].name)
+        try:
+            alone = [recovered(one, **of_model(knows, one.about), key=key).judged() for one in pair]
+            if any(one.failures for one in alone):
+                continue  # said of each table
+            together = pooled_limits(pair, lambda one, **known: recovered(one, **known, key=key), knows)
+        except BayesreconError as error:
+            untried.append(NotRun(_ATTACK, str(error), _PASS, names))
+            continue
+        if together.failures:
+            findings += _difference(alone, pair, threshold, names)
+        else:
+            findings += _together(alone, together, pair, threshold, names)
+    return findings, untried
+
+
+def _together(
+    alone: Sequence[Recovery], both: Recovery, pair: Sequence[Release], threshold: int, names: tuple[str, ...]
+) -> list[Finding]:
+    """What tables of the same records tell that neither of them does."""
+    before = {row.name for one in alone for row in one if row.estimate is not None}
+    new = [row for row in both if row.estimate is not None and row.name not in before]
+    if not new:
+        return []
+    title = f"two tables of the same records tell {len(new)} statistics that neither of them tells"
+    summary = ", ".join(f"{row.name} = {row.estimate:.5g}" for row in new[:4])
+    found = [Finding(KIND, "low", title, names, summary, _NEEDS, items(new), _APART)]
+    told = {c.cell for one in alone for c in counts_of(one, None, "") if c.upper < threshold}
+    counts = [c for c in counts_of(both, pair[0].about, "by two tables of the same records") if c.cell not in told]
+    return found + small_counts(counts, threshold, names, _NEEDS)
+
+
+def _difference(
+    alone: Sequence[Recovery], pair: Sequence[Release], threshold: int, names: tuple[str, ...]
+) -> list[Finding]:
+    """Cells whose records differ by fewer than the threshold, and what the response of these sums up to."""
+    rows = [{row.name: row for row in one} for one in alone]
+    found: list[Finding] = []
+    for name, first in rows[0].items():
+        second = rows[1].get(name)
+        if second is None or not name.startswith("n[") or not (_exact(first) and _exact(second)):
+            continue
+        sign = 1 if first.upper > second.upper else -1  # type: ignore[operator]
+        larger, smaller = (first, second) if sign > 0 else (second, first)
+        apart = larger.upper - smaller.upper  # type: ignore[operator]
+        if not 0 < apart < threshold:
+            continue
+        order = names if sign > 0 else names[::-1]
+        how = f"by difference of two tables: {larger.upper:g} in {order[0]} less {smaller.upper:g} in {order[1]}"
+        cell = name[2:-1]
+        (finding,) = small_counts([Count(cell, apart, apart, apart, how)], threshold, names, _NEEDS)
+        evidence = (*finding.evidence, *_response(cell, rows if sign > 0 else rows[::-1], pair[0], apart))
+        found.append(_retitled(finding, cell, apart, evidence))
+    return found
+
+
+def _retitled(finding: Finding, cell: str, apart: float, evidence: tuple[Item, ...]) -> Finding:
+    records = "one record" if apart == 1 else f"{apart:g} records"
+    title = f"{records} with {cell} between two tables"
+    summary = finding.summary.partition("; ")[0]
+    for item in evidence[1:]:
+        summary += f"; {item.name} {'is' if apart == 1 else 'sums to'} {item.estimate:.5g}"
+    return replace(finding, title=title, summary=summary, evidence=evidence, remedies=_APART)
+
+
+def _exact(row: Row) -> bool:
+    return row.lower is not None and row.lower == row.upper
+
+
+def _response(cell: str, rows: Sequence[Mapping[str, Row]], release: Release, apart: float) -> tuple[Item, ...]:
+    """The total of the response of the records between the tables: `n m` of one less that of the other."""
+    y = release.about.settings.get("response", "y")
+    counts = [one[f"n[{cell}]"] for one in rows]
+    means = [one.get(f"mean({y})[{cell}]") for one in rows]
+    if any(m is None or m.lower is None or m.upper is None or m.estimate is None for m in means):
+        return ()
+    low = counts[0].upper * means[0].lower - counts[1].upper * means[1].upper  # type: ignore[operator,union-attr]
+    high = counts[0].upper * means[0].upper - counts[1].upper * means[1].lower  # type: ignore[operator,union-attr]
+    middle = counts[0].upper * means[0].estimate - counts[1].upper * means[1].estimate  # type: ignore[operator,union-attr]
+    name = y if apart == 1 else f"sum({y})"
+    return (Item(f"{name} of the records between", float(middle), None, None, float(low), float(high)),)

@@ -1,0 +1,108 @@
+"""Several tables of one data set, some of them without correlations: their limits together."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+from bayesrecon.inexact import Limit
+from bayesrecon.knowledge import of_model
+from bayesrecon.models.nested_tables import between
+from bayesrecon.releases import Release
+from bayesrecon.results.recovery import Recovery, Row
+
+_SLACK = 1e-9  # relative, of limits that are one number
+
+
+def pooled_limits(
+    releases: Sequence[Release], recover_one: Callable[..., Recovery], knows: Mapping[str, Any]
+) -> Recovery:
+    """One result of tables of the same records.
+
+    Every table is read with what the others tell of n; limits of one statistic are cut with each other; and two tables
+    of least squares of which one has one covariate more tell that covariate's means (`models.nested_tables`).
+
+    Args:
+        recover_one: what one release says, given keywords of what is known.
+    """
+    found = [recover_one(release, **of_model(knows, release.about)) for release in releases]
+    rows, failures = _cut(found)
+    n = rows.get("n")
+    if n is not None and n.lower is not None and n.lower == n.upper and not knows.get("total") and not failures:
+        knows = {**knows, "total": n.lower}
+        found = [recover_one(release, **of_model(knows, release.about)) for release in releases]
+        rows, failures = _cut(found)
+    if not failures:
+        for small, large in permutations(releases, 2):
+            for name, limit in _between(small, large, rows, knows).items():
+                rows[name] = _meet(rows[name], _row(name, limit)) if name in rows else _row(name, limit)
+    best = max(found, key=lambda one: sum(row.estimate is not None for row in one))
+    return replace(
+        best,
+        rows=tuple(rows.values()),
+        release=" + ".join(one.release for one in found),
+        model=" + ".join(dict.fromkeys(one.model for one in found)),
+        warnings=tuple(f"{one.release}: {line}" for one in found for line in one.warnings),
+        failures=(*(f"{one.release}: {line}" for one in found for line in one.failures), *failures),
+        seconds=sum(one.seconds for one in found),
+    )
+
+
+def _between(small: Release, large: Release, rows: Mapping[str, Row], knows: Mapping[str, Any]) -> Mapping[str, Limit]:
+    from bayesrecon.knowledge import check_knowledge
+
+    one, other = getattr(small, "limits", None), getattr(large, "limits", None)
+    if one is None or other is None:
+        return {}
+    knowledge = check_knowledge(small.about, **of_model(knows, small.about))
+    told = {n: Limit(r.lower, r.upper) for n, r in rows.items() if r.lower is not None and r.upper is not None}
+    return between(one, other, knowledge.fields, knowledge.factors, told)
+
+
+def _cut(found: Sequence[Recovery]) -> tuple[dict[str, Row], tuple[str, ...]]:
+    """Rows of all results, cut with each other, and what contradicts."""
+    rows: dict[str, Row] = {}
+    failures = []
+    for one in found:
+        for row in one:
+            before = rows.get(row.name)
+            rows[row.name] = row if before is None else _meet(before, row)
+            if before is not None and _apart(before, row):
+                failures.append(
+                    f"the tables are not of the same records: {row.name} is {_shown(before)} by one of them and "
+                    f"{_shown(row)} by {one.release}; an audit of both tells what lies between them"
+                )
+    return rows, tuple(failures[:1])
+
+
+def _apart(one: Row, other: Row) -> bool:
+    low = max((r.lower for r in (one, other) if r.lower is not None), default=None)
+    high = min((r.upper for r in (one, other) if r.upper is not None), default=None)
+    return low is not None and high is not None and low > high + _SLACK * (1 + abs(high))
+
+
+def _shown(row: Row) -> str:
+    if row.lower is not None and row.lower == row.upper:
+        return f"{row.lower:.6g}"
+    low, high = ("" if end is None else f"{end:.6g}" for end in (row.lower, row.upper))
+    return f"{low} to {high}"
+
+
+def _meet(one: Row, other: Row) -> Row:
+    """The narrower of two rows with the ends of both."""
+    first, second = sorted((one, other), key=_width)
+    low = max((r.lower for r in (one, other) if r.lower is not None), default=None)
+    high = min((r.upper for r in (one, other) if r.upper is not None), default=None)
+    estimate = first.estimate if first.estimate is not None else second.estimate
+    if estimate is not None and low is not None and high is not None:
+        estimate = min(max(estimate, low), max(low, high))
+    sure = first if first.estimate is not None else second
+    return replace(sure, estimate=estimate, lower=low, upper=high)
+
+
+def _width(row: Row) -> float:
+    return float("inf") if row.lower is None or row.upper is None else row.upper - row.lower
+
+
+def _row(name: str, limit: Limit) -> Row:
+    return Row(name, limit.estimate, lower=limit.lower, upper=limit.upper, visibility=1.0, verdict="determined")
