@@ -27,6 +27,7 @@ _LICENCES = re.compile(
 )  # fmt: skip
 _UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]{1,7}){0,3})")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
+_WORTH = re.compile(r"worth [0-9.e+]{1,12} draws, cap [0-9]{1,3}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _AXES = {"chain", "draw", "sample"}
 
@@ -109,6 +110,7 @@ KNOWN: dict[str, Check] = {
     "bayesrecon_version": _version,
     "bayesrecon_model": _text(_IDENTIFIER.fullmatch),
     "bayesrecon_settings": _settings,
+    "bayesrecon_sanitised": _text(_WORTH.fullmatch, 40),
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),
     "tuning_steps": _count,
