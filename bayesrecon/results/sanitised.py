@@ -50,7 +50,8 @@ class Change:
 class Sanitised(Result):
     """Draws of the posterior of data that were altered at random, once; index it by a statistic's name.
 
-    All of it but `shifts`, `spent` and `budget` is computed from the sanitised draws, so that it tells no more than they do.
+    All of it but `shifts`, `spent` and `budget` is computed from the sanitised draws, so that it tells no more than
+    they do.
 
     Attributes:
         release: the draws, a release like any other; None in a result that was loaded.
@@ -101,10 +102,14 @@ class Sanitised(Result):
         """For the paper that the draws go with."""
         most = max((max(c.mean, c.sd, c.low, c.high) for c in self.changes), default=0.0)
         return (
-            f"The {self.draws} published draws are of the posterior of data that were altered at random, once, to protect "
-            f"statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations the published "
-            f"distribution diverges from the posterior by {self.measured:.2g} nats on average; means, standard deviations and "
-            f"5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior standard deviations (root mean square). "
+            f"The {self.draws} published draws are of the posterior of data that were altered at random, once, to "
+            "protect "
+            f"statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations the "
+            "published "
+            f"distribution diverges from the posterior by {self.measured:.2g} nats on average; means, standard "
+            "deviations and "
+            f"5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior standard deviations (root "
+            "mean square). "
             "The draws are not anonymous, and the alteration is not differentially private."
         )
 
@@ -117,7 +122,9 @@ class Sanitised(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, without the draws."""
-        own = [f.name for f in fields(self) if f.name not in ("release", "statistics", "changes", "warnings", "failures")]
+        own = [
+            f.name for f in fields(self) if f.name not in ("release", "statistics", "changes", "warnings", "failures")
+        ]
         return self._document(
             **{name: getattr(self, name) for name in own},
             statistics=[asdict(one) for one in self.statistics],

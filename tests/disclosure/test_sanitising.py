@@ -2,8 +2,8 @@
 
 import inspect
 import json
-import os
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +11,9 @@ from command import SIZE, X, Y, exact_draws
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising import run
-from bayesrecon.disclosure.sanitising.law import tilt_at, tilt_law
+from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.limits import check_worth, settled, worth_for
-from bayesrecon.disclosure.sanitising.page import divergences
 from bayesrecon.disclosure.sanitising.sampling import chosen, redrawn
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.errors import BayesreconError
@@ -78,13 +77,15 @@ def test_a_wider_cap_is_more_records(law):
 def test_a_record_moves_by_its_own_likelihood(law):
     """With many draws by at least `sd(l) / k`, and by no more than so many draws tell."""
     records = {"mom_iq": X[:20], "kid_score": Y[:20]}
-    own = np.asarray(log_liks(law.model, law.theta, records)).std(axis=0)
-    far = law.of(64).shift(records, 1e12)
+    with x64():
+        own = np.asarray(log_liks(law.model, law.theta, records)).std(axis=0)
+        far, near = law.of(64).shift(records, 1e9), law.shift(records, 1e-6)
     assert (far >= own / K * (1 - 1e-6)).all()
     np.testing.assert_allclose(far, own / K, rtol=0.1)
-    np.testing.assert_allclose(law.shift(records, 1e-6), 1e-3 * own, rtol=1e-3)
+    np.testing.assert_allclose(near, 1e-3 * own, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_tilted_draws_are_those_of_the_altered_data(law, release, model):
     """What is recovered of them is that of the data with the tilt beside them."""
     law, _ = settled(law, "exact")
@@ -122,6 +123,7 @@ def test_costs_are_those_of_normal_laws():
     np.testing.assert_allclose(divergences(0.3 * x), 0.045, rtol=0.03)
 
 
+@pytest.mark.slow
 def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
     tilt = law.of(16).drawn(np.random.default_rng(5))
     with x64():
@@ -131,7 +133,7 @@ def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
     mean = weights @ release.theta / weights.sum()
     sd = release.theta.std(axis=0)
     assert (np.abs(drawn.mean(axis=0) - mean) / sd < 0.15).all()
-    assert len(np.unique(drawn[:, 0])) == 2000
+    assert len(np.unique(drawn, axis=0)) == 2000
 
 
 def test_what_is_made(safe, release):
@@ -153,6 +155,7 @@ def test_what_is_made(safe, release):
     assert again["n"].verdict == "determined"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws(safe, release):
     again = bayesrecon.sanitise(release, unsafe_seed=0)
     np.testing.assert_array_equal(again.release.theta, safe.release.theta)
@@ -189,8 +192,8 @@ def test_the_secret_is_a_function_of_what_is_sanitised(model):
     assert hash_of_data(DATA) == hash_of_data({k: v[::-1] for k, v in DATA.items()})
     assert hash_of_data(DATA) != hash_of_data({**DATA, "kid_score": np.where(np.arange(SIZE) == 7, Y + 1e-9, Y)})
     assert hash_of_data({"a": [0.0], "b": [1.0]}) != hash_of_data({"a": [1.0], "b": [0.0]})
-    assert hash_of_model(model) == hash_of_model(bayesrecon.models.load("kidscore_momiq"))
-    assert hash_of_model(model) != hash_of_model(bayesrecon.models.load("kidscore_momhs"))
+    other = replace(model, log_prior_at=lambda params: 1.01 * model.log_prior_at(params))
+    assert hash_of_model(model) == hash_of_model(replace(model)) != hash_of_model(other)
 
 
 def make(secret):
@@ -211,7 +214,9 @@ def test_the_ledger_keeps_tilts_and_adds_worths(tmp_path):
         _, other, account = book.tilt("data", "another model", 200.0, None, make)
         assert account.spent == 300
         assert not np.allclose(other.weights, first.weights)
-        with pytest.raises(BayesreconError, match=r"300 draws' worth of data data is released, and 100 more exceed the budget of 300"):
+        with pytest.raises(
+            BayesreconError, match=r"300 draws' worth of data data is released, and 100 more exceed the budget of 300"
+        ):
             book.tilt("data", "a third", 100.0, None, make)
         assert book.tilt("other data", "model", 100.0, None, make)[2].budget == 100
     assert len(json.loads(path.read_text())["accounts"]["data"]["tilts"]) == 2
@@ -235,6 +240,7 @@ def test_a_ledger_that_is_none_is_refused(tmp_path, damage, told):
         pass
 
 
+@pytest.mark.slow
 def test_another_run_takes_the_same_tilt_where_data_are_given(model, tmp_path):
     """The tilt lies in the ledger: one that is nearly the same would tell its random numbers by the difference."""
     book = tmp_path / "ledger.json"
@@ -249,6 +255,7 @@ def test_another_run_takes_the_same_tilt_where_data_are_given(model, tmp_path):
         bayesrecon.sanitise(runs[0], model=model, data=DATA, worth=150, ledger=book)
 
 
+@pytest.mark.slow
 def test_without_data_every_run_is_another_release(model, tmp_path):
     book = tmp_path / "ledger.json"
     found = bayesrecon.sanitise(exact_draws(2, 1000), model=model, ledger=book, budget=200)
@@ -292,12 +299,13 @@ def test_too_many_directions_cost_too_much(law):
     """By the law alone: no secret has a say in it."""
     many = law.of(1)
     object.__setattr__(many, "own", np.full_like(law.own, 1.0))
-    with pytest.raises(BayesreconError, match="nats in .* directions, and 0.05 are supported"):
+    with pytest.raises(BayesreconError, match=r"nats in .* directions, and 0.05 are supported"):
         settled(many, "release")
 
 
 def test_the_worth_that_hides_records():
-    assert worth_for(1.0, lambda k: 0.02 / k) == pytest.approx(2500, rel=1e-6)
+    assert worth_for(1.0, lambda k: 0.02 / k) in (2400, 2500)  # two digits, and no more than hides the record
+    assert worth_for(1.0, lambda k: 0.0199 / k) == 2500
     with pytest.raises(BayesreconError, match="still moves the release by 2 "):
         worth_for(1.0, lambda k: 0.2 / k)
     with pytest.raises(BayesreconError, match="above zero"):
@@ -306,7 +314,7 @@ def test_the_worth_that_hides_records():
         check_worth(np.nan)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="modes of files")
+@pytest.mark.slow
 def test_nothing_of_the_secret_is_in_what_is_told(release, tmp_path):
     book = tmp_path / "ledger.json"
     found = bayesrecon.sanitise(release, ledger=book)

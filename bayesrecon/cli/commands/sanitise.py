@@ -41,14 +41,17 @@ def sanitise(
         float | None, typer.Option(help="Worth that all releases of these data may have together; stated once.")
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="File that keeps the key and the tilts; never published, never beside a release.")
+        Path | None,
+        typer.Option(help="File that keeps the key and the tilts; never published, never beside a release."),
     ] = None,
-    page: Annotated[Path | None, typer.Option(help="Write what is told of the draws to this .json or .csv file.")] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write what is told of the draws to this .json or .csv file.")
+    ] = None,
 ) -> None:
     """Make draws that may be published: of the posterior of data that were altered at random, once.
 
-    The file has the model's parameters alone. It hides statistics of the data, and no single person: it is not anonymous,
-    and not differentially private.
+    The file has the model's parameters alone. It hides statistics of the data, and no single person: it is not
+    anonymous, and not differentially private.
     """
     check_suffix(page, (".json", ".csv"), "--page")
     check_writable(out, page)
@@ -59,7 +62,9 @@ def sanitise(
 
     book = ledger_path() if ledger is None else ledger
     if book.parent.resolve() == out.parent.resolve():
-        raise BayesreconError(f"--ledger {book}: a ledger lies never beside a release; name a folder that stays private")
+        raise BayesreconError(
+            f"--ledger {book}: a ledger lies never beside a release; name a folder that stays private"
+        )
     opened = inputs.open_release(
         given.release,
         model=given.model,
@@ -110,7 +115,8 @@ def _show(result: "Sanitised", audited: "Audit") -> list[Any]:
         result.headline,
         statistics_table(result),
         changes_table(result),
-        f"one record as the posterior predicts them moves the release by {median:.2g} standard deviations in the median, "
+        f"one record as the posterior predicts them moves the release by {median:.2g} standard deviations in the "
+        "median, "
         f"95 % of them by up to {most:.2g}, and the farthest by {largest:.2g}: single records are not hidden",
         *shifts,
         *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),

@@ -13,11 +13,12 @@ In V's whitened directions the tilts here are independent normal, `Delta_i ~ N(0
 
     1 / c_i = 1 / k^2 + 1 / s_i^2.
 
-k^2 is the variance that an unbiased attacker has of `1 / k^2` independent draws, who has a Fisher information of one per
-draw and direction. s_i^2 are the eigenvalues of V over R records of the predictive law, that is the scatter of R ordinary
-records: without this cap the cost is infinite where directions are. R is N, the number of private records, or a few times
-as many where the theory still holds (`limits`): the less of the cap, the nearer a statistic is to `1 / k^2` draws. With M
-records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standard normal eta, the measure
+k^2 is the variance that an unbiased attacker has of `1 / k^2` independent draws, who has a Fisher information of one
+per draw and direction. s_i^2 are the eigenvalues of V over R records of the predictive law, that is the scatter of R
+ordinary
+records: without this cap the cost is infinite where directions are. R is N, the number of private records, or a few
+times as many where the theory still holds (`limits`): the less of the cap, the nearer a statistic is to `1 / k^2`
+draws. With M records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standard normal eta, the measure
 
     w = (R / M)^(1/2) U diag(1 + s_i^2 / k^2)^(-1/2) U' eta
 
@@ -107,10 +108,10 @@ class TiltLaw:
     def shift(self, records: Records, draws: float) -> np.ndarray:
         """How far single records move a release, in standard deviations of what hides them, `(R,)`.
 
-        Somebody who knows all other records asks whether one more is among the data. In the whitened directions it moves
-        the release by `a_i = Cov(l(., x), f_i)`, among tilts of variance c_i and so many independent draws:
-        `mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T rest`, with the rest of `Var l(., x)` that no tilt hides. That is at least
-        `sd(l(theta, x)) / k` for many draws.
+        Somebody who knows all other records asks whether one more is among the data. In the whitened directions it
+        moves the release by `a_i = Cov(l(., x), f_i)`, among tilts of variance c_i and so many independent draws:
+        `mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T rest`, with the rest of `Var l(., x)` that no tilt hides. For many draws
+        that is at least `sd(l(theta, x)) / k`.
         """
         alive = self.own > _SMALLEST * self.own[-1]
         features = self.multiple * (self.values @ self.vectors[:, alive]) / np.sqrt(self.own[alive])
@@ -163,6 +164,17 @@ def tilt_at(model: Model, theta: Any, tilt: PseudoData) -> np.ndarray:
         values = np.asarray(log_liks(model, np.asarray(rows[at]), tilt.records)) @ np.asarray(tilt.weights)
         found.append(values[: len(rows) - start])
     return np.concatenate(found)
+
+
+def divergences(tilts: np.ndarray) -> np.ndarray:
+    """`KL(tilted || posterior)` in nats of each of S tilts `(T, S)` at the draws, averaged with that of its "
+    "opposite."""
+    found = []
+    for g in (tilts, -tilts):
+        top = g.max(axis=0)
+        e = np.exp(g - top)
+        found.append((e * g).sum(axis=0) / e.sum(axis=0) - top - np.log(e.mean(axis=0)))
+    return np.mean(found, axis=0)
 
 
 def _predicted(problem: Problem, rng: np.random.Generator) -> Records:

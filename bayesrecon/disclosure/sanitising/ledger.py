@@ -1,7 +1,7 @@
 """The ledger of a steward: the key of all tilts, the tilts that were drawn, and what they are worth together.
 
-A file that its owner alone can read (mode 0600). A release of the same data under the same model takes the tilt that stands
-in it; any other takes a new one, and their worths add. Past a budget that was stated nothing is made.
+A file that its owner alone can read (mode 0600). A release of the same data under the same model takes the tilt that
+stands in it; any other takes a new one, and their worths add. Past a budget that was stated nothing is made.
 """
 
 import json
@@ -22,7 +22,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import private_folder, write_whole
 from bayesrecon.model import PseudoData
 
-_VERSION = 1
+_VERSION = 1  # of the file: another one is not read
 _KEY = 32  # bytes
 _LARGEST = 2**28  # bytes of a file that is read: tilts of hundreds of releases
 
@@ -52,11 +52,13 @@ class Account:
         spent: worths of independent tilts, added up, in draws.
         budget: past which nothing more is released.
         again: whether the tilt was there already, and costs nothing more.
+        times: what its cap is in scatters of ordinary records.
     """
 
     spent: float
     budget: float
     again: bool
+    times: int
 
 
 class Ledger:
@@ -72,6 +74,7 @@ class Ledger:
         worth: float,
         budget: float | None,
         make: Callable[[Secret], PseudoData],
+        times: int = 1,
     ) -> tuple[Secret, PseudoData, Account]:
         """The tilt of a release, entered before anybody has it.
 
@@ -81,6 +84,7 @@ class Ledger:
             worth: of the tilt, in draws.
             budget: to state for this account; None leaves the one that stands, or states the worth of the first tilt.
             make: draws a tilt.
+            times: what its cap is.
 
         Raises:
             BayesreconError: the worths of independent tilts would exceed the budget.
@@ -98,7 +102,8 @@ class Ledger:
         if found is None:
             made = make(secret)
             records = {name: np.asarray(v).tolist() for name, v in made.records.items()}
-            found = {"model": model, "worth": worth, "records": records, "weights": np.asarray(made.weights).tolist()}
+            weights = np.asarray(made.weights).tolist()
+            found = {"model": model, "worth": worth, "times": times, "records": records, "weights": weights}
             one["tilts"].append(found)
             again = False
         else:
@@ -106,7 +111,7 @@ class Ledger:
         one["budget"] = stated
         self._write()
         tilt = PseudoData(np.asarray(found["weights"]), {k: np.asarray(v) for k, v in found["records"].items()})
-        return secret, tilt, Account(spent + (0 if again else worth), stated, again)
+        return secret, tilt, Account(spent + (0 if again else worth), stated, again, int(found["times"]))
 
     def _write(self) -> None:
         text = json.dumps(self._content, allow_nan=False)
@@ -125,7 +130,10 @@ def opened_ledger(path: Path) -> Iterator[Ledger]:
     with _held(path.with_name(path.name + ".lock")):
         if not path.exists():
             content = {"bayesrecon_ledger": _VERSION, "key": secrets.token_hex(_KEY), "accounts": {}}
-            with suppress(FileExistsError), os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as f:
+            with (
+                suppress(FileExistsError),
+                os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as f,
+            ):
                 json.dump(content, f)
         yield Ledger(path, _read(path))
 
@@ -135,7 +143,9 @@ def _read(path: Path) -> dict[str, Any]:
     if not stat.S_ISREG(state.st_mode):
         raise BayesreconError(f"{path} is no plain file; name a ledger of your own (ledger=)")
     if sys.platform != "win32" and state.st_mode & 0o077:
-        raise BayesreconError(f"{path}: others can read this ledger, so its tilts are no secret; chmod 600 it, or name another")
+        raise BayesreconError(
+            f"{path}: others can read this ledger, so its tilts are no secret; chmod 600 it, or name another"
+        )
     if state.st_size > _LARGEST:
         raise BayesreconError(f"{path} is larger than any ledger; name another file (ledger=)")
     try:
@@ -145,7 +155,12 @@ def _read(path: Path) -> dict[str, Any]:
         for account in content["accounts"].values():
             for tilt in account["tilts"]:
                 lengths = {len(v) for v in tilt["records"].values()} | {len(tilt["weights"])}
-                if len(lengths) != 1 or not float(tilt["worth"]) > 0 or not isinstance(tilt["model"], str):
+                if (
+                    len(lengths) != 1
+                    or not float(tilt["worth"]) > 0
+                    or not isinstance(tilt["model"], str)
+                    or int(tilt["times"]) < 1
+                ):
                     raise ValueError
             if account["budget"] is not None:
                 float(account["budget"])

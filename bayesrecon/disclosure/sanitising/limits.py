@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw
-from bayesrecon.disclosure.sanitising.page import divergences
+from bayesrecon.disclosure.sanitising.law import TiltLaw, divergences
 from bayesrecon.errors import BayesreconError
 
 LEAST_WORTH = 100.0
@@ -28,7 +27,8 @@ def check_worth(worth: float) -> float:
         raise BayesreconError(f"worth={worth!r} is not a number of draws") from None
     if not LEAST_WORTH <= value < np.inf:
         raise BayesreconError(
-            f"worth={worth}: tilts are supported from a worth of {LEAST_WORTH:g} draws on; of larger ones it is not known "
+            f"worth={worth}: tilts are supported from a worth of {LEAST_WORTH:g} draws on; of larger ones it is "
+            "not known "
             "what they hide"
         )
     return value
@@ -45,7 +45,8 @@ def settled(law: TiltLaw, name: str) -> tuple[TiltLaw, int]:
     """
     if law.cost > MOST_NATS:
         raise BayesreconError(
-            f"{name}: a worth of {law.k**-2:g} draws costs {law.cost:.2g} nats in {law.effective_rank:.0f} directions, and "
+            f"{name}: a worth of {law.k**-2:g} draws costs {law.cost:.2g} nats in {law.effective_rank:.0f} "
+            "directions, and "
             f"{MOST_NATS:g} are supported; worth={_affordable(law):.3g} or more, or fewer parameters"
         )
     normals = np.random.default_rng(0).normal(size=(len(law.own), _TILTS))
@@ -54,7 +55,8 @@ def settled(law: TiltLaw, name: str) -> tuple[TiltLaw, int]:
         if wider.cost <= MOST_NATS and holds(wider, normals):
             return wider, times
     raise BayesreconError(
-        f"{name}: tilts of a worth of {law.k**-2:g} draws do not cost what theory says, so that what it says they hide does "
+        f"{name}: tilts of a worth of {law.k**-2:g} draws do not cost what theory says, so that what it says they "
+        "hide does "
         "not hold either; a larger worth= brings both together"
     )
 
@@ -80,15 +82,19 @@ def worth_for(shift: float, largest: Callable[[float], float]) -> float:
     most = LEAST_WORTH**-0.5
     if (least := largest(most)) > shift:
         raise BayesreconError(
-            f"records={shift:g}: at a worth of {LEAST_WORTH:g} draws, the least that is supported, a record still moves the "
-            f"release by {least:.2g} standard deviations; single records of these data cannot be hidden by tilts: publish "
+            f"records={shift:g}: at a worth of {LEAST_WORTH:g} draws, the least that is supported, a record still "
+            "moves the "
+            f"release by {least:.2g} standard deviations; single records of these data cannot be hidden by tilts: "
+            "publish "
             "fewer parameters, or noise with a guarantee while fitting"
         )
     low, high = 0.0, most
     for _ in range(30):  # halvings
         middle = (low + high) / 2
         low, high = (middle, high) if largest(middle) > shift else (low, middle)
-    return float(high**-2)
+    worth = high**-2
+    unit = 10.0 ** (np.floor(np.log10(worth)) - 1)  # of two digits: more would tell the record
+    return float(max(LEAST_WORTH, np.floor(worth / unit) * unit))
 
 
 def _affordable(law: TiltLaw) -> float:

@@ -1,6 +1,7 @@
 """What tilted draws hide and what they cost, computed from the tilted draws alone.
 
-Whoever has the draws can compute it, so it tells nothing that they do not. Changes that the one tilt made would tell the
+Whoever has the draws can compute it, so it tells nothing that they do not. Changes that the one tilt made would tell
+the
 tilt: what stands here are averages over others.
 """
 
@@ -11,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw, tilt_law
+from bayesrecon.disclosure.sanitising.law import TiltLaw, divergences, tilt_law
 from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.totals import part_totals, rows_of, slopes_of
@@ -64,8 +65,8 @@ def count_of(rows: Sequence[Row]) -> float | None:
 
 
 def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
-    """What `recover` says of a solved release, and the slopes of its statistics in the basis `(r, S)`, zero where nothing
-    is seen."""
+    """What `recover` says of a solved release, and the slopes of its statistics in the basis `(r, S)`, zero where
+    nothing is seen."""
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     library = library_of(knowledge, reference.centre, reference.scale, None, solved.probes)
     totals = part_totals(solved, library, knowledge)
@@ -89,16 +90,6 @@ def hidden(problem: Problem, law: TiltLaw, rows: Sequence[Row], slopes: np.ndarr
         draws = size * (row.floor / sd) ** 2
         found.append(Hidden(row.name, float(sd), float(np.hypot(sd, row.se)), float(draws), row.verdict))
     return tuple(found)
-
-
-def divergences(tilts: np.ndarray) -> np.ndarray:
-    """`KL(tilted || posterior)` in nats of each of S tilts `(T, S)` at the draws, averaged with that of its opposite."""
-    found = []
-    for g in (tilts, -tilts):
-        top = g.max(axis=0)
-        e = np.exp(g - top)
-        found.append((e * g).sum(axis=0) / e.sum(axis=0) - top - np.log(e.mean(axis=0)))
-    return np.mean(found, axis=0)
 
 
 def _changes(model: Model, theta: np.ndarray, tilts: np.ndarray) -> tuple[Change, ...]:

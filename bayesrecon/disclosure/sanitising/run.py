@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.disclosure.sanitising.law import TiltLaw, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
 from bayesrecon.disclosure.sanitising.limits import check_worth, settled, worth_for
-from bayesrecon.disclosure.sanitising.law import TiltLaw, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.page import count_of, page_of, statistics_of
 from bayesrecon.disclosure.sanitising.sampling import MOST, USUAL, check_distinct, chosen, redrawn
 from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
@@ -43,28 +43,28 @@ def sanitise(
 ) -> Sanitised:
     """Draws that may be published: of the posterior of data that were altered at random, once and for all.
 
-    The data get a signed measure beside them, `sum_m w_m delta_{z_m}`, whose law in the whitened directions of the value
-    kernel is `Delta_i ~ N(0, c_i)`, `1 / c_i = worth + 1 / s_i^2`, with s_i^2 the scatter of as many ordinary records as
-    there are, or up to 64 times as many where the theory holds. To second order a direction then gives away, however many
-    draws are published, at most the precision of `worth` independent draws of the posterior and `1 / s_i^2`; of each
-    statistic the result says what that leaves. On average this costs a reader
-    `sum_i c_i / 2` nats. The tilt is drawn once: its secret is a keyed function of data, model and worth.
+    The data get a signed measure beside them, `sum_m w_m delta_{z_m}`. Its law in the whitened directions of the value
+    kernel is `Delta_i ~ N(0, c_i)` with `1 / c_i = worth + 1 / s_i^2`: s_i^2 is the scatter of as many ordinary records
+    as there are, or of up to 64 times as many where the theory holds. To second order a direction then gives away,
+    however many draws are published, at most the precision of `worth` independent draws of the posterior and
+    `1 / s_i^2`; the result says of each statistic what that leaves. It costs a reader `sum_i c_i / 2` nats on average.
+    The tilt is drawn once: its secret is a keyed function of data, model and worth.
 
-    Sanitised is not anonymous and not differentially private. What is not protected: single records (see `records`), that
-    somebody took part, a record far out, other models and other releases of the same data, the difference of two sanitised
-    releases around a deletion.
+    Sanitised is not anonymous and not differentially private. What is not protected: single records (see `records`),
+    that somebody took part, a record far out, other models and other releases of the same data, the difference of two
+    sanitised releases around a deletion.
 
     Args:
-        release: draws that never are published themselves, from `bayesrecon.posteriors`, or whatever holds draws, with its
-            `model`. No two of them may be the same.
+        release: draws that never are published themselves, from `bayesrecon.posteriors`, or whatever holds draws, with
+            its `model`. No two of them may be the same.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         worth: independent draws of the posterior that the release may be worth, 100 (the default) or more.
         records: instead, the most standard deviations by which a single record may move the release; refused where that
             needs a worth below 100.
-        data: the private records, `{field: (N, *shape)}` or the path of a table. With them another run of the sampler takes
-            the same tilt, and shifts by single records are computed. Without them the draws stand for the data.
-        draws: how many to publish; by default a quarter of them, and no more than they are worth as independent ones. More
-            than a third are sampled anew with NUTS, which needs `data`.
+        data: the private records, `{field: (N, *shape)}` or the path of a table. With them another run of the sampler
+            takes the same tilt, and shifts by single records are computed. Without them the draws stand for the data.
+        draws: how many to publish; by default a quarter of them, and no more than they are worth as independent ones.
+            More than a third are sampled anew with NUTS, which needs `data`.
         budget: worth that all independent tilts of these data may have together; by default that of the first.
         ledger: the file that keeps key and tilts; by default `ledger.json` in the user's data directory, or
             BAYESRECON_LEDGER. Never published, and never beside a release.
@@ -75,8 +75,8 @@ def sanitise(
         A `Sanitised`: its `release` are the draws; it says what they hide and what they cost.
 
     Raises:
-        BayesreconError: draws that do not belong to their model, tilts that are too large for the theory, a worth that the
-            ledger's budget does not allow, or more draws than there can be. None of it depends on the secret.
+        BayesreconError: draws that do not belong to their model, tilts that are too large for the theory, a worth that
+            the ledger's budget does not allow, or more draws than there can be. None of it depends on the secret.
 
     >>> import bayesrecon, numpy as np
     >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
@@ -89,14 +89,13 @@ def sanitise(
     if records is not None and worth is not None:
         raise BayesreconError("records= sets the worth: give one of records= and worth=")
     worth = check_worth(100.0 if worth is None else worth)
-    if budget is not None and not budget >= worth:
-        raise BayesreconError(f"budget={budget}: it is below worth={worth:g}, so that nothing could be released")
     private = None if data is None else check_records(release.model, read_table(data) if _is_path(data) else data)
     job = _prepared(release, worth, private, draws)
     if records is not None:
-        # The records that it is told of are those whose shifts are largest.
         about = job.law.records if private is None else private
         worth = worth_for(records, lambda k: float(job.law.at(k).shift(about, job.count).max()))
+    if budget is not None and not budget >= worth:
+        raise BayesreconError(f"budget={budget}: it is below worth={worth:g}, so that nothing could be released")
     law, times = settled(job.law.at(worth**-0.5), release.name)
     job = replace(job, law=law, times=times)
     if unsafe_seed is None:
@@ -104,6 +103,8 @@ def sanitise(
     else:
         secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(release.model), repr(worth))
         tilt, account = job.tilt(secret), None
+    if account is not None:
+        job = replace(job, times=account.times)  # of the tilt that is used, which may be older than this run
     if progress is not None:
         progress("tilting", 0.5)
     return _result(job, worth, job.published(secret, tilt), account)
@@ -130,7 +131,7 @@ class _Job:
         else:
             account = hash_of_data(self.private)
         with opened_ledger(path) as book:
-            return book.tilt(account, about, worth, budget, self.tilt)
+            return book.tilt(account, about, worth, budget, self.tilt, self.times)
 
     def published(self, secret: Secret, tilt: PseudoData) -> PosteriorDraws:
         """Draws of the tilted posterior, shuffled and numbered anew."""
@@ -142,10 +143,10 @@ class _Job:
             assert self.private is not None
             seed = int(rng.integers(2**31))
             found = redrawn(release.model, self.private, tilt, theta, self.count, seed)
-        chains = len(np.unique(release.chain))
-        chains = chains if chains <= _CHAINS and self.count % chains == 0 else 1
-        chain = np.repeat(np.arange(1, chains + 1), self.count // chains)
-        weights = np.full(self.count, 1 / self.count)
+        chains, count = len(np.unique(release.chain)), len(found)
+        chains = chains if chains <= _CHAINS and count % chains == 0 else 1
+        chain = np.repeat(np.arange(1, chains + 1), count // chains)
+        weights = np.full(count, 1 / count)
         return PosteriorDraws(found, release.model, weights, chain, name=f"{release.name}, sanitised")
 
 
@@ -158,7 +159,9 @@ def _prepared(release: PosteriorDraws, worth: float, private: Records | None, dr
     if problem.unfit:
         raise BayesreconError(f"{release.name} does not belong to {release.model.name}: {problem.unfit[0]}")
     if problem.release.model is not release.model:
-        raise BayesreconError(f"{release.name}: draws whose digits were cut are not sanitised; supply them with all digits")
+        raise BayesreconError(
+            f"{release.name}: draws whose digits were cut are not sanitised; supply them with all digits"
+        )
     count = _count(release, draws, private)
     return _Job(release, private, tilt_law(problem, worth**-0.5, problem.rng, _records(problem, private)), count)
 
@@ -170,7 +173,8 @@ def _records(problem: Problem, private: Records | None) -> float:
     found = count_of(statistics_of(problem)[0])
     if found is None:
         raise BayesreconError(
-            f"{problem.release.name} does not tell how many records there are, and the scatter of ordinary records needs "
+            f"{problem.release.name} does not tell how many records there are, and the scatter of ordinary "
+            "records needs "
             "it; supply the private records (data=)"
         )
     return max(1.0, found)
@@ -185,12 +189,14 @@ def _count(release: PosteriorDraws, draws: int | None, private: Records | None) 
         draws = int(min(USUAL * len(theta), independent)) // chains * chains
     if draws < _FEWEST:
         raise BayesreconError(
-            f"{release.name}: {draws} draws would be published, and {_FEWEST} are the fewest; supply four times as many "
+            f"{release.name}: {draws} draws would be published, and {_FEWEST} are the fewest; supply four times "
+            "as many "
             "draws as are to be published"
         )
     if draws > MOST * len(theta) and private is None:
         raise BayesreconError(
-            f"{draws} draws cannot be chosen among {len(theta)} without telling the tilt; publish {int(MOST * len(theta))} at "
+            f"{draws} draws cannot be chosen among {len(theta)} without telling the tilt; publish "
+            f"{int(MOST * len(theta))} at "
             "most, or supply the private records (data=), so that new ones are sampled"
         )
     return draws

@@ -1,7 +1,8 @@
 """The secret of a tilt: a keyed function of what is sanitised, so that nobody draws again until a tilt pleases.
 
-The key is 32 bytes of `secrets`. Seeds are HMAC-SHA256 of it over the data, the model and the worth: the same give the same
-tilt, and any change gives an independent one. Two tilts that are alike, but not the same, would be worse than two independent
+The key is 32 bytes of `secrets`. Seeds are HMAC-SHA256 of it over the data, the model and the worth: the same give the
+same tilt, and any change gives an independent one. Two tilts that are alike, but not the same, would be worse than two
+independent
 ones: their difference tells the random numbers of both.
 """
 
