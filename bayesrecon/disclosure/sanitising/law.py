@@ -25,6 +25,7 @@ draws. With M records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standar
 has exactly this law at all ranks, and no direction has to be cut off.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,6 +38,7 @@ from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import Model, PseudoData, Records
+from bayesrecon.results.row import Row
 from bayesrecon.stored import as_rows
 
 _RECORDS = 1024  # of the predictive law: many times the directions that a few thousand draws resolve
@@ -122,6 +124,11 @@ class TiltLaw:
             rest = np.maximum((l**2).mean(axis=0) - (along**2).sum(axis=0), 0.0)
             found.append(np.sqrt((along**2 / noise[:, None]).sum(axis=0) + draws * rest))
         return np.concatenate(found)
+
+
+def count_of(rows: Sequence[Row]) -> float | None:
+    """N, the number of records, where the draws tell it."""
+    return next((r.estimate for r in rows if r.name == "n" and r.estimate and r.verdict != "undetermined"), None)
 
 
 def tilt_law(problem: Problem, k: float, rng: np.random.Generator, count: float) -> TiltLaw:

@@ -1,11 +1,16 @@
-"""What tilts are supported: sizes at which the theory was found to hold. Nothing here depends on a secret."""
+"""What tilts are supported, the sizes at which the theory was found to hold, and what they would leave.
 
-from collections.abc import Callable
+Nothing here depends on a secret.
+"""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw, divergences
+from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.results.row import Row
 
 LEAST_WORTH = 100.0
 """k is at most a tenth."""
@@ -66,6 +71,34 @@ def holds(law: TiltLaw, normals: np.ndarray) -> bool:
     tilts = law.values @ law.weights(normals)
     ratio = divergences(tilts) / (tilts.var(axis=0) / 2)
     return float(np.mean(np.abs(ratio - 1) <= _APART)) >= _SHARE
+
+
+def tilted_errors(
+    problem: Problem, rows: Sequence[Row], slopes: np.ndarray, worths: Sequence[int]
+) -> tuple[dict[int, np.ndarray], tuple[str, ...]]:
+    """By worth, the scatter over tilts of the statistics with these slopes in the basis `(r, S)`; and why one is
+    missing.
+
+    Worths below what is supported are passed over.
+    """
+    tried = [worth for worth in worths if worth >= LEAST_WORTH]
+    count = count_of(rows) or problem.knowledge.total
+    if not tried:
+        return {}, ()
+    if count is None:
+        return {}, ("sanitised draws are not planned for: the number of records is not determined",)
+    found, missing = {}, []
+    try:
+        law = tilt_law(problem, tried[0] ** -0.5, np.random.default_rng(0), max(1.0, float(count)))
+        cross = np.asarray(problem.solved.embedding.cross(problem.solved.basis, law.records)) @ slopes
+    except BayesreconError as error:
+        return {}, (f"sanitised draws are not planned for: {error}",)
+    for worth in tried:
+        try:
+            found[worth] = settled(law.at(worth**-0.5), problem.release.name)[0].scatter(cross)
+        except BayesreconError as error:
+            missing.append(f"sanitised draws worth {worth} are not planned for: {error}")
+    return found, tuple(missing)
 
 
 def worth_for(shift: float, largest: Callable[[float], float]) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesrecon.disclosure.sanitising.law import TiltLaw, divergences, tilt_law
+from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
 from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.totals import part_totals, rows_of, slopes_of
@@ -57,11 +57,6 @@ def page_of(release: PosteriorDraws, k: float, times: float, count: float | None
         _changes(release.model, law.theta, tilts),
         (float(np.median(shift)), float(np.quantile(shift, 0.95)), float(shift.max())),
     )
-
-
-def count_of(rows: Sequence[Row]) -> float | None:
-    """N, the number of records, where the draws tell it."""
-    return next((r.estimate for r in rows if r.name == "n" and r.estimate and r.verdict != "undetermined"), None)
 
 
 def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
