@@ -40,6 +40,7 @@ _LAZY = {
     "RecordTable": "bayesrecon.results.records",
     "Recovery": "bayesrecon.results.recovery",
     "Release": "bayesrecon.releases",
+    "Sanitised": "bayesrecon.results.sanitised",
     "ScoreMatching": "bayesrecon.attacks.pseudodata.score_matching",
     "SingleRecords": "bayesrecon.attacks.records.single",
     "Slicing": "bayesrecon.attacks.pseudodata.adam",
@@ -63,6 +64,7 @@ _LAZY = {
     "plan": "bayesrecon.disclosure.planner",
     "reconstruct": "bayesrecon.attacks.reconstruction",
     "recover": "bayesrecon.attacks.recovery",
+    "sanitise": "bayesrecon.disclosure.sanitising.run",
     "using": "bayesrecon.engine",
     "witness": "bayesrecon.disclosure.witness",
 }

@@ -31,6 +31,7 @@ from bayesrecon.auditing.run import audit as audit
 from bayesrecon.disclosure.bounds import bound as bound
 from bayesrecon.disclosure.diagnosis import diagnose as diagnose
 from bayesrecon.disclosure.planner import plan as plan
+from bayesrecon.disclosure.sanitising.run import sanitise as sanitise
 from bayesrecon.disclosure.witness import witness as witness
 from bayesrecon.engine import using as using
 from bayesrecon.errors import BayesreconError as BayesreconError
@@ -55,6 +56,7 @@ from bayesrecon.results.outputs import InputEstimate as InputEstimate
 from bayesrecon.results.reconstruction import Reconstruction as Reconstruction
 from bayesrecon.results.records import RecordTable as RecordTable
 from bayesrecon.results.recovery import Recovery as Recovery
+from bayesrecon.results.sanitised import Sanitised as Sanitised
 from bayesrecon.results.sentence import DeletedSentence as DeletedSentence
 from bayesrecon.verbs.door import deletion as deletion
 

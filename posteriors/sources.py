@@ -82,6 +82,10 @@ def accepted_draws(
     values = {k: v for k, v in draws.values.items() if found is None or k != found.name}
     values = values if model.prepare is None else model.prepare(values)
     notes = list(model.notes)
+    if (sanitised := draws.attributes.get("bayesrecon_sanitised")) is not None:
+        notes.append(
+            f"these draws say that they were sanitised ({sanitised[:40]}): what they tell of the data is off by more"
+        )
     missing = [k for k in expected if k not in values]
     unknown = [k for k in values if k not in expected]
     if missing:

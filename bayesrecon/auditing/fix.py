@@ -1,8 +1,9 @@
 """A cleaned copy: draws of which an audit can say what they are, and nothing else."""
 
+import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
+from bayesrecon.posteriors.npz import ATTRIBUTES
 from bayesrecon.results.audit import Audit
 
 SUFFIXES = (".nc", ".npz")
@@ -72,10 +74,12 @@ def _thinned(values: np.ndarray, count: int | None) -> np.ndarray:
     return values[:, evenly(length, each)]
 
 
-def write_clean(values: dict[str, np.ndarray], path: Path) -> Path:
-    """Write draws to `.nc` (a group `posterior` that ArviZ opens) or `.npz`, without attributes or labels."""
+def write_clean(values: dict[str, np.ndarray], path: Path, attributes: Mapping[str, str] | None = None) -> Path:
+    """Write draws to `.nc` (a group `posterior` that ArviZ opens) or `.npz`, without labels and with these attributes
+    alone."""
     if path.suffix == ".npz":
-        write_whole(path, lambda t: _write_npz(values, t))
+        described = {ATTRIBUTES: np.array(json.dumps(dict(attributes)))} if attributes else {}
+        write_whole(path, lambda t: _write_npz({**values, **described}, t))
         return path
     import xarray as xr
 
@@ -83,22 +87,28 @@ def write_clean(values: dict[str, np.ndarray], path: Path) -> Path:
     data: dict[str, Any] = {
         name: (("chain", "draw", *(f"{name}_dim_{i}" for i in range(v.ndim - 2))), v) for name, v in values.items()
     }
-    dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(length)})
+    dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(length)}, dict(attributes or {}))
     write_netcdf(path, dataset, "posterior")
     return path
 
 
-def write_audited(values: dict[str, np.ndarray], path: Path, audit: Callable[[Path], Audit]) -> Audit:
+def write_audited(
+    values: dict[str, np.ndarray],
+    path: Path,
+    audit: Callable[[Path], Audit],
+    attributes: Mapping[str, str] | None = None,
+) -> Audit:
     """Write a cleaned copy once it was audited, as the file that it will be.
 
     Args:
         audit: of the file that is not yet in its place.
+        attributes: of the file.
 
     Returns:
         the audit of the copy.
     """
     with tempfile.TemporaryDirectory() as folder:
-        copy = write_clean(values, Path(folder) / path.name)
+        copy = write_clean(values, Path(folder) / path.name, attributes)
         found = audit(copy)
         content = copy.read_bytes()
     write_whole(path, lambda temporary: temporary.write_bytes(content))

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
+from bayesrecon.disclosure.sanitising.limits import tilted_errors
 from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import foreseen
 from bayesrecon.errors import BayesreconError
@@ -41,7 +42,7 @@ def plan(
         release: all draws that exist: from `bayesrecon.posteriors`, or whatever holds draws, with its `model`.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         draws: numbers of draws to consider, kept at even distances (those above the release's own size are
-            extrapolated as further independent draws).
+            extrapolated as further independent draws), and of 100 or more also the worths of sanitised draws.
         digits: significant decimal digits that the published parameters are rounded to, and those of the summaries.
         summaries: also plan for the mean and covariance of so many draws, and at so many digits and at full precision
             for the mode with its covariance (a Laplace approximation, a printed table with correlations) and for
@@ -62,12 +63,13 @@ def plan(
     if min(draws, default=1) < 10 or min(digits, default=1) < 1:
         raise BayesreconError("plan at least 10 draws and at least 1 digit")
     problem = solve_release(release, key=key, progress=progress, **knows)
-    totals, rows, errors, shifts = foreseen(problem, draws, digits, statistics)
+    totals, rows, errors, shifts, slopes = foreseen(problem, draws, digits, statistics)
     failures = problem.failures(totals.scores)
     found = Summarised()
     if summaries and not failures:
         solve = partial(half_widths, statistics=statistics, key=key, progress=progress, knows=knows)
         found = summarised(problem, sorted(set(digits)), solve)
+    tilted, unsaid = ({}, ()) if failures else tilted_errors(problem, rows, slopes, sorted(set(draws)))
     size = problem.embedding.effective_size
     outlooks = tuple(
         Outlook(
@@ -80,10 +82,11 @@ def plan(
                 {k: widths.get(row.name) for k, widths in kind.items()}
                 for kind in (found.modes, found.full_rank, found.mean_field)
             ),
+            {worth: float(scatter[i]) for worth, scatter in tilted.items()},
         )
         for i, row in enumerate(rows)
     )
-    return Plan(release.name, problem.release.size, outlooks, failures, found.warnings, release.model.name)
+    return Plan(release.name, problem.release.size, outlooks, failures, (*found.warnings, *unsaid), release.model.name)
 
 
 def _scaled(value: float | None, factor: float) -> float | None:

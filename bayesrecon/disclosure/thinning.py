@@ -28,7 +28,7 @@ _STARTS = 8  # of thinned series
 
 def planned(problem: Problem, draws: Sequence[int], digits: Sequence[int]) -> dict[str, Outlook]:
     """The same for draws and digits alone, by the name of a statistic, where the release is solved already."""
-    _, rows, errors, shifts = foreseen(problem, draws, digits, None)
+    _, rows, errors, shifts, _ = foreseen(problem, draws, digits, None)
     return {
         row.name: Outlook(
             row.name,
@@ -42,8 +42,8 @@ def planned(problem: Problem, draws: Sequence[int], digits: Sequence[int]) -> di
 
 def foreseen(
     problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, Any] | None
-) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray]]:
-    """Totals, rows, and by draws and digits the errors and shifts of the rows."""
+) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray], np.ndarray]:
+    """Totals, rows, by draws and digits the errors and shifts of the rows, and their slopes in the basis `(r, S)`."""
     solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
     library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
     totals = part_totals(solved, library, knowledge)
@@ -51,7 +51,7 @@ def foreseen(
     series = totals.influence @ slopes
     errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}
     shifts = {k: _moved(problem, totals.directions @ slopes, k) for k in sorted(set(digits))}
-    return totals, rows, errors, shifts
+    return totals, rows, errors, shifts, totals.directions @ slopes
 
 
 def _thinned_error(series: np.ndarray, chain: np.ndarray, draws: int) -> np.ndarray:

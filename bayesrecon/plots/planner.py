@@ -97,11 +97,13 @@ def _ways(outlook: "Outlook") -> Iterator[tuple[str, float | None]]:
     for kind, found in ("full-rank", outlook.variational), ("mean-field", outlook.mean_field):
         for digits, half in found.items():
             yield f"{kind} fit: {'all' if digits == EXACT else digits} digits", half
+    for worth, error in outlook.sanitised.items():
+        yield f"sanitised, worth {worth:,} draws", None if error is None else Z95 * error
 
 
 def _kind(name: str) -> str:
     """What the lines that stand together have in common."""
-    return next((k for k in ("mean, cov", "mode", "full-rank", "mean-field", "digits") if k in name), "")
+    return next((k for k in ("mean, cov", "mode", "full-rank", "mean-field", "digits", "sanitised") if k in name), "")
 
 
 def _relative(outlook: "Outlook", value: float | None) -> float:

@@ -31,8 +31,11 @@ class Outlook:
             precision.
         variational: the same of a converged variational fit, normal of full rank.
         mean_field: the same of one with independent coordinates.
+        sanitised: `{worth: predicted standard error}` of sanitised draws, however many are published (`sanitise`);
+            worths
+            that are not supported are left out.
 
-    Of the last four, None is what the attack says nothing of, which is no proof that nothing can be said.
+    Of the last five, None is what the attack says nothing of, which is no proof that nothing can be said.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Outlook:
     mode: dict[int, float | None] = field(default_factory=dict)
     variational: dict[int, float | None] = field(default_factory=dict)
     mean_field: dict[int, float | None] = field(default_factory=dict)
+    sanitised: dict[int, float | None] = field(default_factory=dict)
 
     def half_width(self, draws: int) -> float:
         """Half the 95 % interval that so many draws leave."""
@@ -86,8 +90,9 @@ class Plan(Result):
         return self._document(**{k: v for k, v in asdict(self).items() if k not in ("failures", "warnings")})
 
     def to_dataframe(self) -> Any:
-        """One row per statistic; columns `se @ T draws` and `shift @ k digits`, and of summaries `se @ moments of T`,
-        `half width @ mode, k digits`, and the same of `variational fit` and `mean field`."""
+        """One row per statistic; columns `se @ T draws` and `shift @ k digits`, of summaries `se @ moments of T`,
+        `half width @ mode, k digits`, and the same of `variational fit` and `mean field`, and `se @ sanitised, worth
+        W`."""
         import pandas as pd
 
         rows = {
@@ -99,6 +104,7 @@ class Plan(Result):
                 **{f"half width @ mode, {_digits(k)}": s for k, s in o.mode.items()},
                 **{f"half width @ variational fit, {_digits(k)}": s for k, s in o.variational.items()},
                 **{f"half width @ mean field, {_digits(k)}": s for k, s in o.mean_field.items()},
+                **{f"se @ sanitised, worth {w}": s for w, s in o.sanitised.items()},
             }
             for o in self.outlooks
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 from bayesrecon.errors import BayesreconError, near
 
-VERSION = 1
+VERSION = 2
 """Of all schemas; one more whenever a key is added, renamed, or changes its type."""
 
 
@@ -20,13 +20,13 @@ def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of one kind of document.
 
     Args:
-        name: what a document says in `"schema"`, such as "Recovery/1", or without the version; "fit", "models",
+        name: what a document says in `"schema"`, such as "Recovery/2", or without the version; "fit", "models",
             "posteriors", "verdicts" and "games" for what is no result.
 
     Raises:
         BayesreconError: no document has this name, or this version.
 
-    >>> schema("Recovery/1")["$ref"]
+    >>> schema("Recovery/2")["$ref"]
     '#/$defs/Recovery'
     """
     document = json.loads(_text())

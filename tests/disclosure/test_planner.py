@@ -115,3 +115,16 @@ def test_what_nothing_is_said_of_stands_apart():
     assert at[1] == at[4] == max(ax.get_xlim())
     assert at[3] == min(ax.get_xlim())
     assert {text.get_text() for text in ax.texts} == {"exact", "nothing said"}
+
+
+def test_sanitised_draws_are_planned_by_their_worth():
+    """As many draws leave about the same error, which is what a worth is."""
+    rng = np.random.default_rng(0)
+    values = {"coef": rng.normal(2, 0.1, (2, 2000, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 2000, 1))}
+    release = bayesrecon.posteriors.from_draws(values, bayesrecon.models.load("linear_predictor"))
+    plan = bayesrecon.plan(release, draws=(50, 100, 400), digits=(), summaries=False)
+    assert list(plan["n"].sanitised) == [100, 400]
+    assert plan["n"].sanitised[100] == pytest.approx(plan["n"].se[100], rel=0.25)
+    assert plan["n"].sanitised[400] == pytest.approx(plan["n"].se[400], rel=0.25)
+    assert "se @ sanitised, worth 100" in plan.to_dataframe().columns
+    assert "sanitised, worth 100 draws" in [text.get_text() for text in plan.plot().get_yticklabels()]

@@ -61,7 +61,7 @@ def test_a_document_follows_the_schema_that_it_names(audited):
         {"severity": "harmless"},
         {"draws": "400"},
         {"findings": [{"kind": "copy"}]},
-        {"schema": "Audit/2"},
+        {"schema": "Audit/1"},
     ],
     ids=str,
 )
@@ -79,5 +79,5 @@ def test_a_key_that_is_missing_is_missed(audited):
 def test_unknown_names_and_versions_are_refused():
     with pytest.raises(bayesrecon.BayesreconError, match="no JSON document 'Recover'"):
         schema("Recover")
-    with pytest.raises(bayesrecon.BayesreconError, match="schemas of version 1"):
-        schema("Recovery/2")
+    with pytest.raises(bayesrecon.BayesreconError, match="schemas of version 2"):
+        schema("Recovery/1")

@@ -30,6 +30,7 @@ _LICENCES = re.compile(
 )  # fmt: skip
 _UNIT = re.compile(r"(1|%|[a-zA-Zµμ°Ω%]{1,10}([ ./*^-]{0,2}[a-zA-Zµμ°\d-]{1,7}){0,3})")
 _CONVENTIONS = re.compile(r"(CF|ACDD|COARDS|ArviZ)-?\d{0,2}(\.\d{1,2})?", re.IGNORECASE)
+_WORTH = re.compile(r"worth [0-9.e+]{1,12} draws, cap [0-9]{1,3}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _AXES = {"chain", "draw", "sample", ""}  # netCDF has no empty lists of texts
 
@@ -131,6 +132,7 @@ KNOWN: dict[str, Check] = {
     "sampler_kind": _text(_IDENTIFIER.fullmatch, 24),
     "adaptation_kind": _text(_IDENTIFIER.fullmatch, 24),
     "sampler_settings": lambda v: _settings(v, _SETTINGS) and _are_round(v),
+    "bayesrecon_sanitised": _text(_WORTH.fullmatch, 40),
     "sample_dims": lambda v: set(map(str, np.ravel(np.asarray(v)))) <= _AXES,
     "sampling_time": _number(0, 1e8),
     "tuning_steps": _count,

@@ -74,7 +74,7 @@ def plan_table(result: "Plan") -> "Table":
     from bayesrecon.cli import tables
 
     frame = result.to_dataframe().T
-    title = f"{result.release}: what fewer draws, rounder ones, and summaries would leave"
+    title = f"{result.release}: what fewer draws, rounder ones, summaries and sanitised draws would leave"
     table = Table(title=escape(title), title_justify="left")
     table.add_column("", no_wrap=True)
     for name in frame.columns:

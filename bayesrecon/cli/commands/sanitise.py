@@ -1,0 +1,166 @@
+"""`bayesrecon sanitise`: draws that may be published in the place of others."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesrecon.cli.audits import check_writable
+from bayesrecon.cli.command import ENDING, RELEASE, Given, command, only
+from bayesrecon.cli.saving import check_suffix, deliver
+from bayesrecon.errors import BayesreconError
+
+if TYPE_CHECKING:
+    from bayesrecon.results.audit import Audit
+    from bayesrecon.results.sanitised import Sanitised
+
+_ROWS = 30  # of a table, the first ones
+
+
+@command(
+    only(RELEASE, "release", "model", "settings", "constants", "power", "trusted", "download"),
+    only(ENDING, "json"),
+    written=(".nc", ".npz"),
+)
+def sanitise(
+    given: Given,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write the sanitised draws to this .nc or .npz file.")],
+    worth: Annotated[
+        float | None,
+        typer.Option(help="Independent draws that the release may be worth, 100 or more; 100 without --records."),
+    ] = None,
+    records: Annotated[
+        float | None,
+        typer.Option(help="Instead: standard deviations by which one record may move the release."),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The private data (.csv, .json, .npz): the same data take the same tilt.")
+    ] = None,
+    keep_draws: Annotated[int | None, typer.Option(help="Publish so many draws; by default a quarter of them.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Worth that all releases of these data may have together; stated once.")
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="File that keeps the key and the tilts; never published, never beside a release."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write what is told of the draws to this .json or .csv file.")
+    ] = None,
+) -> None:
+    """Make draws that may be published: of the posterior of data that were altered at random, once.
+
+    The file has the model's parameters alone. It hides statistics of the data, and no single person: it is not
+    anonymous, and not differentially private.
+    """
+    check_suffix(page, (".json", ".csv"), "--page")
+    check_writable(out, page)
+
+    from bayesrecon.cli import console, inputs
+    from bayesrecon.disclosure.sanitising.ledger import ledger_path
+    from bayesrecon.disclosure.sanitising.run import sanitise as run
+
+    book = ledger_path() if ledger is None else ledger
+    if book.parent.resolve() == out.parent.resolve():
+        raise BayesreconError(
+            f"--ledger {book}: a ledger lies never beside a release; name a folder that stays private"
+        )
+    opened = inputs.open_release(
+        given.release,
+        model=given.model,
+        settings=given.settings,
+        download=given.download,
+        trusted=given.trusted,
+        power=given.power,
+        constants=given.constants,
+    )
+    with console.progress_bar() as progress:
+        found = run(
+            opened,
+            worth=worth,
+            records=records,
+            data=data,
+            draws=keep_draws,
+            budget=budget,
+            ledger=book,
+            progress=progress,
+        )
+        progress("auditing the copy", 0.9)
+        audited = _written(found, out)
+    console.wrote(out)
+    deliver(found, out=page, plot=None, draw=None, json=given.json, show=lambda r: _show(r, audited))
+
+
+COMMAND = sanitise
+
+
+def _written(found: "Sanitised", path: Path) -> "Audit":
+    """The file, audited before it is there."""
+    from bayesrecon.auditing.fix import write_audited
+    from bayesrecon.auditing.run import audit
+    from bayesrecon.posteriors.named import named_draws
+
+    release = found.release
+
+    def look(copy: Path) -> "Audit":
+        return audit(str(copy), release.model, remedies=False)
+
+    return write_audited(named_draws(release).values, path, look, found.attributes)
+
+
+def _show(result: "Sanitised", audited: "Audit") -> list[Any]:
+    shifts = [] if result.shifts is None else [_shifts(result.shifts)]
+    median, most, largest = result.typical
+    return [
+        result.headline,
+        statistics_table(result),
+        changes_table(result),
+        f"one record as the posterior predicts them moves the release by {median:.2g} standard deviations in the "
+        "median, "
+        f"95 % of them by up to {most:.2g}, and the farthest by {largest:.2g}: single records are not hidden",
+        *shifts,
+        *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),
+        f"audit of the copy: {audited.headline}",
+        result.sentence,
+    ]
+
+
+def _shifts(shifts: Any) -> str:
+    import numpy as np
+
+    order = np.argsort(-np.asarray(shifts))[:5]
+    most = ", ".join(f"record {i + 1} by {shifts[i]:.2g}" for i in order)
+    return f"of your records (not to be published; --page has all): median {np.median(shifts):.2g}; {most}"
+
+
+def statistics_table(result: "Sanitised") -> Any:
+    """What the best unbiased attacker can still know of each statistic."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from bayesrecon.cli.tables import STYLE, number
+
+    table = Table(title="what the best unbiased attacker can know", title_justify="left")
+    table.add_column("statistic", no_wrap=True)
+    for heading in ("error, any number of draws", "error, these draws", "as of so many draws"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for one in result.statistics[:_ROWS]:
+        cells = [one.name, number(one.scatter, 3), number(one.se, 3), number(one.draws, 3)]
+        table.add_row(*map(escape, cells), f"[{STYLE[one.verdict]}]{one.verdict}[/]")
+    return table
+
+
+def changes_table(result: "Sanitised") -> Any:
+    """What readers notice, the parameters that move most first."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = "what it costs readers: root mean square changes, in posterior standard deviations"
+    table = Table(title=title, title_justify="left")
+    table.add_column("parameter", no_wrap=True)
+    for heading in ("mean", "sd", "5 %", "95 %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in sorted(result.changes, key=lambda c: -max(c.mean, c.sd, c.low, c.high))[:_ROWS]:
+        table.add_row(escape(one.name), *(f"{v:.2g}" for v in (one.mean, one.sd, one.low, one.high)))
+    return table

@@ -1,0 +1,2 @@
+"""Draws of the posterior of data that were altered at random, once: what they hide, what they cost, how they "
+"are made."""

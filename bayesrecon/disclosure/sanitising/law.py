@@ -1,0 +1,209 @@
+"""The law of the tilts of a posterior: how data are altered at random, what that costs, and what it hides.
+
+Posteriors of other data are an exponential family around the released one,
+
+    log pi_w = sum_m w_m l(., z_m) + log pi0.
+
+So the posterior of the data with a signed measure `sum_m w_m delta_{z_m}` beside them is pi times `exp g` with the tilt
+`g = sum_m w_m l(., z_m)`. To second order its divergence from pi is `Var(g) / 2` nats, with V the value kernel
+
+    V(z, z') = Cov(l(theta, z), l(theta, z')),    Var(g) = w' V w.
+
+In V's whitened directions the tilts here are independent normal, `Delta_i ~ N(0, c_i)` with
+
+    1 / c_i = 1 / k^2 + 1 / s_i^2.
+
+k^2 is the variance that an unbiased attacker has of `1 / k^2` independent draws, who has a Fisher information of one
+per draw and direction. s_i^2 are the eigenvalues of V over R records of the predictive law, that is the scatter of R
+ordinary
+records: without this cap the cost is infinite where directions are. R is N, the number of private records, or a few
+times as many where the theory still holds (`limits`): the less of the cap, the nearer a statistic is to `1 / k^2`
+draws. With M records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standard normal eta, the measure
+
+    w = (R / M)^(1/2) U diag(1 + s_i^2 / k^2)^(-1/2) U' eta
+
+has exactly this law at all ranks, and no direction has to be cut off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.diagnostics import evenly
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.predictive import responses
+from bayesrecon.estimation.problem import Problem
+from bayesrecon.kernels.score import log_liks
+from bayesrecon.model import Model, PseudoData, Records
+from bayesrecon.results.row import Row
+from bayesrecon.stored import as_rows
+
+_RECORDS = 1024  # of the predictive law: many times the directions that a few thousand draws resolve
+_DRAWS = 4096  # on which variances are taken: their own error is two per cent
+_AT_ONCE = 2**22  # log likelihoods of a block
+_SMALLEST = 1e-12  # eigenvalue, relative to the largest, that is not rounding
+
+
+@dataclass(frozen=True, eq=False)
+class TiltLaw:
+    """The law of the tilts of one posterior.
+
+    Attributes:
+        k: of `1 / k^2` independent draws.
+        records: M of the predictive law, `{field: (M, *shape)}`.
+        multiple: `(R / M)^(1/2)`.
+        theta: `(T, d)` draws on which variances were taken.
+        values: `(T, M)` log likelihoods of the records at these draws, their means taken off.
+        own: `(M,)` s_i^2, the scatter of R ordinary records, the smallest first.
+        vectors: `(M, M)`, U.
+    """
+
+    model: Model
+    k: float
+    records: Records
+    multiple: float
+    theta: np.ndarray
+    values: np.ndarray
+    own: np.ndarray
+    vectors: np.ndarray
+
+    def at(self, k: float) -> "TiltLaw":
+        """The same records with tilts of another size."""
+        return replace(self, k=k)
+
+    def of(self, times: float) -> "TiltLaw":
+        """The same with the scatter of so many times as many ordinary records as the cap."""
+        return replace(self, multiple=self.multiple * times**0.5, own=self.own * times)
+
+    @cached_property
+    def variances(self) -> np.ndarray:
+        """`(M,)` c_i, those of the tilt in each direction."""
+        return self.own / (1 + self.own / self.k**2)
+
+    @property
+    def effective_rank(self) -> float:
+        """`sum_i s_i^2 / (s_i^2 + k^2)`, how many directions are tilted by k."""
+        return float(self.variances.sum() / self.k**2)
+
+    @property
+    def cost(self) -> float:
+        """Divergence that the tilts cost on average, in nats to second order: `k^2 / 2` times the effective rank."""
+        return float(self.variances.sum() / 2)
+
+    def weights(self, normals: np.ndarray) -> np.ndarray:
+        """Weights of the records `(M, S)`, from standard normal numbers `(M, S)`."""
+        root = self.multiple / np.sqrt(1 + self.own / self.k**2)
+        return self.vectors @ (root[:, None] * (self.vectors.T @ normals))
+
+    def drawn(self, rng: np.random.Generator) -> PseudoData:
+        """One tilt, the measure that is added to the data."""
+        return PseudoData(self.weights(rng.normal(size=(len(self.own), 1)))[:, 0], self.records)
+
+    def scatter(self, functions: np.ndarray) -> np.ndarray:
+        """Standard deviations `(S,)`, over tilts, of totals `sum_m w_m f(z_m)` of functions `(M, S)` at the records."""
+        root = self.multiple / np.sqrt(1 + self.own / self.k**2)
+        return np.linalg.norm(root[:, None] * (self.vectors.T @ functions), axis=0)
+
+    def shift(self, records: Records, draws: float) -> np.ndarray:
+        """How far single records move a release, in standard deviations of what hides them, `(R,)`.
+
+        Somebody who knows all other records asks whether one more is among the data. In the whitened directions it
+        moves the release by `a_i = Cov(l(., x), f_i)`, among tilts of variance c_i and so many independent draws:
+        `mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T rest`, with the rest of `Var l(., x)` that no tilt hides. For many draws
+        that is at least `sd(l(theta, x)) / k`.
+        """
+        alive = self.own > _SMALLEST * self.own[-1]
+        features = self.multiple * (self.values @ self.vectors[:, alive]) / np.sqrt(self.own[alive])
+        noise, found = self.variances[alive] + 1 / draws, []
+        for block in _blocks(records, len(self.theta)):
+            l = _centred(self.model, self.theta, block)
+            along = features.T @ l / len(l)
+            rest = np.maximum((l**2).mean(axis=0) - (along**2).sum(axis=0), 0.0)
+            found.append(np.sqrt((along**2 / noise[:, None]).sum(axis=0) + draws * rest))
+        return np.concatenate(found)
+
+
+def count_of(rows: Sequence[Row]) -> float | None:
+    """N, the number of records, where the draws tell it."""
+    return next((r.estimate for r in rows if r.name == "n" and r.estimate and r.verdict != "undetermined"), None)
+
+
+def tilt_law(problem: Problem, k: float, rng: np.random.Generator, count: float) -> TiltLaw:
+    """The law of the tilts of a solved release.
+
+    Args:
+        k: of `1 / k^2` independent draws.
+        rng: of the records of the predictive law.
+        count: N, of the private records.
+
+    Raises:
+        BayesreconError: records whose likelihood is not finite at the draws, or more coordinates than there are
+            directions.
+    """
+    release = problem.release
+    if 4 * release.theta.shape[1] > _RECORDS:
+        raise BayesreconError(
+            f"{release.name} has {release.theta.shape[1]} coordinates, and tilts are supported up to {_RECORDS // 4}; "
+            "publish fewer of its parameters"
+        )
+    rows = as_rows(release.theta)
+    theta = np.asarray(rows[evenly(len(rows), _DRAWS)])
+    records = _predicted(problem, rng)
+    values = _centred(release.model, theta, records)
+    fine = np.isfinite(values).all(axis=0)
+    if fine.mean() < 0.5:
+        raise BayesreconError(f"{release.name}: most records that it predicts have no finite likelihood at its draws")
+    records, values = {name: v[fine] for name, v in records.items()}, values[:, fine]
+    multiple = float(np.sqrt(count / values.shape[1]))
+    own, vectors = np.linalg.eigh(multiple**2 * (values.T @ values) / len(values))
+    return TiltLaw(release.model, k, records, multiple, theta, values, np.maximum(own, 0.0), vectors)
+
+
+def tilt_at(model: Model, theta: Any, tilt: PseudoData) -> np.ndarray:
+    """The tilt `g = sum_m w_m l(., z_m)` at draws `(T, d)`, `(T,)`."""
+    rows, found = as_rows(theta), []
+    step = max(1, _AT_ONCE // len(tilt.weights))
+    for start in range(0, len(rows), step):
+        at = np.minimum(np.arange(start, start + step), len(rows) - 1)  # one program serves all blocks
+        values = np.asarray(log_liks(model, np.asarray(rows[at]), tilt.records)) @ np.asarray(tilt.weights)
+        found.append(values[: len(rows) - start])
+    return np.concatenate(found)
+
+
+def divergences(tilts: np.ndarray) -> np.ndarray:
+    """`KL(tilted || posterior)` in nats of each of S tilts `(T, S)` at the draws, averaged with that of its "
+    "opposite."""
+    found = []
+    for g in (tilts, -tilts):
+        top = g.max(axis=0)
+        e = np.exp(g - top)
+        found.append((e * g).sum(axis=0) / e.sum(axis=0) - top - np.log(e.mean(axis=0)))
+    return np.mean(found, axis=0)
+
+
+def _predicted(problem: Problem, rng: np.random.Generator) -> Records:
+    """Records where the data lie, with responses that the posterior predicts for them."""
+    plain = replace(problem.reference, broad=0.0, tails=None, predict=None, predicted=0.0)
+    records = plain.draw(rng, _RECORDS)
+    predict = responses(problem.release, ())
+    if predict is None:
+        return records
+    found = predict(rng, records)
+    size = len(next(iter(found.values())))
+    fine = np.all([np.isfinite(np.asarray(v, float).reshape(size, -1)).all(axis=1) for v in found.values()], axis=0)
+    return {k: np.where(fine.reshape(-1, *(1,) * (v.ndim - 1)), found[k], v) for k, v in records.items()}
+
+
+def _centred(model: Model, theta: np.ndarray, records: Records) -> np.ndarray:
+    values = np.asarray(log_liks(model, theta, records))
+    with np.errstate(invalid="ignore"):
+        return values - values.mean(axis=0)
+
+
+def _blocks(records: Records, draws: int) -> list[Records]:
+    """Parts of the records, of which the log likelihoods at so many draws fit into memory."""
+    count, step = len(next(iter(records.values()))), max(1, _AT_ONCE // draws)
+    return [{k: v[i : i + step] for k, v in records.items()} for i in range(0, count, step)]

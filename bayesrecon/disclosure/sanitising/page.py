@@ -1,0 +1,114 @@
+"""What tilted draws hide and what they cost, computed from the tilted draws alone.
+
+Whoever has the draws can compute it, so it tells nothing that they do not. Changes that the one tilt made would tell
+the
+tilt: what stands here are averages over others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
+from bayesrecon.estimation.categories import library_of
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.estimation.totals import part_totals, rows_of, slopes_of
+from bayesrecon.model import Model, entry
+from bayesrecon.releases import PosteriorDraws
+from bayesrecon.results.row import Row
+from bayesrecon.results.sanitised import Change, Hidden
+
+_TILTS = 200  # simulated: a mean square to ten per cent
+_LOW, _HIGH = 0.05, 0.95  # quantiles that readers quote
+
+
+@dataclass(frozen=True)
+class Page:
+    """What can be told of sanitised draws."""
+
+    law: TiltLaw
+    measured: float
+    statistics: tuple[Hidden, ...]
+    changes: tuple[Change, ...]
+    typical: tuple[float, float, float]
+
+
+def page_of(release: PosteriorDraws, k: float, times: float, count: float | None = None) -> Page:
+    """What draws of a tilted posterior hide and cost.
+
+    Args:
+        k, times: of the law: the size of the tilts, and how many times as many ordinary records cap them.
+        count: of records, where the draws do not tell it.
+    """
+    problem = solve_release(release)
+    rows, slopes = statistics_of(problem)
+    found = count_of(rows)
+    law = tilt_law(problem, k, problem.rng, count or 1.0 if found is None else found).of(times)
+    weights = law.weights(np.random.default_rng(0).normal(size=(len(law.own), _TILTS)))
+    tilts = law.values @ weights
+    shift = law.shift(law.records, release.size)
+    return Page(
+        law,
+        float(divergences(tilts).mean()),
+        hidden(problem, law, rows, slopes),
+        _changes(release.model, law.theta, tilts),
+        (float(np.median(shift)), float(np.quantile(shift, 0.95)), float(shift.max())),
+    )
+
+
+def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
+    """What `recover` says of a solved release, and the slopes of its statistics in the basis `(r, S)`, zero where
+    nothing is seen."""
+    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
+    library = library_of(knowledge, reference.centre, reference.scale, None, solved.probes)
+    totals = part_totals(solved, library, knowledge)
+    rows = rows_of(library, totals, solved.embedding)
+    seen, slopes = slopes_of(library, totals)
+    own = dict(zip((row.name for row in seen), (totals.directions @ slopes).T, strict=True))
+    return rows, np.stack([own.get(row.name, np.zeros(solved.basis.size)) for row in rows], axis=1)
+
+
+def hidden(problem: Problem, law: TiltLaw, rows: Sequence[Row], slopes: np.ndarray) -> tuple[Hidden, ...]:
+    """What the best unbiased attacker can know of each statistic when the release is tilted by a law."""
+    solved = problem.solved
+    cross = np.asarray(solved.embedding.cross(solved.basis, law.records))
+    scatter = law.scatter(cross @ slopes)
+    size = solved.embedding.effective_size
+    found = []
+    for row, sd in zip(rows, scatter, strict=True):
+        if row.verdict == "undetermined" or not row.se or not row.floor:
+            found.append(Hidden(row.name, None, None, None, row.verdict))
+            continue
+        draws = size * (row.floor / sd) ** 2
+        found.append(Hidden(row.name, float(sd), float(np.hypot(sd, row.se)), float(draws), row.verdict))
+    return tuple(found)
+
+
+def _changes(model: Model, theta: np.ndarray, tilts: np.ndarray) -> tuple[Change, ...]:
+    """How far numbers about the parameters move, root mean square over the tilts `(T, S)`."""
+    params = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(theta).items()}
+    weights = np.exp(tilts - tilts.max(axis=0))
+    weights /= weights.sum(axis=0)
+    found = []
+    for p in model.parameters:
+        values = params[p.name].reshape(len(theta), -1)
+        names = [entry(p.name, index) for index in np.ndindex(p.shape)]
+        found += [_change(name, v, weights) for name, v in zip(names, values.T, strict=True) if v.std() > 0]
+    return tuple(found)
+
+
+def _change(name: str, values: np.ndarray, weights: np.ndarray) -> Change:
+    z = np.sort((values - values.mean()) / values.std())
+    w = weights[np.argsort(values)]
+    mean = z @ w
+    sd = np.sqrt(np.maximum((z**2) @ w - mean**2, 0.0))
+    share = np.cumsum(w, axis=0) - w / 2
+    ends: list[Any] = []
+    for q in (_LOW, _HIGH):
+        at = np.minimum((share < q).sum(axis=0), len(z) - 1)
+        ends.append(z[at] - np.quantile(z, q))
+    mean, sd, low, high = (float(np.sqrt(np.mean(x**2))) for x in (mean, sd - 1, *ends))
+    return Change(name, mean, sd, low, high)

@@ -1,0 +1,243 @@
+"""The verb `sanitise`: draws that may be published, of the posterior of data that were altered at random, once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size
+from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, tilt_law
+from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
+from bayesrecon.disclosure.sanitising.limits import check_worth, settled, worth_for
+from bayesrecon.disclosure.sanitising.page import page_of, statistics_of
+from bayesrecon.disclosure.sanitising.sampling import MOST, USUAL, check_distinct, chosen, redrawn
+from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import Problem, solve_release
+from bayesrecon.model import Progress, PseudoData, Records
+from bayesrecon.posteriors.nuts import check_records
+from bayesrecon.posteriors.tables import read_table
+from bayesrecon.releases import PosteriorDraws
+from bayesrecon.results.sanitised import Sanitised
+from bayesrecon.verbs.door import verb
+
+_FEWEST = 100  # draws to publish: with fewer no reader computes a quantile
+_CHAINS = 8  # up to which the published draws stand in as many chains
+
+
+@verb((PosteriorDraws,), uses=(), instead="sanitise the draws that it was made of, and publish that of these")
+def sanitise(
+    release: Any,
+    *,
+    model: Any = None,
+    worth: float | None = None,
+    records: float | None = None,
+    data: Any = None,
+    draws: int | None = None,
+    budget: float | None = None,
+    ledger: str | Path | None = None,
+    unsafe_seed: int | None = None,
+    progress: Progress | None = None,
+) -> Sanitised:
+    """Draws that may be published: of the posterior of data that were altered at random, once and for all.
+
+    The data get a signed measure beside them, `sum_m w_m delta_{z_m}`. Its law in the whitened directions of the value
+    kernel is `Delta_i ~ N(0, c_i)` with `1 / c_i = worth + 1 / s_i^2`: s_i^2 is the scatter of as many ordinary records
+    as there are, or of up to 64 times as many where the theory holds. To second order a direction then gives away,
+    however many draws are published, at most the precision of `worth` independent draws of the posterior and
+    `1 / s_i^2`; the result says of each statistic what that leaves. It costs a reader `sum_i c_i / 2` nats on average.
+    The tilt is drawn once: its secret is a keyed function of data, model and worth.
+
+    Sanitised is not anonymous and not differentially private. What is not protected: single records (see `records`),
+    that somebody took part, a record far out, other models and other releases of the same data, the difference of two
+    sanitised releases around a deletion.
+
+    Args:
+        release: draws that never are published themselves, from `bayesrecon.posteriors`, or whatever holds draws, with
+            its `model`. No two of them may be the same.
+        model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
+        worth: independent draws of the posterior that the release may be worth, 100 (the default) or more.
+        records: instead, the most standard deviations by which a single record may move the release; refused where that
+            needs a worth below 100.
+        data: the private records, `{field: (N, *shape)}` or the path of a table. With them another run of the sampler
+            takes the same tilt, and shifts by single records are computed. Without them the draws stand for the data.
+        draws: how many to publish; by default a quarter of them, and no more than they are worth as independent ones.
+            More than a third are sampled anew with NUTS, which needs `data`.
+        budget: worth that all independent tilts of these data may have together; by default that of the first.
+        ledger: the file that keeps key and tilts; by default `ledger.json` in the user's data directory, or
+            BAYESRECON_LEDGER. Never published, and never beside a release.
+        unsafe_seed: for tests alone: a tilt that anybody can compute again, in no ledger.
+        progress: called with a label and the fraction done.
+
+    Returns:
+        A `Sanitised`: its `release` are the draws; it says what they hide and what they cost.
+
+    Raises:
+        BayesreconError: draws that do not belong to their model, tilts that are too large for the theory, a worth that
+            the ledger's budget does not allow, or more draws than there can be. None of it depends on the secret.
+
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> values = {"coef": rng.normal(2, 0.1, (2, 1000, 1, 1)), "intercept": rng.normal(1, 0.1, (2, 1000, 1))}
+    >>> release = bayesrecon.posteriors.from_draws(values, model)  # 100 records with y = 1 + 2 x + noise
+    >>> safe = bayesrecon.sanitise(release, worth=100, unsafe_seed=0)
+    >>> safe.release.size, safe["n"].scatter > bayesrecon.recover(release)["n"].se, safe.cost < 0.05
+    (500, True, True)
+    """
+    if records is not None and worth is not None:
+        raise BayesreconError("records= sets the worth: give one of records= and worth=")
+    worth = check_worth(100.0 if worth is None else worth)
+    private = None if data is None else check_records(release.model, read_table(data) if _is_path(data) else data)
+    job = _prepared(release, worth, private, draws)
+    if records is not None:
+        about = job.law.records if private is None else private
+        worth = worth_for(records, lambda k: float(job.law.at(k).shift(about, job.count).max()))
+    if budget is not None and not budget >= worth:
+        raise BayesreconError(f"budget={budget}: it is below worth={worth:g}, so that nothing could be released")
+    law, times = settled(job.law.at(worth**-0.5), release.name)
+    job = replace(job, law=law, times=times)
+    if unsafe_seed is None:
+        secret, tilt, account = job.entered(worth, budget, ledger_path() if ledger is None else Path(ledger))
+    else:
+        secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(release.model), repr(worth))
+        tilt, account = job.tilt(secret), None
+    if account is not None:
+        job = replace(job, times=account.times)  # of the tilt that is used, which may be older than this run
+    if progress is not None:
+        progress("tilting", 0.5)
+    return _result(job, worth, job.published(secret, tilt), account)
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What is sanitised: its law of tilts, and how many draws are published."""
+
+    release: PosteriorDraws
+    private: Records | None
+    law: TiltLaw
+    count: int
+    times: int = 1
+
+    def tilt(self, secret: Secret) -> PseudoData:
+        return self.law.drawn(secret.generator("tilt"))
+
+    def entered(self, worth: float, budget: float | None, path: Path) -> tuple[Secret, PseudoData, Account]:
+        """Its tilt, in the ledger before anybody sees a draw of it."""
+        about = hash_of_model(self.release.model)
+        if self.private is None:
+            account, about = UNNAMED, f"{about} {hash_of_draws(self.release.theta)}"
+        else:
+            account = hash_of_data(self.private)
+        with opened_ledger(path) as book:
+            return book.tilt(account, about, worth, budget, self.tilt, self.times)
+
+    def published(self, secret: Secret, tilt: PseudoData) -> PosteriorDraws:
+        """Draws of the tilted posterior, shuffled and numbered anew."""
+        release, theta = self.release, np.asarray(self.release.theta)
+        rng = secret.generator(f"draws of {hash_of_draws(theta)}")
+        if self.count <= MOST * len(theta):
+            found = theta[chosen(tilt_at(release.model, theta, tilt), self.count, rng)]
+        else:
+            assert self.private is not None
+            seed = int(rng.integers(2**31))
+            found = redrawn(release.model, self.private, tilt, theta, self.count, seed)
+        chains, count = len(np.unique(release.chain)), len(found)
+        chains = chains if chains <= _CHAINS and count % chains == 0 else 1
+        chain = np.repeat(np.arange(1, chains + 1), count // chains)
+        weights = np.full(count, 1 / count)
+        return PosteriorDraws(found, release.model, weights, chain, name=f"{release.name}, sanitised")
+
+
+def _prepared(release: PosteriorDraws, worth: float, private: Records | None, draws: int | None) -> _Job:
+    """Everything that does not depend on the secret."""
+    if np.ptp(np.asarray(release.weights)) > 0:
+        raise BayesreconError(f"{release.name} has weighted draws; sanitise draws of equal weight")
+    check_distinct(release.theta, release.name)
+    problem = solve_release(release)
+    if problem.unfit:
+        raise BayesreconError(f"{release.name} does not belong to {release.model.name}: {problem.unfit[0]}")
+    if problem.release.model is not release.model:
+        raise BayesreconError(
+            f"{release.name}: draws whose digits were cut are not sanitised; supply them with all digits"
+        )
+    count = _count(release, draws, private)
+    return _Job(release, private, tilt_law(problem, worth**-0.5, problem.rng, _records(problem, private)), count)
+
+
+def _records(problem: Problem, private: Records | None) -> float:
+    """N, the number of private records."""
+    if private is not None:
+        return float(len(next(iter(private.values()))))
+    found = count_of(statistics_of(problem)[0])
+    if found is None:
+        raise BayesreconError(
+            f"{problem.release.name} does not tell how many records there are, and the scatter of ordinary "
+            "records needs "
+            "it; supply the private records (data=)"
+        )
+    return max(1.0, found)
+
+
+def _count(release: PosteriorDraws, draws: int | None, private: Records | None) -> int:
+    """How many draws are published: nothing that the tilt has a say in."""
+    theta = np.asarray(release.theta)
+    chains = len(np.unique(release.chain))
+    if draws is None:
+        independent = float(effective_sample_size(theta, np.asarray(release.chain)).min())
+        draws = int(min(USUAL * len(theta), independent)) // chains * chains
+    if draws < _FEWEST:
+        raise BayesreconError(
+            f"{release.name}: {draws} draws would be published, and {_FEWEST} are the fewest; supply four times "
+            "as many "
+            "draws as are to be published"
+        )
+    if draws > MOST * len(theta) and private is None:
+        raise BayesreconError(
+            f"{draws} draws cannot be chosen among {len(theta)} without telling the tilt; publish "
+            f"{int(MOST * len(theta))} at "
+            "most, or supply the private records (data=), so that new ones are sampled"
+        )
+    return draws
+
+
+def _result(job: _Job, worth: float, safe: PosteriorDraws, account: Account | None) -> Sanitised:
+    own = None if job.private is None else float(len(next(iter(job.private.values()))))
+    page = page_of(safe, worth**-0.5, job.times, own)
+    found = Sanitised(
+        source=job.release.name,
+        model=job.release.model.name,
+        draws=safe.size,
+        worth=worth,
+        times=job.times,
+        cost=page.law.cost,
+        measured=page.measured,
+        directions=page.law.effective_rank,
+        statistics=page.statistics,
+        changes=page.changes,
+        typical=page.typical,
+        shifts=None if job.private is None else job.law.shift(job.private, safe.size),
+        spent=None if account is None else account.spent,
+        budget=None if account is None else account.budget,
+        warnings=tuple(_warnings(job, account)),
+    )
+    object.__setattr__(found, "release", safe)
+    return found
+
+
+def _warnings(job: _Job, account: Account | None) -> list[str]:
+    found = []
+    if account is None:
+        found.append("unsafe_seed: anybody can compute this tilt again, so that these draws protect nothing")
+    elif job.private is None:
+        found.append(
+            "the data were not given: another run of the sampler on them takes another tilt, and the worths of both add"
+        )
+    if account is not None and account.again:
+        found.append("these data were sanitised under this model before: the tilt is the same, and costs nothing more")
+    return found
+
+
+def _is_path(data: Any) -> bool:
+    return not isinstance(data, Mapping)

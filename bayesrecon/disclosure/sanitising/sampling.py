@@ -1,0 +1,91 @@
+"""Draws of a tilted posterior: some of the draws that there are, none twice, or new ones of NUTS.
+
+Never by weights or by sampling with replacement: how often a draw is repeated would tell the tilt at it.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.score import log_lik
+from bayesrecon.model import Model, PseudoData, Records
+
+MOST = 1 / 3
+"""Share of the draws that may be published: of more of them, those that the tilt favours most would be too few."""
+
+USUAL = 1 / 4
+"""The share unless somebody says otherwise."""
+
+_CHAINS, _WARMUP = 4, 1000  # of NUTS, as `posteriors.nuts` has them
+_THINNING = 2  # of NUTS, which stays where it is now and then
+_MORE = 1.1  # times as many draws as are needed, of which those that repeat one are left out
+
+
+def chosen(tilt: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Positions of `count` of the draws, in random order and none twice, by weights `exp tilt`.
+
+    Sequential Poisson sampling (Ohlsson 1998): those with the smallest `u_t exp(-g_t)`, u uniform. Draws are in with
+    probabilities in proportion to `exp g` but for terms of the order `1 / count`. The number does not depend on the
+    tilt, and fewer of the same draws are some of the more: both together tell no more than the larger set.
+
+    >>> sorted(chosen(np.array([9.0, 0.0, 9.0, 0.0]), 2, np.random.default_rng(0)).tolist())
+    [0, 2]
+    """
+    order = np.log(rng.random(len(tilt))) - tilt
+    kept = np.argpartition(order, count - 1)[:count]
+    return kept[np.argsort(rng.random(len(tilt))[kept])]  # by numbers that do not depend on who is in
+
+
+def check_distinct(theta: Any, name: str) -> None:
+    """Refuse draws that repeat rows: which of them stay would tell how often each was there.
+
+    Raises:
+        BayesreconError: two rows are the same.
+    """
+    rows = np.ascontiguousarray(np.asarray(theta)) + 0.0
+    if len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))))) < len(rows):
+        raise BayesreconError(
+            f"{name}: some draws are there twice, as of a Metropolis chain; thin them until none is, or sample "
+            "with NUTS"
+        )
+
+
+def redrawn(model: Model, data: Records, tilt: PseudoData, starts: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """Draws `(count, d)` of the posterior of the data with the tilt beside them, by NUTS.
+
+    Args:
+        starts: `(T, d)` draws near which chains begin.
+
+    Returns:
+        draws in random order, none twice; fewer where chains stood still.
+    """
+    from numpyro.infer import MCMC, NUTS
+
+    records = {k: jnp.asarray(v) for k, v in data.items()}
+    added = {k: jnp.asarray(v) for k, v in tilt.records.items()}
+    weights = jnp.asarray(tilt.weights)
+
+    def potential(theta: Any) -> Any:
+        each = jax.vmap(lambda z: log_lik(model, theta, z))
+        prior = model.log_prior(theta) + model.log_det(theta)
+        return -(each(records).sum() + weights @ each(added) + prior)
+
+    rng = np.random.default_rng(seed)
+    first = jnp.asarray(starts[rng.choice(len(starts), _CHAINS, replace=False)])
+    kernel = NUTS(potential_fn=potential, dense_mass=model.dimension <= 300, forward_mode_differentiation=model.forward)
+    each = int(np.ceil(_MORE * count / _CHAINS))
+    mcmc = MCMC(
+        kernel,
+        num_warmup=_WARMUP,
+        num_samples=each * _THINNING,
+        thinning=_THINNING,
+        num_chains=_CHAINS,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(seed), init_params=first)
+    theta = np.unique(np.asarray(mcmc.get_samples()).reshape(-1, model.dimension), axis=0)
+    return theta[rng.permutation(len(theta))[:count]]

@@ -1,0 +1,75 @@
+"""The secret of a tilt: a keyed function of what is sanitised, so that nobody draws again until a tilt pleases.
+
+The key is 32 bytes of `secrets`. Seeds are HMAC-SHA256 of it over the data, the model and the worth: the same give the
+same tilt, and any change gives an independent one. Two tilts that are alike, but not the same, would be worse than two
+independent
+ones: their difference tells the random numbers of both.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.model import Model, Records
+
+_POINTS = 4  # at which a model is looked at, beside its name: enough to tell another prior
+_DIGITS = 6  # of its values there: what differs between machines is in later ones
+_POOL = 8  # words of entropy that a seed keeps: all 256 bits
+
+
+@dataclass(frozen=True)
+class Secret:
+    """What is drawn at random for one release."""
+
+    seed: bytes
+
+    def generator(self, what: str) -> np.random.Generator:
+        """Random numbers for one purpose, independent of those for others."""
+        mixed = hmac.digest(self.seed, what.encode(), "sha256")
+        return np.random.default_rng(np.random.SeedSequence(int.from_bytes(mixed, "big"), pool_size=_POOL))
+
+
+def keyed(key: bytes, *parts: str) -> Secret:
+    """The secret of what the parts name.
+
+    >>> keyed(b"k" * 32, "data", "model") == keyed(b"k" * 32, "data", "model") != keyed(b"k" * 32, "datamodel")
+    True
+    """
+    return Secret(hmac.digest(key, json.dumps(parts).encode(), "sha256"))
+
+
+def hash_of_data(data: Mapping[str, Any]) -> str:
+    """Of records `{field: (N, *shape)}`, whatever their order.
+
+    >>> hash_of_data({"y": [1.0, 2.0]}) == hash_of_data({"y": [2, 1]})
+    True
+    """
+    names = sorted(data)
+    columns = [np.asarray(data[name], float).reshape(len(data[name]), -1) for name in names]
+    table = np.concatenate(columns, axis=1) + 0.0  # zero has one sign
+    found = hashlib.sha256(json.dumps([[n, c.shape[1]] for n, c in zip(names, columns, strict=True)]).encode())
+    found.update(np.ascontiguousarray(table[np.lexsort(table.T)]).tobytes())
+    return found.hexdigest()
+
+
+def hash_of_draws(theta: Any) -> str:
+    """Of draws `(T, d)`, in their order."""
+    array = np.ascontiguousarray(np.asarray(theta, float))
+    return hashlib.sha256(json.dumps(array.shape).encode() + array.tobytes()).hexdigest()
+
+
+def hash_of_model(model: Model) -> str:
+    """Of a model: its name, settings and coordinates, and its likelihood and prior at a few points."""
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=(_POINTS, model.dimension))
+    records: Records = {name: f.domain.draw_broad(rng, (_POINTS, *f.shape)) for name, f in model.fields.items()}
+    values = jax.vmap(lambda t, z: (model.log_lik(t, z), model.log_prior(t) + model.log_det(t)))(theta, records)
+    told = [[f"{float(v):.{_DIGITS}g}" for v in column] for column in values]
+    about = [model.name, repr(sorted(model.settings.items())), model.coordinates, sorted(model.fields), told]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()

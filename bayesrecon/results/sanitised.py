@@ -1,0 +1,140 @@
+"""The result of `sanitise`: what the tilted draws hide, what they cost, and the sentence that goes with them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from bayesrecon.results.base import Result
+
+ATTRIBUTE = "bayesrecon_sanitised"
+"""The attribute by which a sanitised file says so."""
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What the best unbiased attacker can still know of one statistic of the data.
+
+    Attributes:
+        scatter: standard deviation of what is recovered over tilts, however many draws are published; None where the
+            draws do not determine the statistic.
+        se: the same with these draws' own error.
+        draws: independent draws of the posterior itself that would give the error `scatter`.
+        verdict: what `recover` says of the statistic.
+    """
+
+    name: str
+    scatter: float | None
+    se: float | None
+    draws: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """How far a number about one parameter moves, root mean square over tilts, in its posterior standard deviations.
+
+    Attributes:
+        mean: of the mean.
+        sd: of the standard deviation.
+        low, high: of the 5 % and 95 % quantiles.
+    """
+
+    name: str
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False)
+class Sanitised(Result):
+    """Draws of the posterior of data that were altered at random, once; index it by a statistic's name.
+
+    All of it but `shifts`, `spent` and `budget` is computed from the sanitised draws, so that it tells no more than
+    they do.
+
+    Attributes:
+        release: the draws, a release like any other; None in a result that was loaded.
+        source: what was sanitised.
+        draws: how many.
+        worth: in independent draws of the posterior, `1 / k^2`.
+        times: as many ordinary records as the data have, whose scatter caps the tilts.
+        cost: what the tilts cost a reader on average, in nats, to second order.
+        measured: the same without the approximation, over tilts other than the one that was used.
+        directions: how many directions are tilted by k, the effective rank.
+        statistics, changes: what is hidden, and what readers notice.
+        typical: 50 %, 95 % and largest shift by one record, of records as the posterior predicts them.
+        shifts: `(N,)` the same of every private record, where the data were given: not to be published.
+        spent, budget: of the ledger's account of these data, in draws; None with an unsafe seed.
+    """
+
+    source: str
+    model: str
+    draws: int
+    worth: float
+    times: int
+    cost: float
+    measured: float
+    directions: float
+    statistics: tuple[Hidden, ...]
+    changes: tuple[Change, ...]
+    typical: tuple[float, float, float]
+    shifts: Any = None
+    spent: float | None = None
+    budget: float | None = None
+    warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    release: Any = field(default=None, init=False)
+
+    def __getitem__(self, name: str) -> Hidden:
+        for one in self.statistics:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """What a file of the draws says of itself."""
+        return {ATTRIBUTE: f"worth {self.worth:g} draws, cap {self.times}"}
+
+    @property
+    def sentence(self) -> str:
+        """For the paper that the draws go with."""
+        most = max((max(c.mean, c.sd, c.low, c.high) for c in self.changes), default=0.0)
+        return (
+            f"The {self.draws} published draws are of the posterior of data that were altered at random, once, to "
+            "protect "
+            f"statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations the "
+            "published "
+            f"distribution diverges from the posterior by {self.measured:.2g} nats on average; means, standard "
+            "deviations and "
+            f"5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior standard deviations (root "
+            "mean square). "
+            "The draws are not anonymous, and the alteration is not differentially private."
+        )
+
+    @property
+    def headline(self) -> str:
+        return (
+            f"{self.source}: {self.draws} sanitised draws, worth {self.worth:g} draws of the posterior; "
+            f"they cost {self.cost:.2g} nats"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types only, without the draws."""
+        own = [
+            f.name for f in fields(self) if f.name not in ("release", "statistics", "changes", "warnings", "failures")
+        ]
+        return self._document(
+            **{name: getattr(self, name) for name in own},
+            statistics=[asdict(one) for one in self.statistics],
+            changes=[asdict(one) for one in self.changes],
+            sentence=self.sentence,
+        )
+
+    def to_dataframe(self) -> Any:
+        """One row per statistic."""
+        import pandas as pd
+
+        rows = pd.DataFrame([asdict(one) for one in self.statistics], columns=list(Hidden.__dataclass_fields__))
+        return rows.set_index("name")

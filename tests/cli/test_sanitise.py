@@ -1,0 +1,77 @@
+"""`bayesrecon sanitise`: a file that may be published, a page, and a ledger elsewhere."""
+
+import json
+import os
+import stat
+
+import jsonschema
+import numpy as np
+import pytest
+from command import X, Y, document, exact_draws, one_line
+
+import bayesrecon
+from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.results.schemas import schema
+
+ASKED = ("sanitise", "draws.npz", "--model", "kidscore_momiq", "--ledger", "book/ledger.json")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "book").mkdir()
+    np.savez(tmp_path / "draws.npz", lp__=np.zeros((2, 1000)), **exact_draws(2, 1000))
+    np.savez(tmp_path / "private.npz", mom_iq=X, kid_score=Y)
+    return tmp_path
+
+
+@pytest.mark.parametrize("suffix", [".nc", pytest.param(".npz", marks=pytest.mark.slow)])
+def test_a_file_that_may_be_published(run, folder, suffix):
+    out = f"safe{suffix}"
+    np.savez(folder / "draws.npz", **exact_draws(2, 1000))
+    found = document(run(*ASKED, "-o", out, "--page", "page.json", "--json"))
+    jsonschema.validate(found, schema("Sanitised"))
+    assert json.loads((folder / "page.json").read_text()) == found
+    assert (found["worth"], found["draws"], found["spent"], found["budget"]) == (100, 500, 100, 100)
+    contents = read_contents(folder / out)
+    assert {v.name for v in contents.variables} == {"beta", "sigma"}
+    assert contents.draws.attributes["bayesrecon_sanitised"] == f"worth 100 draws, cap {found['times']}"
+    told = bayesrecon.audit(str(folder / out), "kidscore_momiq", remedies=False)
+    assert not [f for f in told if f.severity in ("medium", "high")]
+    assert told.verdict != "incomplete"  # everything in it has an account, its attribute too
+    again = run("recover", out, "--model", "kidscore_momiq")
+    assert "these draws say that they were sanitised (worth 100 draws" in again.err
+    if os.name != "nt":
+        assert stat.S_IMODE((folder / "book/ledger.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.slow
+def test_with_data_and_words(run, folder):
+    outcome = run(*ASKED, "-o", "safe.nc", "--data", "private.npz")
+    assert outcome.code == 2  # lp__ is no parameter
+    np.savez(folder / "draws.npz", **exact_draws(2, 1000))
+    outcome = run(*ASKED, "-o", "safe.nc", "--data", "private.npz", "--budget", "200")
+    assert outcome.code == 0
+    words = " ".join(outcome.out.split())
+    assert "of your records (not to be published" in words
+    assert "100 of 200 draws' worth is released" in words
+    assert "not anonymous" in words
+    assert "wrote safe.nc" in outcome.err
+    same = run(*ASKED, "-o", "other.nc", "--data", "private.npz")
+    assert "the tilt is the same" in same.err
+
+
+REFUSED = {
+    "a ledger beside the release": (("--ledger", "ledger.json"), "lies never beside a release"),
+    "a worth below 100": (("--worth", "50"), "supported from a worth of 100"),
+    "another suffix": (("-o", "safe.csv"), r"must end in \.nc or \.npz"),
+    "records that cannot be hidden": (("--records", "0.5"), "a record still moves the release"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(run, folder, name):
+    np.savez(folder / "draws.npz", **exact_draws(2, 1000))
+    options, told = REFUSED[name]
+    one_line(run(*ASKED, "-o", "safe.nc", *options), told)
+    assert not (folder / "safe.nc").exists()
+    assert not (folder / "book/ledger.json").exists()

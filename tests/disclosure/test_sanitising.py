@@ -1,0 +1,324 @@
+"""Sanitised draws: the law of the tilts, the secret and its ledger, and what is never told."""
+
+import inspect
+import json
+import stat
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from command import SIZE, X, Y, exact_draws
+
+import bayesrecon
+from bayesrecon.disclosure.sanitising import run
+from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law
+from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
+from bayesrecon.disclosure.sanitising.limits import check_worth, settled, worth_for
+from bayesrecon.disclosure.sanitising.sampling import chosen, redrawn
+from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import solve_release
+from bayesrecon.kernels.score import log_liks
+from bayesrecon.model import PseudoData
+from bayesrecon.posteriors import from_draws
+from bayesrecon.precision import x64
+from bayesrecon.results.sanitised import Sanitised
+
+DATA = {"mom_iq": X, "kid_score": Y}
+K = 0.1
+
+
+@pytest.fixture(scope="module")
+def model():
+    return bayesrecon.models.load("kidscore_momiq")
+
+
+@pytest.fixture(scope="module")
+def release(model):
+    return from_draws(exact_draws(2, 2000), model, name="exact")
+
+
+@pytest.fixture(scope="module")
+def law(release):
+    with x64():
+        return tilt_law(solve_release(release), K, np.random.default_rng(0), SIZE)
+
+
+@pytest.fixture(scope="module")
+def safe(release):
+    return bayesrecon.sanitise(release, unsafe_seed=0)
+
+
+def test_the_law_is_the_one_that_is_stated(law):
+    """In whitened directions, normal with variances `1 / (1 / k^2 + 1 / s_i^2)`."""
+    alive = law.own > 1e-9 * law.own[-1]
+    assert alive.sum() == 6
+    variances = 1 / (1 / K**2 + 1 / law.own[alive])
+    weights = law.weights(np.random.default_rng(1).normal(size=(len(law.own), 4000)))
+    # Delta_i = <f_i, g>, with f_i the unit directions of the posterior.
+    directions = law.multiple * (law.values @ law.vectors[:, alive]) / np.sqrt(law.own[alive])
+    delta = directions.T @ (law.values @ weights) / len(law.values)
+    covariance = delta @ delta.T / 4000
+    np.testing.assert_allclose(np.diag(covariance), variances, rtol=0.12)  # five standard errors of a variance
+    correlation = covariance / np.sqrt(np.outer(variances, variances))
+    assert np.abs(correlation - np.diag(np.diag(correlation))).max() < 5 / np.sqrt(4000)
+    np.testing.assert_allclose(law.cost, variances.sum() / 2, rtol=1e-6)
+    np.testing.assert_allclose(law.effective_rank, (law.own / (law.own + K**2)).sum(), rtol=1e-9)
+
+
+def test_a_wider_cap_is_more_records(law):
+    wider = law.of(16)
+    np.testing.assert_allclose(wider.own, 16 * law.own)
+    assert law.cost < wider.cost < 6 * K**2 / 2
+    assert (law.variances <= law.own).all()
+    assert (law.variances <= K**2 * (1 + 1e-12)).all()
+
+
+def test_a_record_moves_by_its_own_likelihood(law):
+    """With many draws by at least `sd(l) / k`, and by no more than so many draws tell."""
+    records = {"mom_iq": X[:20], "kid_score": Y[:20]}
+    with x64():
+        own = np.asarray(log_liks(law.model, law.theta, records)).std(axis=0)
+        far, near = law.of(64).shift(records, 1e9), law.shift(records, 1e-6)
+    assert (far >= own / K * (1 - 1e-6)).all()
+    np.testing.assert_allclose(far, own / K, rtol=0.1)
+    np.testing.assert_allclose(near, 1e-3 * own, rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_tilted_draws_are_those_of_the_altered_data(law, release, model):
+    """What is recovered of them is that of the data with the tilt beside them."""
+    law, _ = settled(law, "exact")
+    before = bayesrecon.recover(release)
+    gap = []
+    for seed in range(8):
+        secret = keyed(b"test", str(seed))
+        tilt = law.drawn(secret.generator("tilt"))
+        with x64():
+            g = tilt_at(model, release.theta, tilt)
+        kept = release.take(np.sort(chosen(g, 1000, secret.generator("draws"))))
+        found = bayesrecon.recover(kept)
+        error = np.hypot(found["n"].se, before["n"].se)
+        gap.append((found["n"].estimate - before["n"].estimate - tilt.weights.sum()) / error)
+    gap = np.array(gap)
+    assert np.sqrt((gap**2).mean()) < 2.2  # chi-square with eight degrees of freedom, false alarm 1e-6
+    assert law.scatter(np.ones((len(law.own), 1)))[0] > 3 * before["n"].se
+
+
+def test_draws_are_chosen_once_each_and_by_the_tilt():
+    rng = np.random.default_rng(0)
+    g = 0.3 * rng.normal(size=20_000)
+    kept = chosen(g, 5000, np.random.default_rng(1))
+    assert len(set(kept.tolist())) == 5000
+    assert np.any(np.diff(kept) < 0)
+    # E[g] of the tilted law is Var(g) for a normal g.
+    assert abs(g[kept].mean() - 0.09) < 5 * 0.3 / np.sqrt(5000)
+    fewer = chosen(g, 1000, np.random.default_rng(1))
+    assert set(fewer.tolist()) <= set(kept.tolist())  # two publications of the same draws tell no more than the larger
+
+
+def test_costs_are_those_of_normal_laws():
+    """KL(exp(a x) phi || phi) is a^2 / 2."""
+    x = np.random.default_rng(0).normal(size=(200_000, 1))
+    np.testing.assert_allclose(divergences(0.3 * x), 0.045, rtol=0.03)
+
+
+@pytest.mark.slow
+def test_new_draws_of_nuts_are_of_the_tilted_posterior(law, release, model):
+    tilt = law.of(16).drawn(np.random.default_rng(5))
+    with x64():
+        g = tilt_at(model, release.theta, tilt)
+        drawn = redrawn(model, DATA, tilt, np.asarray(release.theta), 2000, 3)
+    weights = np.exp(g - g.max())
+    mean = weights @ release.theta / weights.sum()
+    sd = release.theta.std(axis=0)
+    assert (np.abs(drawn.mean(axis=0) - mean) / sd < 0.15).all()
+    assert len(np.unique(drawn, axis=0)) == 2000
+
+
+def test_what_is_made(safe, release):
+    assert isinstance(safe, Sanitised)
+    assert safe.release.size == safe.draws == 1000
+    assert safe.worth == 100
+    rows = {row.tobytes() for row in np.asarray(release.theta)}
+    assert all(row.tobytes() in rows for row in np.asarray(safe.release.theta))
+    assert safe.release.log_density is None
+    assert np.ptp(safe.release.weights) == 0
+    assert 90 < safe["n"].draws < 150
+    assert safe["n"].se > safe["n"].scatter > 0
+    assert safe.cost <= 0.05
+    assert abs(safe.measured / safe.cost - 1) < 0.2
+    assert "worth 100" in safe.sentence
+    assert safe.attributes == {"bayesrecon_sanitised": f"worth 100 draws, cap {safe.times}"}
+    again = bayesrecon.recover(safe)  # it is taken for its draws
+    assert again.consistent
+    assert again["n"].verdict == "determined"
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_draws(safe, release):
+    again = bayesrecon.sanitise(release, unsafe_seed=0)
+    np.testing.assert_array_equal(again.release.theta, safe.release.theta)
+    other = bayesrecon.sanitise(release, unsafe_seed=1)
+    assert set(map(bytes, np.asarray(other.release.theta))) != set(map(bytes, np.asarray(safe.release.theta)))
+
+
+def test_the_page_is_made_of_what_is_published(safe, release):
+    """The same page from the sanitised draws alone: it tells no more than they do."""
+    with x64():
+        page = run.page_of(safe.release, K, safe.times)
+    assert page.statistics == safe.statistics
+    assert page.changes == safe.changes
+    source = inspect.getsource(run._result)
+    assert "page_of(safe," in source
+
+
+def test_it_comes_back_from_a_file(safe, tmp_path):
+    back = bayesrecon.load_result(safe.save(tmp_path / "page.npz"))
+    assert back.to_dict() == safe.to_dict()
+    assert back.release is None
+    assert len(safe.to_dataframe()) == len(safe.statistics)
+    assert json.loads(json.dumps(safe.to_dict())) == safe.to_dict()
+
+
+def test_the_secret_is_a_function_of_what_is_sanitised(model):
+    key = b"0" * 32
+    first = keyed(key, "data", "model", "100.0")
+    assert first == keyed(key, "data", "model", "100.0")
+    others = [keyed(key, "data", "model", "101.0"), keyed(key, "other", "model", "100.0"), keyed(b"1" * 32, "data")]
+    assert len({one.seed for one in [first, *others]}) == 4
+    draws = [one.generator(what).normal() for one in (first, *others) for what in ("tilt", "draws")]
+    assert len(set(draws)) == len(draws)
+    assert hash_of_data(DATA) == hash_of_data({k: v[::-1] for k, v in DATA.items()})
+    assert hash_of_data(DATA) != hash_of_data({**DATA, "kid_score": np.where(np.arange(SIZE) == 7, Y + 1e-9, Y)})
+    assert hash_of_data({"a": [0.0], "b": [1.0]}) != hash_of_data({"a": [1.0], "b": [0.0]})
+    other = replace(model, log_prior_at=lambda params: 1.01 * model.log_prior_at(params))
+    assert hash_of_model(model) == hash_of_model(replace(model)) != hash_of_model(other)
+
+
+def make(secret):
+    return PseudoData(secret.generator("tilt").normal(size=2), {"y": np.arange(2.0)})
+
+
+def test_the_ledger_keeps_tilts_and_adds_worths(tmp_path):
+    path = tmp_path / "book" / "ledger.json"
+    with opened_ledger(path) as book:
+        _, first, account = book.tilt("data", "model", 100.0, 300.0, make)
+        assert (account.spent, account.budget, account.again) == (100, 300, False)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with opened_ledger(path) as book:
+        secret, same, account = book.tilt("data", "model", 100.0, None, make)
+        assert (account.spent, account.again) == (100, True)
+        np.testing.assert_array_equal(same.weights, first.weights)
+        np.testing.assert_array_equal(same.weights, make(secret).weights)
+        _, other, account = book.tilt("data", "another model", 200.0, None, make)
+        assert account.spent == 300
+        assert not np.allclose(other.weights, first.weights)
+        with pytest.raises(
+            BayesreconError, match=r"300 draws' worth of data data is released, and 100 more exceed the budget of 300"
+        ):
+            book.tilt("data", "a third", 100.0, None, make)
+        assert book.tilt("other data", "model", 100.0, None, make)[2].budget == 100
+    assert len(json.loads(path.read_text())["accounts"]["data"]["tilts"]) == 2
+    assert json.loads(path.read_text())["accounts"]["data"]["budget"] == 300
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda path: path.write_text("{"), "is not a ledger"),
+        (lambda path: path.write_text('{"bayesrecon_ledger": 1, "key": "00", "accounts": {}}'), "is not a ledger"),
+        (lambda path: path.chmod(0o644), "others can read this ledger"),
+    ],
+)
+def test_a_ledger_that_is_none_is_refused(tmp_path, damage, told):
+    path = tmp_path / "ledger.json"
+    with opened_ledger(path):
+        pass
+    damage(path)
+    with pytest.raises(BayesreconError, match=told), opened_ledger(path):
+        pass
+
+
+@pytest.mark.slow
+def test_another_run_takes_the_same_tilt_where_data_are_given(model, tmp_path):
+    """The tilt lies in the ledger: one that is nearly the same would tell its random numbers by the difference."""
+    book = tmp_path / "ledger.json"
+    runs = [exact_draws(2, 1200), {k: v[:, ::-1] * (1 + 1e-6) for k, v in exact_draws(2, 1200).items()}]
+    found = [bayesrecon.sanitise(one, model=model, data=DATA, ledger=book) for one in runs]
+    assert [one.spent for one in found] == [100, 100]
+    assert any("sanitised under this model before" in w for w in found[1].warnings)
+    assert len(found[0].shifts) == SIZE
+    ((account,),) = [list(json.loads(book.read_text())["accounts"])]
+    assert account == hash_of_data(DATA)
+    with pytest.raises(BayesreconError, match="exceed the budget of 100"):
+        bayesrecon.sanitise(runs[0], model=model, data=DATA, worth=150, ledger=book)
+
+
+@pytest.mark.slow
+def test_without_data_every_run_is_another_release(model, tmp_path):
+    book = tmp_path / "ledger.json"
+    found = bayesrecon.sanitise(exact_draws(2, 1000), model=model, ledger=book, budget=200)
+    assert any("another run of the sampler" in w for w in found.warnings)
+    moved = {k: v * (1 + 1e-9) for k, v in exact_draws(2, 1000).items()}
+    assert bayesrecon.sanitise(moved, model=model, ledger=book).spent == 200
+    assert list(json.loads(book.read_text())["accounts"]) == [UNNAMED]
+
+
+REFUSED = {
+    "a worth below 100": ({"worth": 50}, "supported from a worth of 100"),
+    "no number": ({"worth": "much"}, "not a number"),
+    "both": ({"worth": 100, "records": 1.0}, "give one of"),
+    "a record that cannot be hidden": ({"records": 0.1}, "a record still moves the release by"),
+    "a budget below the worth": ({"budget": 50}, "below worth"),
+    "too many draws": ({"draws": 3000}, "without telling the tilt"),
+    "too few draws": ({"draws": 50}, "100 are the fewest"),
+    "data of another model": ({"data": {"y": Y}}, "the data lack field"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name, release):
+    options, told = REFUSED[name]
+    with pytest.raises(BayesreconError, match=told) as caught:
+        bayesrecon.sanitise(release, unsafe_seed=0, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_repeated_rows_and_other_models_are_refused(release, model):
+    twice = release.take(np.repeat(np.arange(0, 4000, 2), 2))
+    with pytest.raises(BayesreconError, match="some draws are there twice"):
+        bayesrecon.sanitise(twice, unsafe_seed=0)
+    cut = exact_draws(2, 1000)
+    cut["beta"] = np.round(cut["beta"], 2)
+    with pytest.raises(BayesreconError):
+        bayesrecon.sanitise(cut, model=model, unsafe_seed=0)
+
+
+def test_too_many_directions_cost_too_much(law):
+    """By the law alone: no secret has a say in it."""
+    many = law.of(1)
+    object.__setattr__(many, "own", np.full_like(law.own, 1.0))
+    with pytest.raises(BayesreconError, match=r"nats in .* directions, and 0.05 are supported"):
+        settled(many, "release")
+
+
+def test_the_worth_that_hides_records():
+    assert worth_for(1.0, lambda k: 0.02 / k) in (2400, 2500)  # two digits, and no more than hides the record
+    assert worth_for(1.0, lambda k: 0.0199 / k) == 2500
+    with pytest.raises(BayesreconError, match="still moves the release by 2 "):
+        worth_for(1.0, lambda k: 0.2 / k)
+    with pytest.raises(BayesreconError, match="above zero"):
+        worth_for(-1.0, lambda k: k)
+    with pytest.raises(BayesreconError, match="supported from"):
+        check_worth(np.nan)
+
+
+@pytest.mark.slow
+def test_nothing_of_the_secret_is_in_what_is_told(release, tmp_path):
+    book = tmp_path / "ledger.json"
+    found = bayesrecon.sanitise(release, ledger=book)
+    content = json.loads(book.read_text())
+    told = json.dumps(found.to_dict()) + found.sentence + repr(found)
+    assert content["key"] not in told
+    assert content["key"][:16] not in told
