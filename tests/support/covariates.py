@@ -1,5 +1,6 @@
 """Regressions on several covariates whose spectrum decays: programs, data, and exact draws of their posteriors."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,26 @@ from bayesrecon.types import Model, Release
 
 RECORDS, DRAWS = (200, 500, 1000, 2000), (1000, 2000, 4000, 10_000)
 REGRESSIONS = ("logistic", "Poisson", "ordered", "negative binomial")
+_LARGEST = 4.0  # linear predictor of a count on covariates with long tails: counts of hundreds are no regression
+
+
+def _squared(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.column_stack([x[:, :1], (x[:, :1] ** 2 - 1) / np.sqrt(2), x[:, 2:]])
+
+
+SHAPES: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
+    "normal": lambda x, rng: x,
+    "correlated": lambda x, rng: 0.6 * x + 0.8 * rng.normal(size=(len(x), 1)),
+    "uniform": lambda x, rng: rng.uniform(-1, 1, x.shape) * np.sqrt(3),
+    "binary": lambda x, rng: np.where(x > 0.5, 1.5, -0.67),
+    "two peaks": lambda x, rng: 0.4 * x + np.where(rng.random(x.shape) < 0.5, -0.9, 0.9),
+    "a small group": lambda x, rng: np.column_stack([0.5 * x[:, 0] + 3 * (rng.random(len(x)) < 0.1), x[:, 1:]]),
+    "a square": _squared,
+    "lognormal": lambda x, rng: np.exp(0.8 * x) - np.exp(0.32),
+    "t, 3 degrees": lambda x, rng: x * np.sqrt(1 / rng.chisquare(3, x.shape)),
+    "outliers": lambda x, rng: np.where(rng.random((len(x), 1)) < 0.05, 6 * x, x),
+}
+"""What becomes of standard normal covariates: laws that the generic records do not have."""
 
 
 def linear(x: Any, intercept: bool = True) -> Any:
@@ -44,11 +65,15 @@ def model_of(family: str, covariates: int) -> Model:
     return from_numpyro(program, {"x": (covariates,), "y": ()}, name=f"{family}_{covariates}".replace(" ", "_"))
 
 
-def data_of(family: str, covariates: int, records: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    x = rng.normal(size=(records, covariates))
+def data_of(
+    family: str, covariates: int, records: int, rng: np.random.Generator, shape: str = "normal"
+) -> dict[str, np.ndarray]:
+    x = SHAPES[shape](rng.normal(size=(records, covariates)), rng)
     # As strong together whatever their number: counts of tens, and chances that are rarely near zero or one.
     slopes = rng.normal(0, (1.5 if family in ("logistic", "ordered") else 0.7) / np.sqrt(covariates), covariates)
     eta = 0.3 + x @ slopes
+    if shape != "normal" and family in ("Poisson", "negative binomial"):
+        eta = np.minimum(eta, _LARGEST)
     if family == "logistic":
         y = rng.random(records) < 1 / (1 + np.exp(-eta))
     elif family == "ordered":
@@ -60,10 +85,12 @@ def data_of(family: str, covariates: int, records: int, rng: np.random.Generator
     return {"x": x, "y": y.astype(int)}
 
 
-def simulated(family: str, covariates: int, key: int) -> tuple[Model, dict[str, np.ndarray], Release]:
+def simulated(
+    family: str, covariates: int, key: int, shape: str = "normal"
+) -> tuple[Model, dict[str, np.ndarray], Release]:
     """A data set, and the release of its posterior."""
     rng, model = np.random.default_rng(1000 * covariates + key), model_of(family, covariates)
-    data = data_of(family, covariates, RECORDS[key % 4], rng)
+    data = data_of(family, covariates, RECORDS[key % 4], rng, shape)
     with x64():
         theta = exact(model, {k: jnp.asarray(v) for k, v in data.items()}, DRAWS[key // 4 % 4], rng)
         return model, data, release_of(model, theta)
