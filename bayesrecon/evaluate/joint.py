@@ -1,0 +1,93 @@
+"""All that a release determines of its data, against the truth at once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.recovered import recovered_with_problem
+from bayesrecon.model import Records
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
+
+_MEANS = 6  # of draws in a row for every total: enough for their covariance, and each as long as may be
+_LONG = 10  # draws in a row at least
+
+
+@dataclass(frozen=True)
+class JointTest:
+    """Squared distance of the recovered totals from the true ones, in their covariance.
+
+    Attributes:
+        statistic: `(t - t0)' C^-1 (t - t0)`.
+        freedom: number of independent totals r.
+        probability: of a larger one by chance, by Hotelling's law: chi-square with r degrees of freedom if C is known.
+    """
+
+    statistic: float
+    freedom: int
+    probability: float
+
+
+@in_float64
+def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
+    """Do all recovered totals together agree with the private records?
+
+    Single statistics share their errors: where one sum is off, all that are made of it are. The r independent totals
+    that draws determine have a covariance C, estimated from means of draws in a row (batch means), and their squared
+    distance from those of the records is that of Hotelling.
+
+    Args:
+        records: `{field: (N, *shape)}`, the private data.
+        options: of `recover`, as they were given to it.
+
+    Raises:
+        BayesreconError: a release whose kernel has no finite rank, or with too few draws; records that lack a field.
+
+    >>> import bayesrecon, numpy as np
+    >>> rng, model = np.random.default_rng(0), bayesrecon.models.load("linear_predictor")
+    >>> x = rng.normal(size=(100, 1))
+    >>> y = 1 + 2 * x[:, 0] + rng.normal(size=100)
+    >>> design = np.column_stack([x, np.ones(100)])
+    >>> inverse = np.linalg.inv(design.T @ design)
+    >>> draws = rng.multivariate_normal(inverse @ design.T @ y, inverse, 4000)
+    >>> release = bayesrecon.posteriors.from_draws(
+    ...     {"coef": draws[None, :, :1, None], "intercept": draws[None, :, 1:]}, model
+    ... )
+    >>> found = joint_test(release, {"x": x, "y": y})
+    >>> found.freedom, found.probability > 0.001
+    (5, True)
+    >>> joint_test(release, {"x": x, "y": y + 0.1}).probability < 0.001
+    True
+    """
+    problem, _ = recovered_with_problem(release, **options)
+    solved = problem.solved
+    if not solved.spectrum.gap:
+        raise BayesreconError(f"{release.name}: the spectrum decays, so totals are seen in part and have no joint test")
+    need = _MEANS * _LONG * solved.basis.size
+    if release.size < need:
+        raise BayesreconError(f"{release.name}: {release.size} draws are too few for a joint test, which needs {need}")
+    if missing := [f for f in release.model.fields if f not in records]:
+        raise BayesreconError(f"the records lack field {missing[0]!r}")
+    whole = {f: np.asarray(records[f], float) for f in release.model.fields}
+    true = solved.embedding.cross(solved.basis, whole).sum(axis=0)
+    means = _batches(solved.influence(np.eye(len(true)))[0], release.chain, release.weights)
+    scale = means.std(axis=0)
+    off = np.linalg.solve(np.cov((means / scale).T) / len(means), (solved.target - true) / scale)
+    statistic, freedom = float(off @ ((solved.target - true) / scale)), len(true)
+    rest = len(means) - freedom
+    from scipy.special import fdtrc
+
+    ratio = statistic * rest / ((len(means) - 1) * freedom)
+    return JointTest(statistic, freedom, float(fdtrc(freedom, rest, ratio)))
+
+
+def _batches(series: np.ndarray, chain: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Means of draws in a row, about six to a total, `(B, r)`: longer than draws are correlated."""
+    count, found = _MEANS * series.shape[1], []
+    for one in np.unique(chain):
+        rows = np.flatnonzero(chain == one)
+        for part in np.array_split(rows, max(1, round(count * len(rows) / len(series)))):
+            found.append(np.average(series[part], axis=0, weights=weights[part]))
+    return np.asarray(found)
