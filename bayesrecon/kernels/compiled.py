@@ -152,8 +152,8 @@ def _unlogged() -> Iterator[None]:
         yield
     finally:
         own = levels.get(os.environ.get("TF_CPP_MIN_LOG_LEVEL", ""), "WARNING")
-        jax.config.update("jax_logging_level", before or own)
-        jax.config.update("jax_logging_level", before)  # none leaves XLA's as it is
+        jax.config.update("jax_logging_level", own if before in (None, "NOTSET") else before)
+        jax.config.update("jax_logging_level", before)  # which may leave XLA's as it is
 
 
 def _refuse_others(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""NUTS in two programs: what is compiled for one call serves the next, however chains are moved, and the law is right."""
+"""NUTS in two programs: what is compiled for one call serves the next, however chains are moved; the law is right."""
 
 import os
 import subprocess
