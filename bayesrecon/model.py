@@ -147,7 +147,7 @@ class Model:
         log_prior_at: `(params) -> scalar`, log prior density in the coordinates it was written in.
         prepare: maps published draws to `params` where the two differ (a non-centred latent that has
             to be rebuilt); takes and returns `{name: (chains, draws, *shape)}`.
-        program: the NumPyro program behind the model, where there is one; `posteriors.nuts` runs it.
+        program: the NumPyro program behind the model, where there is one; `posteriors.nuts` samples such models.
         simulate: `(params, records, key) -> records` with the observed fields drawn from the model, where it can.
         settings: arguments that rebuild the model through `models.load(name, **settings)`.
         identities: totals that the program itself fixes whatever the data, `{name: (f, total)}` with

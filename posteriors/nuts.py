@@ -1,16 +1,20 @@
 """Build a posterior: NumPyro NUTS on a model and its data, on whatever device JAX sees."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
 from bayesrecon.errors import BayesreconError
-from bayesrecon.model import Model, Records
+from bayesrecon.model import Identity, Model, Records
+from bayesrecon.posteriors.chains import ChainMethod, Settings, sampled
 from bayesrecon.posteriors.named import named_draws
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import in_float64
@@ -18,8 +22,6 @@ from bayesrecon.releases import PosteriorDraws
 
 DENSE = 300
 """Dimension up to which the mass matrix is dense: a common mean is strongly correlated with well-known units."""
-
-ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,9 @@ def nuts(
         key: integer or JAX key.
         chains, draws, warmup, thinning: draws kept per chain and warm-up iterations; one iteration in
             `thinning` is kept.
-        chain_method: "auto" runs chains on separate devices when there are enough, else vectorised.
+        chain_method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a
+            thread of its own, over the devices in turn; "auto" is "vectorized" on one accelerator, else "parallel".
+            All sample the same law, and all but "vectorized" the same draws.
         progress: a progress bar on stderr.
 
     Returns:
@@ -168,47 +172,49 @@ def sample(
     """As `nuts`, with how well the run went."""
     if model.program is None:
         raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
+    if any(isinstance(p.transform, Identity) and p.bounds != (-math.inf, math.inf) for p in model.parameters):
+        raise BayesreconError(f"{model.name} has constrained coordinates; sample the model that it was made of")
     check_run(chains, draws, warmup, thinning, target_accept, key)
     records = check_records(model, data)
-    from numpyro.infer import MCMC, NUTS, init_to_uniform
-
-    if chain_method == "auto":
-        chain_method = "parallel" if 1 < chains <= jax.local_device_count() else "vectorized"
-    kernel = NUTS(
-        model.program,
-        target_accept_prob=target_accept,
-        max_tree_depth=max_tree_depth,
-        dense_mass=model.dimension <= DENSE,
-        forward_mode_differentiation=model.forward,
-        init_strategy=init_to_uniform(radius=1),
-    )
-    mcmc = MCMC(
-        kernel,
-        num_warmup=warmup,
-        num_samples=draws * thinning,
-        thinning=thinning,
-        num_chains=chains,
-        chain_method=chain_method,
-        progress_bar=progress,
-    )
-    seed = jax.random.key(int(key)) if isinstance(key, (int, np.integer)) else key
-    try:
-        mcmc.run(seed, extra_fields=("diverging",), **records)
-    except RuntimeError as error:
-        if "initial parameters" not in str(error):
-            raise
-        raise BayesreconError(
-            f"{model.name}: NUTS finds no starting point where the density is finite; "
-            "check that the records are possible under the model, or try another key"
-        ) from None
-    wanted = {p.name for p in model.parameters}
-    samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items() if k in wanted}
-    divergences = int(np.asarray(mcmc.get_extra_fields()["diverging"]).sum())
+    settings = Settings(warmup, target_accept, max_tree_depth, model.dimension <= DENSE)
+    amounts = {"chains": chains, "draws": draws, "thinning": thinning}
+    with _bar(progress) as told:
+        theta, divergences = sampled(
+            model, records, settings, _generator(key), **amounts, method=chain_method, told=told
+        )
+    params = _constrained(model, theta.reshape(-1, model.dimension))
+    samples = {k: np.asarray(v).reshape(chains, draws, *v.shape[1:]) for k, v in params.items()}
     # The program's own latents come back: no draw of another parametrisation has to be mapped.
-    plain = replace(model, prepare=None)
+    plain = model if model.prepare is None else replace(model, prepare=None)
     release = from_draws(samples, plain, name=name or f"NUTS on {model.name}")
     state = convergence(release, divergences)
     return replace(release, model=model, log_density=None, notes=(*release.notes, *state.warnings)), state
+
+
+@partial(jax.jit, static_argnames="model")
+def _constrained(model: Model, theta: Any) -> Any:
+    return jax.vmap(model.constrain)(theta)
+
+
+def _generator(key: Any) -> np.random.Generator:
+    """NumPy's generator of starting points and of the chains' keys."""
+    if isinstance(key, (int, np.integer)):
+        return np.random.default_rng(int(key))
+    return np.random.default_rng(np.asarray(jax.random.key_data(key), np.uint32).ravel().tolist())
+
+
+@contextmanager
+def _bar(shown: bool) -> Iterator[Callable[[float], None]]:
+    """Takes the share that is done, and shows it on stderr if asked to."""
+    if not shown:
+        yield lambda share: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("sampling", total=1.0)
+        yield lambda share: progress.update(task, completed=share)
 
 
 @in_float64

@@ -36,6 +36,9 @@ ENGINES = {"joblib", "dask", "distributed"}
 SENDS = {"bayesrecon/engine.py"}
 """Sends work to the caller's own workers; what it reads back there is what it wrote itself."""
 
+SETTLES = {"bayesrecon/kernels/compiled.py"}
+"""Changes JAX's settings of what is kept on disk, for a block, and puts them back."""
+
 HEAVY = {"numpyro", "arviz", "posteriordb", "matplotlib", "pandas", "sklearn", "xarray", "h5py", "typer", "rich"}
 
 
@@ -111,7 +114,9 @@ def test_no_global_settings_and_no_pickle():
         yield from (name for name in imported(nodes_of(path)) if inside(name, banned))
         for call in (node for node in nodes_of(path) if isinstance(node, ast.Call)):
             function = ast.unparse(call.func)
-            if function.endswith("config.update") or function in ("eval", "exec", "np.random.seed"):
+            if function.endswith("config.update") and named(path) not in SETTLES:
+                yield function
+            if function in ("eval", "exec", "np.random.seed"):
                 yield function
             given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
             unsaid = function == "np.load" and list(given) != ["allow_pickle"]

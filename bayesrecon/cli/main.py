@@ -61,6 +61,7 @@ class _Commands(TyperGroup):
             group, example = _SHOWN.get(cmd_name, (None, ""))
             shown = f"{_summary(cmd_name)} Example: bayesrecon {example}" if example else _summary(cmd_name)
             return TyperCommand(cmd_name, help=shown, short_help=shown, rich_help_panel=group)
+        keep_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT)
         _, example = _SHOWN.get(cmd_name, (None, ""))
         app.command(cmd_name, epilog=f"Example: bayesrecon {example}" if example else None)(
@@ -105,7 +106,6 @@ def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show version.")] = False,
 ) -> None:
     del version
-    keep_by_default()  # before a command imports JAX
 
 
 def main() -> None:

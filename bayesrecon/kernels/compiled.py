@@ -13,8 +13,11 @@ import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from bayesrecon._version import __version__
 from bayesrecon.errors import BayesreconError
@@ -92,8 +95,65 @@ def keep_by_default() -> None:
         compile_cache()
     except BayesreconError:
         return
-    # An entry that cannot be read or written costs a compilation, nothing else.
+    _overlook_errors()
+
+
+def _overlook_errors() -> None:
+    """An entry that cannot be read or written costs a compilation, nothing else."""
     warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Programs that are compiled in the block are kept as those of the command line are, where nothing was settled.
+
+    Neither the user's settings nor BAYESRECON_COMPILE_CACHE=0 are overruled, and settings are as they were after it.
+    """
+    import jax
+
+    if os.environ.get(SWITCH) == "0" or jax.config.jax_compilation_cache_dir or _crashes():
+        yield
+        return
+    path = _own()
+    try:
+        _refuse_others(private_folder(path))
+    except (OSError, BayesreconError):
+        yield
+        return
+    settings = {"jax_compilation_cache_dir": str(path), **{name.lower(): int(n) for name, n in _EVERYTHING.items()}}
+    before = {name: getattr(jax.config, name) for name in settings}
+    with warnings.catch_warnings(), _unlogged():
+        _overlook_errors()
+        _settle(settings)
+        try:
+            yield
+        finally:
+            _settle(before)
+
+
+def _settle(settings: dict[str, Any]) -> None:
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()  # it looks for a folder once only
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """What XLA logs of entries that it reads is not shown, as in `keep_by_default`, after JAX has been imported."""
+    import jax
+
+    before = jax.config.jax_logging_level
+    levels = {"0": "INFO", "1": "WARNING", "2": "ERROR", "3": "CRITICAL"}  # by what XLA's own variable says
+    jax.config.update("jax_logging_level", "CRITICAL")
+    try:
+        yield
+    finally:
+        own = levels.get(os.environ.get("TF_CPP_MIN_LOG_LEVEL", ""), "WARNING")
+        jax.config.update("jax_logging_level", own if before in (None, "NOTSET") else before)
+        jax.config.update("jax_logging_level", before)  # which may leave XLA's as it is
 
 
 def _refuse_others(path: Path) -> None:

@@ -8,7 +8,6 @@ import typer
 
 from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Given, command
-from bayesrecon.cli.inputs import parse_intervals
 from bayesrecon.errors import BayesreconError
 
 if TYPE_CHECKING:
@@ -58,8 +57,11 @@ def game(
         from bayesrecon.games.choosing import named_choice
 
         flags["choose"] = named_choice(choose)
+    if bounds is not None:
+        from bayesrecon.cli.inputs import parse_intervals
+
+        flags["bounds"] = parse_intervals(bounds)
     flags |= {} if epsilon is None else {"epsilon": epsilon}
-    flags |= {} if bounds is None else {"bounds": parse_intervals(bounds)}
     flags |= {} if auxiliary is None else {"auxiliary": None if auxiliary == -1 else auxiliary}
     chosen = _game(name, data, target, learner, adversary or [], flags)
     from bayesrecon.games.playing import play

@@ -1,0 +1,171 @@
+"""Chains of NUTS: NumPyro's transition inside two programs, one that begins a chain and one that goes on with it.
+
+Warm-up and draws are one program, for any number of draws, and records are its arguments: what was compiled for one
+call serves the next one with records of the same shapes.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.kernels.compiled import kept
+from bayesrecon.model import Model, Records
+from bayesrecon.precision import in_float64
+
+ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
+
+_BLOCK = 100  # draws that a chain goes on by: often enough for whoever watches, and a dispatch is lost among them
+_TRIES = 100  # starting points of a chain, as many as NumPyro tries
+_REMEMBERED = 8  # pairs of programs
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What chains are compiled for, besides the model and the shapes of its records."""
+
+    warmup: int
+    target_accept: float
+    max_tree_depth: int
+    dense: bool
+
+
+def sampled(
+    model: Model,
+    records: Records,
+    settings: Settings,
+    rng: np.random.Generator,
+    *,
+    chains: int,
+    draws: int,
+    thinning: int,
+    method: ChainMethod,
+    told: Callable[[float], None],
+) -> tuple[np.ndarray, int]:
+    """Unconstrained draws `(chains, draws, d)`, and how many transitions after warm-up diverged.
+
+    Chains begin at a point of `[-1, 1]^d` where density and gradient are finite.
+
+    Args:
+        method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a thread
+            of its own, over the devices in turn; "auto" is "vectorized" on one accelerator, else "parallel".
+        told: called with the share that is done.
+
+    Raises:
+        BayesreconError: no such point.
+    """
+    devices = jax.local_devices()
+    if method == "auto":
+        method = "vectorized" if len(devices) == 1 and devices[0].platform != "cpu" else "parallel"
+    together = method == "vectorized"
+    seeds = rng.integers(2**32, size=chains, dtype=np.uint32)
+    groups = [seeds] if together else list(seeds)
+    used = devices if method == "parallel" else devices[:1]
+    there = [jax.device_put(records, device) for device in used[: len(groups)]]
+    places = [there[i % len(there)] for i in range(len(groups))]
+    with kept():
+        start, walk = _programs(model, settings, together)
+        states = [_begun(model, start, seed, rng, at) for seed, at in zip(groups, places, strict=True)]
+        for state, at in zip(states, there, strict=False):
+            walk(state, at, 0, 1)  # compiled here, once for a device, and not by every thread
+
+    @in_float64  # a scope is its thread's own
+    def moved(count: int, every: int, state: Any, at: Any) -> tuple[Any, np.ndarray, int]:
+        state, theta, diverged = walk(state, at, count, every)
+        return state, np.asarray(theta)[..., :count, :], int(np.asarray(diverged).sum())
+
+    blocks, lost = [], 0
+    with ThreadPoolExecutor(len(groups) if method == "parallel" else 1) as threads:
+        for count, every, done in _parts(settings.warmup, draws, thinning):
+            these = threads.map(partial(moved, count, every), states, places)
+            states, thetas, diverged = zip(*these, strict=True)
+            if done > settings.warmup:
+                blocks.append(np.concatenate([theta.reshape(-1, *theta.shape[-2:]) for theta in thetas]))
+                lost += sum(diverged)
+            told(done / (settings.warmup + draws * thinning))
+    return np.concatenate(blocks, axis=1), lost
+
+
+def _parts(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int, int]]:
+    """Blocks: how many states are kept, every how manieth, and how many iterations are then done."""
+    done = 0
+    for total, every in ((warmup, 1), (draws, thinning)):
+        for begin in range(0, total, _BLOCK):
+            count = min(_BLOCK, total - begin)
+            done += count * every
+            yield count, every, done
+
+
+def _begun(model: Model, start: Any, seed: Any, rng: np.random.Generator, records: Records) -> Any:
+    """The first state of a chain, or of several together."""
+    shape = (*np.shape(seed), model.dimension)
+    theta = rng.uniform(-1, 1, shape)
+    for _ in range(_TRIES):
+        state, fine = start(seed, theta, records)
+        fine = np.asarray(fine)
+        if fine.all():
+            return state
+        theta = np.where(fine[..., None], theta, rng.uniform(-1, 1, shape))
+    raise BayesreconError(
+        f"{model.name}: NUTS finds no starting point where the density is finite; "
+        "check that the records are possible under the model, or try another key"
+    )
+
+
+@lru_cache(_REMEMBERED)
+def _programs(model: Model, settings: Settings, together: bool) -> tuple[Any, Any]:
+    """`(seed, theta, records) -> state, whether it is fine` and `(state, records, count, every) -> state, theta, lost`.
+
+    `walk` keeps `count` states, at most a block of them, one in `every`; NumPyro's transition adapts by itself for as
+    many iterations as `start` has told it, so that `start` is traced first.
+    """
+    from numpyro.infer.hmc import hmc
+    from numpyro.infer.util import ParamInfo
+
+    def potential(**records: Any) -> Callable[[Any], Any]:
+        return lambda theta: -_log_density(model, theta, records)
+
+    initial, transition = hmc(potential_fn_gen=potential, algo="NUTS")
+
+    def start(seed: Any, theta: Any, records: Records) -> tuple[Any, Any]:
+        value, gradient = _value_and_gradient(potential(**records), theta, model.forward)
+        state = initial(
+            ParamInfo(theta, value, gradient),
+            settings.warmup,
+            dense_mass=settings.dense,
+            target_accept_prob=settings.target_accept,
+            max_tree_depth=settings.max_tree_depth,
+            forward_mode_differentiation=model.forward,
+            model_kwargs=records,
+            rng_key=jax.random.key(seed),
+        )
+        return state, jnp.isfinite(value) & jnp.isfinite(gradient).all()
+
+    def walk(state: Any, records: Records, count: int, every: int) -> tuple[Any, Any, Any]:
+        def one(i: Any, carry: Any) -> Any:
+            state, theta, lost = carry
+            state = transition(state, model_kwargs=records)
+            return state, theta.at[i // every].set(state.z), lost + state.diverging
+
+        nothing = jnp.zeros((_BLOCK, model.dimension)), jnp.zeros((), int)
+        return jax.lax.fori_loop(0, count * every, one, (state, *nothing))
+
+    if together:
+        return jax.jit(jax.vmap(start, (0, 0, None))), jax.jit(jax.vmap(walk, (0, None, None, None)))
+    return jax.jit(start), jax.jit(walk)
+
+
+def _log_density(model: Model, theta: Any, records: Records) -> Any:
+    """`log p(theta, records)` at one unconstrained vector, up to a constant."""
+    terms = jax.vmap(model.log_lik, (None, 0))(theta, records)
+    return jnp.sum(terms) + model.log_prior(theta) + model.log_det(theta)
+
+
+def _value_and_gradient(function: Callable[[Any], Any], theta: Any, forward: bool) -> tuple[Any, Any]:
+    return (function(theta), jax.jacfwd(function)(theta)) if forward else jax.value_and_grad(function)(theta)
