@@ -110,6 +110,9 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
                     f"(fields: {', '.join(fields)}){near(name, fields)}"
                 )
     coded = stated_factors(factors, _coded(fields)) if factors else ()
+    named = {column for factor in coded for column in factor.columns}
+    own = stated_factors(model.settings.get("factors") or {}, _coded(fields))
+    coded += tuple(factor for factor in own if not named & set(factor.columns))
     for factor in coded:
         for name, at_levels in zip(factor.columns, factor.matrix.T, strict=True):
             fields[name] = replace(fields[name], domain=parse(sorted(set(at_levels.round(_DECIMALS).tolist())), name))

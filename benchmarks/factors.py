@@ -236,7 +236,6 @@ def page(rows: dict) -> str:
             "## Simulated tables",
             "",
             SIMULATED.format(count=len(found)),
-            "",
             markdown(SIM_HEAD, _by_kind(found)),
             "",
         ]
@@ -245,7 +244,6 @@ def page(rows: dict) -> str:
             "## Beside ACRO",
             "",
             BESIDE.format(version=beside[0]["version"]),
-            "",
             markdown(ACRO_HEAD, [_row(r) for r in beside]),
             "",
         ]
@@ -295,16 +293,17 @@ Made by `python benchmarks/factors.py`. Regressions are printed without the corr
 are whole. *Held*: how many stated intervals hold the truth. *Exact*: levels whose count comes out as the one whole
 number. *Widest*: of the intervals of all levels, in records. *Below {THRESHOLD}*: what `audit` names as small counts.
 """
-TABLES = """Printed with 4 significant digits. {held} of {stated} stated intervals hold; in {same} of {count} tables `audit`
-states the same numbers as `recover`, in JSON under the same names.
+TABLES = """Printed with 4 significant digits. {held} of {stated} stated intervals hold; in {same} of {count} tables
+`audit` states the same numbers as `recover`, in JSON under the same names.
 """
-SIMULATED = """{count} tables of one factor with 2 to 6 levels of 2 to 59 records. *Width* is that of the baseline's count in
-records, median and largest; *by rounding* what theory leaves of it to first order, where counts need not be whole.
+SIMULATED = """{count} tables of one factor with 2 to 6 levels of 2 to 59 records. *Width* is that of the baseline's
+count in records, median and largest; *by rounding* what theory leaves of it to first order, where counts need not be
+whole.
 """
-BESIDE = """ACRO {version} on the same regressions: its check of a regression is that of residual degrees of freedom (10 or
-more pass). The audit reads the files that ACRO wrote, with the digits of statsmodels' summaries (estimates with four
-decimals, errors with three). *Below 10*: levels, cells and events with fewer than 10 records, and how many of these the
-audit names with their count. ACRO's Poisson regressions were not tried.
+BESIDE = """ACRO {version} on the same regressions: its check of a regression is that of residual degrees of freedom
+(10 or more pass). The audit reads the files that ACRO wrote, with the digits of statsmodels' summaries (estimates
+with four decimals, errors with three). *Below 10*: levels, cells and events with fewer than 10 records, and how many
+of these the audit names with their count. ACRO's Poisson regressions were not tried.
 """
 HEAD = ["table", "kind", "n", "held", "exact", "widest", "events", f"below {THRESHOLD}"]
 SIM_HEAD = ["", "tables", "inside", "exact", "width", "by rounding"]
