@@ -110,9 +110,6 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
                     f"(fields: {', '.join(fields)}){near(name, fields)}"
                 )
     coded = stated_factors(factors, _coded(fields)) if factors else ()
-    named = {column for factor in coded for column in factor.columns}
-    own = stated_factors(model.settings.get("factors") or {}, _coded(fields))
-    coded += tuple(factor for factor in own if not named & set(factor.columns))
     for factor in coded:
         for name, at_levels in zip(factor.columns, factor.matrix.T, strict=True):
             fields[name] = replace(fields[name], domain=parse(sorted(set(at_levels.round(_DECIMALS).tolist())), name))
@@ -194,6 +191,14 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
     if outside.size:
         raise BayesreconError(f"known field {name!r} holds {outside.flat[0]:g}; its domain is {spec.domain.words}")
     return array.astype(spec.domain.dtype)
+
+
+def with_factors_of(model: Model, knows: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known, with the factors that a model remembers of its formula and nobody stated."""
+    own, stated = model.settings.get("factors") or {}, knows.get("factors") or {}
+    taken = {c for f in stated_factors(stated, _coded(model.fields)) for c in f.columns} if own and stated else set()
+    more = {name: columns for name, columns in own.items() if not taken & set(columns)}
+    return {**knows, "factors": {**more, **stated}} if more else dict(knows)
 
 
 def of_model(knows: Mapping[str, Any], model: Model) -> dict[str, Any]:

@@ -157,7 +157,9 @@ def test_a_formula_counts_levels_with_correlations_too():
     covariance = np.linalg.inv(design.T @ design)
     sd = np.sqrt(np.diag(covariance))
     names = ["const", "gb", "gc", "x"]
-    correlations = pd.DataFrame(covariance / np.outer(sd, sd), names, names)
+    related = covariance / np.outer(sd, sd)
+    np.fill_diagonal(related, 1.0)
+    correlations = pd.DataFrame((related + related.T) / 2, names, names)
     found = bayesrecon.recover(from_table(frame, "ols", correlations=correlations, formula="y ~ g + x"))
     assert [found[f"n[g={v}]"].estimate for v in ("baseline", "b", "c")] == pytest.approx([30, 18, 12], rel=1e-6)
 
