@@ -193,6 +193,14 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
     return array.astype(spec.domain.dtype)
 
 
+def with_factors_of(model: Model, knows: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known, with the factors that a model remembers of its formula and nobody stated."""
+    own, stated = model.settings.get("factors") or {}, knows.get("factors") or {}
+    taken = {c for f in stated_factors(stated, _coded(model.fields)) for c in f.columns} if own and stated else set()
+    more = {name: columns for name, columns in own.items() if not taken & set(columns)}
+    return {**knows, "factors": {**more, **stated}} if more else dict(knows)
+
+
 def of_model(knows: Mapping[str, Any], model: Model) -> dict[str, Any]:
     """What is known of one of several releases: of fields that its records have.
 

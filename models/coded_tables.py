@@ -217,7 +217,9 @@ def _stated(
     for name, member in margins.items():
         others = [other for other in margins if other != name and other.partition("=")[0] == name.partition("=")[0]]
         most = cells.total[1] - sum(least.get(other, 0.0) for other in others)
-        found[f"n[{name}]"] = _meeting(limit(member), least.get(name, 0.0), math.floor(most) if most < MOST else most)
+        found[f"n[{name}]"] = _meeting(
+            limit(member), least.get(name, 0.0), math.floor(most) if most < MOST else math.inf
+        )
     if len(layout.factors) > 1:
         for k, cell in enumerate(layout.cells):
             found[f"n[{layout.named(cell)}]"] = limit(np.arange(len(layout.cells)) == k)

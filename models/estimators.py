@@ -1,6 +1,6 @@
 """Regressions as estimators fit them: flat priors, one coefficient a column, and the scale as it is printed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -27,8 +27,11 @@ _LAWS: dict[str, tuple[Callable[[Any, Any], Any], Domain]] = {
 }
 
 
+_Factors = tuple[tuple[str, tuple[str, ...]], ...]
+
+
 @cache  # releases of one model belong together by the model object
-def _estimator(kind: str, covariates: tuple[str, ...], response: str, intercept: bool) -> Model:
+def _estimator(kind: str, covariates: tuple[str, ...], response: str, intercept: bool, factors: _Factors = ()) -> Model:
     if response in covariates or len(set(covariates)) < len(covariates) or not (covariates or intercept):
         raise BayesreconError(f"{kind} needs distinct covariates, and a response that is not one of them")
     width = len(covariates) + intercept
@@ -39,7 +42,9 @@ def _estimator(kind: str, covariates: tuple[str, ...], response: str, intercept:
 
     parameters = (Parameter("coefficient", (width,)),)
     fields = {c: Field() for c in covariates}
-    settings = {"covariates": covariates, "response": response, "intercept": intercept}
+    settings: dict[str, Any] = {"covariates": covariates, "response": response, "intercept": intercept}
+    if factors:
+        settings["factors"] = {name: list(columns) for name, columns in factors}
     if kind == "ols":
         return Model(
             name=kind,
@@ -63,34 +68,54 @@ def _estimator(kind: str, covariates: tuple[str, ...], response: str, intercept:
     )
 
 
-def ols(covariates: Sequence[str] = ("x",), response: str = "y", intercept: bool = True) -> Model:
+def ols(
+    covariates: Sequence[str] = ("x",),
+    response: str = "y",
+    intercept: bool = True,
+    factors: Mapping[str, Sequence[str]] | None = None,
+) -> Model:
     """Ordinary least squares, `y = coefficient . (1, covariates) + error`, with `sigma^2 = RSS / (n - p)`.
 
     `coefficient` and `sigma` are the mode of `sum_n log N(y_n; mu_n, sigma) + p log sigma`, and `sigma^2 (X'X)^-1` is
-    the inverse of minus its Hessian in the coefficients.
+    the inverse of minus its Hessian in the coefficients. `factors` are covariates that are exclusive dummies of one
+    variable each: verbs count their levels.
 
     >>> ols(["age"]).coordinates
     ('coefficient[1]', 'coefficient[2]', 'sigma')
     """
-    return _estimator("ols", tuple(covariates), response, intercept)
+    return _estimator("ols", tuple(covariates), response, intercept, _plain(factors))
 
 
-def logit(covariates: Sequence[str] = ("x",), response: str = "y", intercept: bool = True) -> Model:
-    """Logistic regression by maximum likelihood.
+def logit(
+    covariates: Sequence[str] = ("x",),
+    response: str = "y",
+    intercept: bool = True,
+    factors: Mapping[str, Sequence[str]] | None = None,
+) -> Model:
+    """Logistic regression by maximum likelihood; `factors` as in `ols`.
 
     >>> logit(["age"]).coordinates
     ('coefficient[1]', 'coefficient[2]')
     """
-    return _estimator("logit", tuple(covariates), response, intercept)
+    return _estimator("logit", tuple(covariates), response, intercept, _plain(factors))
 
 
-def poisson(covariates: Sequence[str] = ("x",), response: str = "y", intercept: bool = True) -> Model:
-    """Poisson regression with a log link by maximum likelihood.
+def poisson(
+    covariates: Sequence[str] = ("x",),
+    response: str = "y",
+    intercept: bool = True,
+    factors: Mapping[str, Sequence[str]] | None = None,
+) -> Model:
+    """Poisson regression with a log link by maximum likelihood; `factors` as in `ols`.
 
     >>> poisson(["age"]).fields["y"].domain.kind
     'integer'
     """
-    return _estimator("poisson", tuple(covariates), response, intercept)
+    return _estimator("poisson", tuple(covariates), response, intercept, _plain(factors))
+
+
+def _plain(factors: Mapping[str, Sequence[str]] | None) -> _Factors:
+    return tuple((name, tuple(columns)) for name, columns in (factors or {}).items())
 
 
 ESTIMATORS: dict[str, Callable[..., Model]] = {"ols": ols, "logit": logit, "poisson": poisson}

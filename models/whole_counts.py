@@ -8,7 +8,7 @@ import numpy as np
 from bayesrecon.models.cell_counts import Cells, fits, squares_at
 
 _SLACK = 1e-9  # relative, of arithmetic
-_TRIED = 5000  # combinations of totals that are tried for one vector of counts
+_TRIED = 20_000  # combinations of totals that are tried in all: a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +60,15 @@ def whole(
         plain = [j for j in range(design.shape[1]) if np.isin(design[:, j], (0, 1)).all()]
         sums = least.sum(axis=1)[:, plain], most.sum(axis=1)[:, plain]
         return Answer(points[(np.floor(sums[1] + _SLACK) >= np.ceil(sums[0] - _SLACK)).all(axis=1)])
-    kept, totals = [], []
+    kept, totals, tried = [], [], 0
     for counts in points:
         first, last = np.ceil(counts * means[0] - _SLACK), np.floor(counts * means[1] + _SLACK)
         if kind == "logit":
             first, last = np.maximum(first, 1), np.minimum(last, counts - 1)
         elif kind == "poisson":
             first = np.maximum(first, 1)
-        choices = np.prod(np.maximum(last - first + 1, 0))
-        if choices > _TRIED:
+        tried += 1 + np.prod(np.maximum(last - first + 1, 0))
+        if tried > _TRIED:
             return None
         for one in product(*(np.arange(a, b + 1) for a, b in zip(first, last, strict=True))):
             if _prints(kind, design, counts, np.array(one), box, cells):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.posteriors.estimates import field_name
 from bayesrecon.posteriors.printed import EST, SE, as_printed
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
@@ -29,6 +30,7 @@ class AcroOutput:
         checks: what ACRO says of its checks.
         kind: "ols", "logit" or "poisson" of a regression, "counts" of a table of frequencies, "" of others.
         what: it is, in ACRO's words.
+        response: name of a regression's.
         table: texts in the one form of `posteriors.printed` with the numbers below, or the cells of a table of counts.
     """
 
@@ -38,6 +40,7 @@ class AcroOutput:
     kind: str
     what: str
     table: Any = None
+    response: str = "y"
 
 
 def is_acro(source: Any) -> bool:
@@ -85,7 +88,20 @@ def _output(folder: Path, name: str, one: dict[str, Any]) -> AcroOutput:
         table = _cells(files[0]) if files else None
     elif kind:
         table = _regression(files)
-    return AcroOutput(name, str(one.get("status", "")), checks, kind if table is not None else "", what, table)
+    response = _response(files) if kind in _KINDS.values() else "y"
+    kind = kind if table is not None else ""
+    return AcroOutput(name, str(one.get("status", "")), checks, kind, what, table, response)
+
+
+def _response(files: list[Path]) -> str:
+    """As the summary above a table of statsmodels has it."""
+    for file in files:
+        with reading(file, "a printed table"), opened(PrintedTable, file) as table:
+            grids = table.read()["grids"]
+        for row in (row for grid in grids for row in grid):
+            if row[0].startswith("Dep. Variable") and len(row) > 1 and row[1]:
+                return field_name(row[1])
+    return "y"
 
 
 def _inside(folder: Path, file: dict[str, Any]) -> Path:

@@ -14,7 +14,7 @@ from bayesrecon.posteriors.headers import (
     plain,
 )
 
-NUMBER = r"[-\u2212\u2013+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+NUMBER = r"[-\u2212\u2013+]?(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 """A number as packages print it."""
 
 _OTHERS = (

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, near, reading
+from bayesrecon.factors import Factor
 from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.models.footers import Footer
@@ -114,6 +115,7 @@ def from_table(
         if model.name not in ESTIMATORS:
             raise BayesreconError("formula= is of a regression's table")
         coded = factors_of_formula(formula, lines)
+        model = _with_factors(model, coded)
     boxes = in_coordinates_of(model, coordinates, draws)
     count = boxes.dimension if draws is None else len(order)
     given = [i for i in order if np.isfinite(errors.values[i])]
@@ -170,6 +172,14 @@ def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, 
     covariates = [field_name(labels[i]) for i in slopes]
     model = ESTIMATORS[kind](covariates, response, bool(constant))
     return model, [*constant, *slopes, *sigma]
+
+
+def _with_factors(model: Model, factors: Sequence[Factor]) -> Model:
+    """The model of a regression that remembers which of its covariates are levels of one variable."""
+    settings, columns = model.settings, {f.name: [field_name(c) for c in f.columns] for f in factors}
+    whole = {name: every for name, every in columns.items() if set(every) <= set(settings["covariates"])}
+    given = settings["covariates"], settings["response"], settings["intercept"]
+    return ESTIMATORS[model.name](*given, factors=whole)
 
 
 def of_estimator(

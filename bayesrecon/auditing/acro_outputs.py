@@ -49,7 +49,7 @@ def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, o
         reason = f"it is a {one.what}, which is not read here"
         return replace(empty, not_run=(NotRun("table", reason, _READ, (one.name,)),))
     try:
-        found = audit(one.table, one.kind, name=one.name, thresholds=limits, **options)
+        found = audit(one.table, one.kind, name=one.name, response=one.response, thresholds=limits, **options)
     except BayesreconError as error:
         return replace(empty, not_run=(NotRun("table", str(error), _READ, (one.name,)),))
     findings = tuple(replace(f, where=(one.name,)) for f in found)

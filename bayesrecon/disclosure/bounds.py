@@ -95,7 +95,7 @@ def bound(
         if name not in stated and name not in known and spec.domain.kind not in ("levels",):
             raise BayesreconError(
                 f"bounds need the domain of field {name!r}, which is not known (the model's: {spec.domain.words}): "
-                f"domain={{{name!r}: (low, high)}}, on the command line --bounds {name}=LOW:HIGH"
+                f"domain={{{name!r}: (low, high)}}, on the command line --domain {name}=LOW:HIGH"
             )
     problem = solve_release(release, estimator, key=key, progress=progress, **knows)
     program = _Program(problem, level)

@@ -13,7 +13,7 @@ from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, metric_factor
-from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
+from bayesrecon.knowledge import Knowledge, Knows, check_knowledge, with_factors_of
 from bayesrecon.model import Progress
 from bayesrecon.releases import Release
 from bayesrecon.threads import on_one_thread
@@ -108,7 +108,7 @@ def solve_release(
 ) -> Problem:
     """Check the input of a verb once and solve the embedding, with the errors that releases of its kind have."""
     kind, chosen = kind_of(release), (estimator or Estimator()).settled(release)
-    knowledge = check_knowledge(release.model, **knows)
+    knowledge = check_knowledge(release.model, **with_factors_of(release.about, knows))  # type: ignore[arg-type]
     if isinstance(knowledge.unit, tuple):
         raise BayesreconError(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"

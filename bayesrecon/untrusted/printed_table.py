@@ -10,6 +10,7 @@ from bayesrecon.errors import BayesreconError
 
 MOST_BYTES = 2**24
 _MOST_ROWS, _MOST_CELLS = 20_000, 400_000  # of all tables of a file: more are data, no estimates
+_LONGEST = 10_000  # letters of a cell or of a line of text
 _RULE = re.compile(r"[\s|:+=_-]*$")  # lines that are drawn
 
 
@@ -42,6 +43,9 @@ class PrintedTable:
         grids, lines = in_text(text, self._path.suffix.lower())
         if sum(map(len, grids)) > _MOST_ROWS or sum(len(r) for g in grids for r in g) > _MOST_CELLS:
             raise BayesreconError(f"{self._path}: so many cells are no table of estimates")
+        cells = (cell for grid in grids for row in grid for cell in row)
+        if any(len(text) > _LONGEST for texts in (cells, lines) for text in texts):
+            raise BayesreconError(f"{self._path}: a cell or line of more than {_LONGEST} letters is none of estimates")
         return {"grids": grids, "lines": lines}
 
 

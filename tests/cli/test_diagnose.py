@@ -45,7 +45,7 @@ def test_diagnose_in_words(run, database):
         (("diagnose", KIDIQ, "--plot", "a.bmp"), "--plot a.bmp: the name must end in"),
         (("diagnose", KIDIQ, "--order", -1), "--order -1: expected 0 or more"),
         (("diagnose", KIDIQ, "--metric", "euclid"), "metric"),
-        (("diagnose", KIDIQ, "--plan", "--bounds", "mom_iq=0:200"), "--plan and --bounds"),
+        (("diagnose", KIDIQ, "--plan", "--bound"), "--plan and --bound"),
         (("recover", KIDIQ, KIDIQ), "is given twice"),
     ],
 )
@@ -99,14 +99,14 @@ def test_bounds_on_the_command_line(logistic_case, run, tmp_path):
     _, release, _ = logistic_case
     draws, picture = tmp_path / "draws.nc", tmp_path / "bounds.png"
     save_draws(release.take(np.arange(0, release.size, 4)), draws)
-    options = ("--bounds", "dist=0:250", "--json", "--plot", picture)
+    options = ("--bound", "--domain", "dist=0:250", "--json", "--plot", picture)
     code, out, _ = run("diagnose", draws, *options)
     found = json.loads(out)
     assert code == 0
     assert found["domain"]["dist"] == [0.0, 250.0]
     assert found["intervals"][0]["lower"] < 600 < found["intervals"][0]["upper"]
     assert picture.read_bytes().startswith(b"\x89PNG")
-    code, out, err = run("diagnose", draws, "--bounds", "dist=low")
+    code, out, err = run("diagnose", draws, "--bound", "--domain", "dist=low,high")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "FIELD=LOW:HIGH" in err

@@ -148,6 +148,22 @@ def test_with_correlations_levels_are_counted_too():
     assert stated["n[group=baseline]"].estimate == pytest.approx(30)
 
 
+def test_a_formula_counts_levels_with_correlations_too():
+    level = of_levels((30, 18, 12))
+    x = RNG.normal(size=60)
+    design = np.column_stack([np.ones(60), np.eye(3)[level][:, 1:], x])
+    y = RNG.normal(size=60)
+    frame = table("ols", design, y, ["gb", "gc", "x"], 15)
+    covariance = np.linalg.inv(design.T @ design)
+    sd = np.sqrt(np.diag(covariance))
+    names = ["const", "gb", "gc", "x"]
+    related = covariance / np.outer(sd, sd)
+    np.fill_diagonal(related, 1.0)
+    correlations = pd.DataFrame((related + related.T) / 2, names, names)
+    found = bayesrecon.recover(from_table(frame, "ols", correlations=correlations, formula="y ~ g + x"))
+    assert [found[f"n[g={v}]"].estimate for v in ("baseline", "b", "c")] == pytest.approx([30, 18, 12], rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("columns", "name", "levels", "contrast"),
     [

@@ -218,6 +218,9 @@ def test_text_without_a_table(tmp_path):
     assert not as_table(path)
     with pytest.raises(BayesreconError, match="no line of the text is the header"):
         as_printed(path)
+    path.write_text("coef se\n" + "1" * 20_000 + "\n")
+    with pytest.raises(BayesreconError, match="more than 10000 letters"):
+        as_printed(path)
     path.write_bytes(b"\xff\xfe\x00coef,se\n")
     with pytest.raises(BayesreconError, match="text in UTF-8"):
         as_printed(path)

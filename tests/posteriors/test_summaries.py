@@ -162,7 +162,6 @@ def test_a_table_without_correlations_never_says_too_much():
     for refused in (
         lambda: bayesrecon.diagnose(release),
         lambda: bayesrecon.reconstruct(release, n=10),
-        lambda: bayesrecon.recover([release, release]),
         lambda: bayesrecon.recover(release, known={"age": AGE}),
     ):
         with pytest.raises(BayesreconError, match="supply the correlations"):

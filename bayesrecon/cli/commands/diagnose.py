@@ -24,31 +24,29 @@ def diagnose(
     plan: Annotated[
         bool, typer.Option("--plan", help="Also what fewer or rounder draws, tables or fits would still give away.")
     ] = False,
-    bounds: Annotated[
-        list[str] | None,
-        typer.Option("--bounds", help="FIELD=LOW:HIGH, once per unknown field: 99 % bounds on that domain, instead."),
-    ] = None,
+    bound: Annotated[
+        bool, typer.Option("--bound", help="99 % bounds instead, over all data in the --domain of every unknown field.")
+    ] = False,
 ) -> None:
     """Tell what a release determines about its data, and what stays hidden."""
     from dataclasses import replace
 
     from bayesrecon.cli import inputs
-    from bayesrecon.disclosure.bounds import bound
+    from bayesrecon.disclosure.bounds import bound as run_bound
     from bayesrecon.disclosure.diagnosis import diagnose as run
     from bayesrecon.disclosure.planner import plan as run_plan
     from bayesrecon.estimation.problem import Estimator
 
-    if plan and bounds:
-        raise BayesreconError("--plan and --bounds answer different questions: give one of them at a time")
+    if plan and bound:
+        raise BayesreconError("--plan and --bound answer different questions: give one of them at a time")
     if order < 0:
         raise BayesreconError(f"--order {order}: expected 0 or more")
-    within, estimator = inputs.parse_intervals(bounds or ()), Estimator(given.metric, given.coordinates)
+    estimator = Estimator(given.metric, given.coordinates)
     opened = inputs.open_given(given)
     knows = inputs.knows_given(given, opened.model)
     with given.working() as how:
-        if within:
-            knows["domain"] = knows.get("domain", {}) | within
-            found = bound(opened, estimator=estimator, force=given.force, **how, **knows)
+        if bound:
+            found = run_bound(opened, estimator=estimator, force=given.force, **how, **knows)
             return given.deliver(found, "plot_bounds", lambda r: [bounds_table(r)])
         planned = run_plan(opened, **how, **knows) if plan else None
         result = run(opened, order=order, estimator=estimator, force=given.force, **how, **knows)
