@@ -37,6 +37,7 @@ from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
 from bayesrecon.threads import one_thread  # noqa: E402
 
+GROWN = 6  # times that a worth is made half as large again where theory does not hold
 WORTH, POOL, PUBLISHED = 100.0, 10_000, 2500
 DATABASE = (
     "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_momhsiq", "kidiq-kidscore_interaction",
@@ -73,6 +74,11 @@ def law_of(release: Any, worth: float) -> TiltLaw:
     law = tilt_law(problem, worth**-0.5, problem.rng, max(1.0, count))
     while law.cost > MOST_NATS:
         law = law.at(law.k / 1.01)
+    for _ in range(GROWN):
+        try:
+            return settled(law, release.name)[0]
+        except BayesreconError:  # which asks for a larger worth
+            law = law.at(law.k / 1.5**0.5)
     return settled(law, release.name)[0]
 
 

@@ -16,8 +16,8 @@ COSTS = """
 The law of the tilts is taken from half of the draws and held against the other half. *Near* is the share of secrets
 whose cost, averaged with that of the opposite tilt, lies within 20 % of its second order; *all near* counts the
 posteriors for which 95 % of {secrets} secrets do. *Ratio* is the median of the average cost over the prediction.
-Refused are posteriors whose number of records is not determined, or whose tilts do not cost what theory says: nothing
-is published of them.
+Refused are posteriors whose number of records is not determined, that do not pass the checks of draws and model, or
+whose tilts do not cost what theory says at ten times the worth: nothing is published of them.
 """
 SECRETS = """
 ## Many secrets

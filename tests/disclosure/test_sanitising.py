@@ -263,6 +263,9 @@ def test_without_data_every_run_is_another_release(model, tmp_path):
     moved = {k: v * (1 + 1e-9) for k, v in exact_draws(2, 1000).items()}
     assert bayesrecon.sanitise(moved, model=model, ledger=book).spent == 200
     assert list(json.loads(book.read_text())["accounts"]) == [UNNAMED]
+    third = {k: v * (1 + 2e-9) for k, v in exact_draws(2, 1000).items()}
+    with pytest.raises(BayesreconError, match=r"exceed the budget of 200.*supply the data \(data=\) of each"):
+        bayesrecon.sanitise(third, model=model, ledger=book)
 
 
 REFUSED = {

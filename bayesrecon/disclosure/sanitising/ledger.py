@@ -98,6 +98,7 @@ class Ledger:
             raise BayesreconError(
                 f"{self._path}: {spent:g} draws' worth of {_named(account)} is released, and {worth:g} more exceed the "
                 f"budget of {stated:g}; publish no other release of them, or state a larger budget="
+                + (", or supply the data (data=) of each" if account == UNNAMED else "")
             )
         if found is None:
             made = make(secret)

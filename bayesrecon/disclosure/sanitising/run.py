@@ -203,7 +203,7 @@ def _count(release: PosteriorDraws, draws: int | None, private: Records | None) 
 
 
 def _result(job: _Job, worth: float, safe: PosteriorDraws, account: Account | None) -> Sanitised:
-    own = None if job.private is None else float(len(next(iter(job.private.values()))))
+    own = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
     page = page_of(safe, worth**-0.5, job.times, own)
     found = Sanitised(
         source=job.release.name,
@@ -224,6 +224,12 @@ def _result(job: _Job, worth: float, safe: PosteriorDraws, account: Account | No
     )
     object.__setattr__(found, "release", safe)
     return found
+
+
+def _one_digit(count: int) -> float:
+    """What the page may be made with where the draws do not tell the number of records."""
+    unit = 10.0 ** np.floor(np.log10(count))
+    return float(np.round(count / unit) * unit)
 
 
 def _warnings(job: _Job, account: Account | None) -> list[str]:
