@@ -47,7 +47,9 @@ def fit(**more):
     draw = ("chain", "draw")
     posterior = xr.Dataset({"coef": ((*draw, "term"), coef), "sigma": (draw, sigma)})
     free = np.concatenate([coef, np.log(sigma)[..., None]], axis=-1)
-    stats = {"unconstrained_draw": ((*draw, "free"), free)} | {k: ((*draw, f"{k}_dim_0"), v(free)) for k, v in more.items()}
+    stats = {"unconstrained_draw": ((*draw, "free"), free)} | {
+        k: ((*draw, f"{k}_dim_0"), v(free)) for k, v in more.items()
+    }
     names = {"free": ["coef_0", "coef_1", "sigma_log__"]}
     return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": xr.Dataset(stats, names)})
 
