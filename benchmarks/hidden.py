@@ -3,11 +3,12 @@
 python benchmarks/hidden.py [--only TEXT] [--untouched FOLDER] [--page] [--again]
 
 Files of a regression of 80 people are made with data hidden in them by a mistake or on purpose, and others with nothing
-hidden; `tests/support/hiding.py` says how. Each is audited four times: without anything, with the private data, with
-the model, and with both. A file counts as found where the audit reports a finding at medium or high that the same file
-without the change does not have, or something that is not recognised, or an attack on it that did not run; a file that
-is refused counts as found, since the same file without the change is read. Places and disguises are those that the
-authors of the audit thought of, and shares hold for these alone. Rows are kept in benchmarks/hidden.json.
+hidden; `hiding.py` and `hiding_found.py` in `tests/support/` say how. Each is audited four times: without anything,
+with the private data, with the model, and with both. A file counts as found where the audit reports a finding at
+medium or high that the same file without the change does not have, or something that is not recognised, or an attack on
+it that did not run; a file that is refused counts as found, since the same file without the change is read. Places and
+disguises are those that the authors of the audit thought of, and shares hold for these alone. Rows are kept in
+benchmarks/hidden.json.
 
 A run that was interrupted goes on where it ended: what it found lies in benchmarks/hidden.part.json until it is done.
 A file of the folder of untouched ones belongs to the same regression, or to the Stan program of its name beside it.
@@ -29,6 +30,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import hiding  # noqa: E402
+from hiding_found import FOUND  # noqa: E402
 
 import bayesrecon  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
@@ -215,7 +217,7 @@ def main() -> None:
         PAGE.write_text(page(json.loads(ROWS.read_text())))
         return
     model, found, clean = hiding.model(), [], {}
-    files = [f for f in hiding.FILES if given.only in f"{f.kind}: {f.id}" or f.name == "nothing"]
+    files = [f for f in [*hiding.FILES, *FOUND] if given.only in f"{f.kind}: {f.id}" or f.name == "nothing"]
     files.sort(key=lambda f: f.name != "nothing")
     done = {} if given.only or given.again or not PART.exists() else json.loads(PART.read_text())
     for file, rows in rows_of(files, model, done):

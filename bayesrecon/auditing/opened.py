@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bayesrecon.auditing.held import POTENTIAL, log_densities
 from bayesrecon.auditing.numbers import Numbers
+from bayesrecon.auditing.rounded import as_written, noise_of
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.model import Model, Progress
@@ -48,10 +50,28 @@ class Opened:
 
     def wide(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
         """Draws `(K, d)` and values `(K, ...)` of a wide variable, where both exist."""
+        mine, values = self.at(variable)
+        return np.asarray(self.release.theta)[mine], values
+
+    def at(self, variable: Variable) -> tuple[np.ndarray, np.ndarray]:
+        """Positions `(K,)` among the release's draws and values `(K, ...)` of a wide variable, where both exist."""
         position = {int(k): i for i, k in enumerate(self.kept)}
         at = [(position[int(r)], i) for i, r in enumerate(self.contents.rows) if int(r) in position]
         mine, theirs = (np.array(part, int) for part in zip(*at, strict=True))
-        return np.asarray(self.release.theta)[mine], variable.values[theirs]
+        return mine, variable.values[theirs]
+
+    @cached_property
+    def moved(self) -> np.ndarray | None:
+        """Draws that would have been written as the release's are, where they were rounded."""
+        draws = self.contents.draws
+        return None if draws is None else as_written(draws, self.model, self.kept, self.rng)
+
+    def rounding(self, columns: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """What the rounding of the draws adds to columns `(K, N)` at these of them, as standard deviations `(N,)`."""
+        if self.moved is None:
+            return np.zeros(columns.shape[1])
+        at = np.arange(len(columns)) if rows is None else rows
+        return noise_of(np.asarray(self.release.theta)[at], self.moved[at], columns)
 
     def spread(self, field: str) -> np.ndarray:
         """How far a field's values lie apart, as far as is known."""

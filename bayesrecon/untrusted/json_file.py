@@ -83,6 +83,9 @@ class JsonFile:
         group = content.get("posterior")
         inner = group if isinstance(group, dict) else content
         beside = {key: value for key, value in content.items() if key != "posterior"} if inner is group else {}
+        if inner is content:  # objects beside the lists hold something else
+            beside = {str(key): value for key, value in content.items() if isinstance(value, dict)}
+            inner = {key: value for key, value in content.items() if not isinstance(value, dict)}
         samples = {str(key): _column(f"{self._path}: {str(key)[:80]!r}", value) for key, value in inner.items()}
         flat = {}
         for key, value in beside.items():

@@ -4,11 +4,12 @@ import hiding
 import numpy as np
 import pytest
 import xarray as xr
+from hiding_found import FOUND
 
 import bayesrecon
 
 MODEL = hiding.model()
-BY_ID = {(f.kind, f.id): f for f in hiding.FILES}
+BY_ID = {(f.kind, f.id): f for f in [*hiding.FILES, *FOUND]}
 CLEARED = "Little is given away"
 
 SOME = [
@@ -30,6 +31,10 @@ SOME = [
     ("honest", "zarr: copied metadata of a group that was deleted"),
     ("honest", "npz: names of patients"),
     ("honest", "csv: a remark in a comment"),
+    ("honest", "nc: effects by patient number"),
+    ("honest", "nc: the mean prediction"),
+    ("honest", "nc: a digest of the data"),
+    ("honest", "json: data beside"),
     ("malice", "nc: step_size runs through the response"),
     ("malice", "nc: diverging runs through bits"),
     ("malice", "nc: names of arrays carry values"),
@@ -38,7 +43,10 @@ SOME = [
     ("malice", "npz: comment of the archive"),
     ("malice", "csv: rows after line 2,000"),
 ]
-HARMLESS = ["nothing", "50 states", "years", "units", "predictions on a grid", "centred effects", "statistics of PyMC"]
+HARMLESS = [
+    "nothing", "50 states", "years", "units", "predictions on a grid", "centred effects", "statistics of PyMC",
+    "a curve", "another unit",
+]  # fmt: skip
 STATISTICS = ["nothing", "statistics of PyMC", "statistics of nutpie"]
 
 

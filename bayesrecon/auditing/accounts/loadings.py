@@ -8,6 +8,7 @@ _WHOLE = 1e-5  # how far a loading may be from a number that it stands for
 _DENOMINATORS = 12  # of the weights in contrasts and in means of levels
 _REPEATED = 0.5  # share of different rows from which zeros and ones say who is in which group
 _FEWEST = 5  # rows from which zeros and ones can be told from a contrast
+_STEPS = 5  # rows in equal steps that are no chance
 _SMOOTH = 0.5  # of a grid's rows that must continue the same polynomial
 _ORDER = 4  # differences that vanish along polynomials of third degree
 
@@ -49,7 +50,9 @@ def judge(loadings: np.ndarray, constant: np.ndarray, labelled: bool = False) ->
         different = len(np.unique(np.round(shared), axis=0))
         if count < _FEWEST or different > _REPEATED * count:
             return Judged(0, "levels and contrasts")
-    if count >= 2 * _ORDER and _along_grid(rows):
+    if count == 1 and _is_unit(rows[0]):
+        return Judged(0, "the same in another unit")
+    if (count >= _STEPS and _equally_spaced(rows)) or (count >= 2 * _ORDER and _along_grid(rows)):
         return Judged(0, "predictions along a grid")
     weights = np.abs(constant) <= _WHOLE
     fractions = np.zeros(rows.shape, bool)
@@ -69,6 +72,22 @@ def judge(loadings: np.ndarray, constant: np.ndarray, labelled: bool = False) ->
 
 def _near(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.abs(values - target) <= _WHOLE * np.maximum(1.0, np.abs(target))
+
+
+def _is_unit(row: np.ndarray) -> bool:
+    """One loading of 1, 2 or 5 times a power of ten, without a constant: a slope for ten years instead of one."""
+    moved = row[row != 0]
+    if len(moved) != 1 or row[-1] != 0:
+        return False
+    power = 10.0 ** np.floor(np.log10(np.abs(moved[0]) * (1 + _WHOLE)))
+    return bool(_near(np.abs(moved) / power, np.array([1.0, 2.0, 5.0])).any())
+
+
+def _equally_spaced(rows: np.ndarray) -> bool:
+    """Whether the rows follow each other in equal steps, up or down."""
+    steps = np.diff(rows, axis=0)
+    size = np.abs(rows).max(axis=0)
+    return bool(np.any(np.abs(steps[0]) > _WHOLE * size.max()) and np.all(np.abs(steps - steps[0]) <= _WHOLE * size))
 
 
 def _along_grid(rows: np.ndarray) -> bool:

@@ -147,6 +147,7 @@ KNOWN: dict[str, Check] = {
     "scale_factor": _number(-1e6, 1e6),
     "add_offset": _number(-1e12, 1e12),
     "_ncproperties": _text(_BUILD.fullmatch, 160),
+    "doi": _text(re.compile(r"(https?://(dx\.)?doi\.org/|doi:)?10\.\d{4,9}/[\w.();/:-]{1,48}").fullmatch, 96),
     "license": _text(_LICENCES.fullmatch),
     "licence": _text(_LICENCES.fullmatch),
     "units": _text(_UNIT.fullmatch, 24),
@@ -167,6 +168,7 @@ def is_known(name: str, value: Any) -> bool:
     return check is not None and bool(check(value))
 
 
+_YEARS, _IDENTIFIERS = (1800, 2200), 1000  # labels between these are years, others from here on may be somebody's
 Labels = Literal["positions", "levels", "numbers", "identifiers", "e-mail addresses", "words"]
 _ENDING = re.compile(r"(.*?)(\d+)(\D{0,2})")
 _CODE = re.compile(
@@ -179,8 +181,8 @@ def kind_of_labels(values: Any) -> Labels:
 
     >>> kind_of_labels(["x1", "x2", "x3"]), kind_of_labels(["P4711", "P0815"]), kind_of_labels(["Bern", "Basel"])
     ('positions', 'identifiers', 'words')
-    >>> kind_of_labels(["2001", "2003", "2007"]), kind_of_labels([41.73, 17.25])
-    ('levels', 'numbers')
+    >>> kind_of_labels(["2001", "2003", "2007"]), kind_of_labels([41.73, 17.25]), kind_of_labels([1003, 1017, 1101])
+    ('levels', 'numbers', 'identifiers')
     """
     array = np.ravel(np.asarray(values))
     if array.dtype.kind not in "biuf":
@@ -196,7 +198,16 @@ def kind_of_labels(values: Any) -> Labels:
         array = numbers
     if array.size < 2 or structure_of(array) in ("positions", "a grid", "nothing"):
         return "positions"
+    if _are_numbers_of_somebody(array):
+        return "identifiers"
     return "levels" if is_levels(array) else "numbers"
+
+
+def _are_numbers_of_somebody(array: np.ndarray) -> bool:
+    """Whole numbers of four digits and more that are no years, as patients have."""
+    whole = np.isfinite(array).all() and bool((array == np.round(array)).all())
+    years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
+    return whole and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
 
 
 def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:

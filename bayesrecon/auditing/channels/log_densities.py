@@ -128,7 +128,12 @@ def _made(opened: Opened, found: DensityRecovery, where: tuple[str, ...], note: 
 
 def _attacked(opened: Opened, given: np.ndarray) -> DensityRecovery:
     release = replace(opened.release, log_density=given)
-    return recover_from_log_density(release, known=opened.known, key=opened.key, progress=opened.progress)
+    written = resolution(given)
+    moved = np.sqrt(12) * opened.rounding(given[:, None])  # a step of which the rounding is as far off
+    written = replace(written, step=np.hypot(written.step, moved))
+    return recover_from_log_density(
+        release, written=written, known=opened.known, key=opened.key, progress=opened.progress
+    )
 
 
 def _fits(found: DensityRecovery, opened: Opened) -> bool:

@@ -47,8 +47,8 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
                 untried, variable.where, " is not of the file's draws: it was not inverted", f"drop {variable.where}"
             )
             continue
-        theta, values = opened.wide(variable)
-        found = _attack(opened, (variable.where,), theta, values.reshape(len(values), -1), 1.0)
+        rows, values = opened.at(variable)
+        found = _attack(opened, (variable.where,), rows, values.reshape(len(values), -1), 1.0)
         if isinstance(found, NotRun) and any(variable.where in s.where for s in exact):
             continue
         (untried if isinstance(found, NotRun) else findings).append(found)  # type: ignore[arg-type]
@@ -61,12 +61,11 @@ def attack_log_likelihoods(opened: Opened) -> tuple[list[Open], list[NotRun]]:
 
 def _by_numbers(opened: Opened, series: Series) -> Open:
     """Columns that are exact in the model's value functions: of one record each, or of parts of the records."""
-    theta = np.asarray(opened.release.theta)[series.rows]
     count = series.values.shape[1]
     for scale in _SCALES:
         first = series.values[:, evenly(count, _FIRST)] / scale
-        if not isinstance(_attack(opened, series.where, theta, first, scale), NotRun):
-            found = _attack(opened, series.where, theta, series.values / scale, scale)
+        if not isinstance(_attack(opened, series.where, series.rows, first, scale), NotRun):
+            found = _attack(opened, series.where, series.rows, series.values / scale, scale)
             if isinstance(found, Open):
                 return found
     weights = [
@@ -95,9 +94,14 @@ def _leave(untried: list[NotRun], where: str, reason: str, remedy: str) -> None:
 
 
 def _attack(
-    opened: Opened, where: tuple[str, ...], theta: np.ndarray, values: np.ndarray, scale: float
+    opened: Opened, where: tuple[str, ...], rows: np.ndarray, values: np.ndarray, scale: float
 ) -> Open | NotRun:
-    """Records from columns `(K, N)`, of which each is a `scale` of the log likelihood of one; or why there are none."""
+    """Records from columns `(K, N)`, of which each is a `scale` of the log likelihood of one; or why there are none.
+
+    Args:
+        rows: `(K,)` positions among the release's draws.
+    """
+    theta = np.asarray(opened.release.theta)[rows]
     place, drop = places(where), f"drop {places(where)}"
     some = evenly(values.shape[1], MOST_RECORDS)
     columns = values[:, some].T
@@ -106,6 +110,7 @@ def _attack(
         return NotRun(_NAME, reason, drop, where)
     written = resolution(columns * scale)
     noise = np.maximum(written.sd / abs(scale), 4 * np.spacing(np.abs(columns)))
+    noise = np.hypot(noise, opened.rounding(columns.T, rows)[:, None])
     reference = for_rows(opened, values.shape[1], some)
     found = invert_columns(opened.model.untempered, theta, columns, noise, reference, opened.rng)
     limit = opened.thresholds.misfit if written.digits else 1e4
@@ -139,7 +144,7 @@ def _records_finding(
         + ", ".join(f"{f} to ±{np.median(np.ravel(se)):.2g}" for f, se in found.se.items())
         + " in the median)"
         + (f"; {ambiguous} have more than one solution" if ambiguous else "")
-        + (f"; {int((~fits).sum())} did not fit" if not fits.all() else "")
+        + (f"; {int((~fits).sum())} did not fit and are left out" if not fits.all() else "")
     )
     return Finding(
         "log-likelihood",
@@ -152,8 +157,8 @@ def _records_finding(
         "the model",
         _record_items(opened, found),
         (Remedy(f"drop {places(where)}: publish its sums (elpd, p_loo) instead"),),
-        found.records,
-        found.se,
+        {f: np.asarray(v)[fits] for f, v in found.records.items()},
+        {f: np.asarray(v)[fits] for f, v in found.se.items()},
         drop=where,
     )
 
@@ -176,6 +181,7 @@ def _pointwise_remedies(
     """
     rng = opened.rng
     some = np.sort(rng.permutation(np.flatnonzero(fits))[:_TRIED])
+    listed = np.searchsorted(np.flatnonzero(fits), some)  # their places among the records of the finding
     field = next(
         (f for f, v in found.records.items() if opened.model.fields[f].domain.kind in ("real", "interval")), None
     )
@@ -209,7 +215,7 @@ def _pointwise_remedies(
             return Remedy(action, field, before, predicted)
         # What the records were off before, the present ones do not show.
         measured = float(np.hypot(typical_error(trials - exact), before))
-        return Remedy(action, field, before, predicted, measured, trials=trials, rows=some)
+        return Remedy(action, field, before, predicted, measured, trials=trials, rows=listed)
 
     for digits in (k for k in _ROUNDINGS if k < (written.digits or 17)):
         values = round_to(columns[some], digits)

@@ -61,6 +61,11 @@ def survey(look: Look) -> tuple[list[Related], list[NotRun]]:
             if _of_itself(look, variable, values, related):
                 continue
             pool.append((variable.name, _shaped(variable, values)))
+        told = {r.where for r in related}
+        for variable, values in own:  # a mean of all predictions comes before the vector that it is made of
+            others = [one for one in pool if one[0] != variable.name]
+            if not variable.shape and variable.where not in told and len(others) < len(pool):
+                _one(look, others, variable, values, related, [])
     for variable, values in sorted(rest, key=lambda one: one[1].shape[1]):
         _one(look, pool, variable, values, related, untried)
     return related, untried

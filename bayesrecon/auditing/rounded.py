@@ -1,0 +1,67 @@
+"""Draws that were rounded after their densities were computed, such as single precision beside double.
+
+A value that belongs to the draw before it was rounded is off by its slope times the rounding error. How far that is,
+the values tell themselves: a quadratic fit of them has the slopes.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.resolution import resolution
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.sources import accepted_draws
+
+_ROWS = 3  # draws for each feature of a quadratic fit; with fewer it is a linear one
+_FEATURES = 2000  # that a fit takes, in a second
+
+
+def as_written(draws: Draws, model: Model, kept: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+    """Draws `(T, d)` of the model that would have been written as these are; None where nothing tells of rounding.
+
+    Args:
+        kept: `(T,)` positions of the release's draws among those of the file.
+    """
+    moved, coarse = {}, False
+    for name, values in draws.values.items():
+        written = resolution(values)
+        moved[name] = values
+        if written.label != "double precision":
+            coarse = True
+            moved[name] = values + np.where(values == 0, 0.0, written.step) * rng.uniform(-0.5, 0.5, values.shape)
+    if not coarse:
+        return None
+    try:
+        release, at = accepted_draws(replace(draws, values=moved), model, ignore_unknown=True)
+    except BayesreconError:  # over a bound that the draws keep to
+        return None
+    return np.asarray(release.theta) if np.array_equal(at, kept) else None
+
+
+def noise_of(theta: np.ndarray, moved: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """What rounding of the draws adds to each of N columns, as a standard deviation `(N,)`.
+
+    Args:
+        theta: `(T, d)` draws as they were written.
+        moved: `(T, d)` draws that would have been written so.
+        columns: `(T, N)`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> theta, error = rng.normal(size=(500, 1)), rng.uniform(-0.05, 0.05, size=(500, 1))
+    >>> round(float(noise_of(theta, theta + error, 3 * theta)[0] / (3 * 0.1 / np.sqrt(12))), 1)
+    1.0
+    """
+    centre, scale = theta.mean(axis=0), theta.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    one, two = np.triu_indices(theta.shape[1])
+    squares = len(one) <= _FEATURES and len(theta) >= _ROWS * (theta.shape[1] + len(one) + 1)
+
+    def features(points: np.ndarray) -> np.ndarray:
+        z = (points - centre) / scale
+        return np.column_stack([z, z[:, one] * z[:, two]]) if squares else z
+
+    design = features(theta)
+    slopes = np.linalg.lstsq(np.column_stack([np.ones(len(theta)), design]), columns, rcond=1e-12)[0][1:]
+    return np.sqrt(np.mean(((features(moved) - design) @ slopes) ** 2, axis=0))
