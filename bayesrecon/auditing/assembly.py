@@ -117,7 +117,8 @@ def _centres(program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str
     (count,) = program.sizes.get("b", (0,)) or (0,)
     slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    if law is None or PRIOR not in scalars or not set(slopes) <= scalars.keys():
+    alone = program.sizes.get("Intercept", ()) == ()  # several have several laws
+    if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
         return {}
     at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))
     found = means_beside(program.text, scalars, at_location, slopes)

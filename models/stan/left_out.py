@@ -157,6 +157,8 @@ class LeftOut:
         frame = dict(self.frame)
         for name, value in given.items():
             place = self.places.get(name)
+            if place is not None and np.size(value) != int(np.prod(place.shape)):
+                raise BayesreconError(f"{name} has sizes {place.shape}, and the draws of it {np.shape(value)}")
             if place is not None:
                 frame[name] = V(place.base, jnp.asarray(value).reshape(place.shape), place.depth)
         return frame
