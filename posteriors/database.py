@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, MissingExtraError, near, reading
-from bayesrecon.model import Model
+from bayesrecon.model import Model, Records
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
@@ -195,6 +195,28 @@ def _present(database: Any, path: Path) -> bool:
     with reading(path.name, "a download"), contextlib.redirect_stdout(sys.stderr):
         download_file(link["download_url"], path)
     return path.is_file()
+
+
+def own_program(database: Any, name: str) -> tuple[Model, Records]:
+    """The model of a posterior's own Stan program, with the constants of its data, and the records in these.
+
+    Raises:
+        BayesreconError: the program or the data are not in this copy, or what `models.stan_data` refuses.
+
+    >>> model, records = own_program(open_database(), "kidiq-kidscore_momiq")
+    >>> model.coordinates, len(records["kid_score"])
+    (('beta[1]', 'beta[2]', 'sigma'), 434)
+    """
+    from bayesrecon.models.stan import stan_data  # only then: a language takes a while to load
+
+    program = posterior_info(database, name).get("model_name")
+    _check_name(program)
+    with reading(f"the description of the program {program}", "JSON"), contextlib.redirect_stdout(sys.stderr):
+        path = Path(database.get_model_code_path(program, "stan"))
+        inside = _inside(database, path)
+    if not inside or not _present(database, path):
+        raise BayesreconError(f"the program {program} is not in this copy of posteriordb")
+    return stan_data(path, read_data(database, name))
 
 
 def posteriordb_model(info: Mapping[str, Any], data: Any) -> Model:

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.database import (
     has_reference_draws,
     open_database,
+    own_program,
     posterior_info,
     posteriordb_model,
     read_data,
@@ -25,6 +27,7 @@ def from_posteriordb(
     download: bool = False,
     model: Model | None = None,
     build: bool = True,
+    program: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> PosteriorDraws:
     """A posterior of posteriordb: its reference draws, or draws built here where there are none.
@@ -39,6 +42,8 @@ def from_posteriordb(
         download: fetch from the database's public repository instead.
         model: instead of the shipped one; then there have to be reference draws.
         build: False for reference draws only, with an error where there are none.
+        program: read the posterior's own Stan program, instead of the shipped model; then there have to be reference
+            draws.
         say: takes a line about what is built or read from the cache; lines go to stderr unless given.
 
     Raises:
@@ -51,9 +56,12 @@ def from_posteriordb(
     """
     database = open_database(path, download=download)
     info = posterior_info(database, name)
+    if program and model is not None:
+        raise BayesreconError("program=True reads the model; leave model= out")
+    model = own_program(database, name)[0] if program else model
     if build and model is None and not has_reference_draws(database, name):
         return fitted_posterior(database, info, draws=draws, say=say)
     table = read_reference_draws(database, name, draws=draws)
     if model is None:
         model = posteriordb_model(info, lambda: read_data(database, name))
-    return from_draws(table, model, name=name)
+    return from_draws(table, model, name=name, ignore_unknown=program)

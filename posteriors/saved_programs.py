@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,24 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import SavedProgram
 from bayesrecon.posteriors.draws import Draws, assembled
+from bayesrecon.precision import in_float64
 
 Arrays = dict[str, np.ndarray]
+Centres = Callable[[Callable[[str, dict[str, float]], Any]], dict[str, Any]]
 
 _EFFECT = re.compile(r"r_(\d+(?:_\w+)?_\d+)\[\d+\]")
 """Of brms, effects of a group by its number, the number of what they multiply, and a parameter of the law between."""
 
 
-def model_of_program(program: SavedProgram, draws: Draws, known: Mapping[str, Any] | None = None) -> Model:
+@in_float64
+def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | None = None) -> Model:
     """The model of a program, whose draws may have other names and leave out what is computed of others.
 
     Args:
         program: as a file holds it.
         draws: as the file holds them, whose names and sizes count.
-        known: transformed data, by name, that tell how what draws leave out follows from what they hold.
+        centres: gives transformed data by name that tell how what draws leave out follows from what they hold; of a
+            function of a name and of values for some parameters, which is what the program computes at the draws.
 
     Raises:
         BayesreconError: what `models.from_stan` refuses, or draws that do not determine every parameter.
@@ -35,13 +40,16 @@ def model_of_program(program: SavedProgram, draws: Draws, known: Mapping[str, An
     sizes = {**{name: values.shape[2:] for name, values in some.items()}, **program.sizes}
     domain = {name: [1.0] for name in _ones(program)}
     model = from_stan(program.text, constants=program.constants, sizes=sizes, domain=domain, name=draws.name)
-    if known:
-        model = knowing(model, known)
-    prepare = model.prepare
+    every = renamed(draws.values, program.names)
+    if centres is not None and model.left_out is not None and any(name not in some for name in model_names(model)):
+        every = model.left_out.completed(every, {})
+        known = centres(partial(_computed, model.left_out, every))
+        model = knowing(model, known) if known else model
+    prepare, left_out = model.prepare, model.left_out
     assert prepare is not None
-    expected = {p.name for p in model.parameters}
-    found = prepare(some)
-    lacking = sorted(expected - found.keys())
+    assert left_out is not None
+    found = left_out.completed(every, {})
+    lacking = [name for name in model_names(model) if name not in found]
     if lacking:
         raise BayesreconError(
             f"the draws lack {lacking[0]}, and what they hold does not determine it; save all parameters "
@@ -51,6 +59,12 @@ def model_of_program(program: SavedProgram, draws: Draws, known: Mapping[str, An
     notes = (f"the draws lack {', '.join(computed)}, which what they hold determines",) if computed else ()
     names = program.names
     return replace(model, prepare=_under(names, prepare), notes=(*model.notes, *notes))
+
+
+@in_float64
+def _computed(left_out: Any, draws: Arrays, name: str, at: dict[str, float]) -> Any:
+    shape = next(iter(draws.values())).shape[:2]
+    return left_out.computed(name, {**draws, **{k: np.full(shape, value) for k, value in at.items()}})
 
 
 def _ones(program: SavedProgram) -> set[str]:

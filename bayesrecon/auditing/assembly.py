@@ -1,10 +1,13 @@
 """What an audit is put together from besides its attacks: what was not opened, scores, and several files as one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from bayesrecon.attacks.sidechannels.centred_prior import means_by_prior
+import numpy as np
+
+from bayesrecon.attacks.sidechannels.centred_prior import PRIOR, law_of_intercept, means_beside
 from bayesrecon.auditing.accounts.account import accounts, unrecognised
 from bayesrecon.auditing.held import PASS_A_MODEL, attack_of, held, not_run, without_attack
 from bayesrecon.auditing.look import Look, Named, nobody
@@ -99,21 +102,27 @@ def stored_model_of(contents: Contents) -> tuple[Model | None, str]:
 def _of_program(program: SavedProgram, draws: Draws) -> tuple[Model | None, str]:
     """The model of the Stan program that a file holds beside its draws, and why it cannot be had."""
     try:
-        return model_of_program(program, draws, _centres(program, draws)), ""
+        return model_of_program(program, draws, partial(_centres, program, draws)), ""
     except BayesreconError as error:
         return None, f"its Stan program is in the file and gives no model: {error}"
 
 
-def _centres(program: SavedProgram, draws: Draws) -> dict[str, Any]:
-    """Means of the covariates, at which brms centres them, where the values of the prior tell them."""
-    scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    found = means_by_prior(program.text, scalars)
-    if found is None:
-        return {}
-    own = {program.names.get(name, ""): value for name, value in zip(found.names, found.values, strict=True)}
+def _centres(program: SavedProgram, draws: Draws, prior: Callable[[str, dict[str, float]], Any]) -> dict[str, Any]:
+    """Means of the covariates, at which brms centres them, where the values of the prior tell them.
+
+    Args:
+        prior: what the program computes under a name at the draws, some of its parameters being set to a value.
+    """
+    law, columns = law_of_intercept(program.text), {own: name for name, own in program.names.items()}
     (count,) = program.sizes.get("b", (0,)) or (0,)
-    means = [own.get(f"b[{k + 1}]") for k in range(count)]
-    return {"means_X": means} if means and None not in means else {}
+    slopes = [columns.get(f"b[{k + 1}]", "") for k in range(count)]
+    scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
+    alone = program.sizes.get("Intercept", ()) == ()  # several have several laws
+    if law is None or not alone or PRIOR not in scalars or not set(slopes) <= scalars.keys():
+        return {}
+    at_location = np.ravel(prior(PRIOR, {"Intercept": law[1]}))
+    found = means_beside(program.text, scalars, at_location, slopes)
+    return {} if found is None else {"means_X": found.values}
 
 
 def named(private: Private | None) -> Named:

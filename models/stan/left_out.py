@@ -58,6 +58,7 @@ class LeftOut:
         self.program, self.frame = program, frame
         self.machine = machine_of(program)
         self.places = {p.name: p for p in places}
+        self.solvers: dict[Any, Callable[..., Any]] = {}  # traced once for all draws
 
     def completed(self, draws: Draws, free: Mapping[str, str]) -> Draws:
         """Draws `{name: (chains, draws, *shape)}` with the parameters that what they hold determines.
@@ -81,6 +82,28 @@ class LeftOut:
             else:
                 found |= solved
         return found
+
+    def computed(self, name: str, draws: Mapping[str, Any]) -> np.ndarray:
+        """What the program computes under a name `(chains, draws, *shape)`, of draws of all that it needs.
+
+        Raises:
+            BayesreconError: the draws do not hold that, or it cannot be computed.
+        """
+        statements = computing(self.program, name)
+        lacking = sorted((tree.names_in(statements) & self.places.keys()) - draws.keys())
+        if lacking:
+            raise BayesreconError(f"the draws lack {lacking[0]}")
+        given = {n: draws[n] for n in self.places if n in draws}
+        chains, length = next(iter(given.values())).shape[:2]
+
+        def one(values: Any) -> Any:
+            frame = self._with(values)
+            self.machine.block(statements, frame, Run())
+            return jnp.asarray(settled(frame[name]).a, float)
+
+        flat = {n: jnp.asarray(v, float).reshape(-1, *v.shape[2:]) for n, v in given.items()}
+        found = np.asarray(jax.jit(jax.vmap(one))(flat))
+        return found.reshape(chains, length, *found.shape[1:])
 
     def _outputs(self, draws: Draws, missing: set[str]) -> list[_Output]:
         """What the program computes of parameters and known constants alone, in its order."""
@@ -119,7 +142,10 @@ class LeftOut:
         chains, length = next(iter(draws.values())).shape[:2]
         targets = {o.node.name: draws[o.node.name] for o in chosen}
         flat = {n: jnp.asarray(v, float).reshape(-1, *v.shape[2:]) for n, v in {**given, **targets}.items()}
-        values, apart = jax.jit(jax.vmap(self._solver(places, chosen, steps)))(flat)
+        key = tuple(p.name for p in places), tuple(targets), steps
+        if key not in self.solvers:
+            self.solvers[key] = jax.jit(jax.vmap(self._solver(places, chosen, steps)))
+        values, apart = self.solvers[key](flat)
         if not np.all(np.asarray(apart) <= CLOSE):
             return None
         return {n: np.asarray(v).reshape(chains, length, *v.shape[1:]) for n, v in values.items()}
@@ -131,6 +157,8 @@ class LeftOut:
         frame = dict(self.frame)
         for name, value in given.items():
             place = self.places.get(name)
+            if place is not None and np.size(value) != int(np.prod(place.shape)):
+                raise BayesreconError(f"{name} has sizes {place.shape}, and the draws of it {np.shape(value)}")
             if place is not None:
                 frame[name] = V(place.base, jnp.asarray(value).reshape(place.shape), place.depth)
         return frame
@@ -167,11 +195,14 @@ class LeftOut:
             of = self._map(values, places, outputs)
             target = jnp.concatenate([jnp.ravel(values[o.node.name]) for o in outputs])
             size = sum(_free_size(self._transform(p, values), p) for p in places)
-            ends = [_newton(lambda x: of(x)[1], target, begin, steps) for begin in (jnp.zeros(size), _begin(size))]
-            (found, reached), (other, _) = of(ends[0]), of(ends[1])
-            left = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)))
-            apart = [jnp.max(jnp.abs(found[n] - other[n]) / (1 + jnp.abs(found[n]))) for n in found]
-            return found, jnp.max(jnp.stack([left, *apart]))
+            ends = jax.vmap(lambda x: _newton(lambda y: of(y)[1], target, x, steps))(_beginnings(size, steps))
+            every, reached = jax.vmap(of)(ends)
+            left = jnp.max(jnp.abs(reached - target) / (1 + jnp.abs(target)), axis=1)
+            left = jnp.where(jnp.isfinite(left), left, jnp.inf)
+            found = {n: v[jnp.argmin(left)] for n, v in every.items()}
+            # Another solution is as good: which of them it was cannot be told.
+            other = jnp.stack([jax.vmap(_apart, (None, 0))(found[n], every[n]) for n in found]).max(axis=0)
+            return found, jnp.maximum(left.min(), jnp.where(left <= CLOSE, other, 0.0).max())
 
         return solve
 
@@ -185,8 +216,15 @@ def _enough(outputs: list[_Output], held: Mapping[str, int], size: int) -> list[
     return found
 
 
-def _begin(size: int) -> Any:
-    return jnp.asarray(np.random.default_rng(1).normal(size=size) * 0.3)
+def _apart(one: Any, other: Any) -> Any:
+    return jnp.max(jnp.abs(one - other) / (1 + jnp.abs(one)))
+
+
+def _beginnings(size: int, steps: int) -> Any:
+    """Where solving begins: equations that are not affine may have several solutions, a square has two."""
+    way = np.random.default_rng(1).normal(size=size)
+    scales = (0.0, 0.3) if steps == AFFINE_STEPS else (0.0, 0.3, -0.3, 3.0, -3.0, 30.0, -30.0)
+    return jnp.asarray(np.outer(scales, way))
 
 
 def _newton(of: Callable[..., Any], target: Any, begin: Any, steps: int) -> Any:

@@ -85,6 +85,7 @@ class Machine(Expressions):
         if not run.selects:
             raise Untraceable("a branch depends on the variable of a loop")
         before, run.context = run.context, run.context or test.tainted
+        unsure, run.unsure = run.unsure, True
         ends, frames, added = [], [], []
         written = tree.assigned_in((then, other, rest))
         leaves = any(isinstance(n, tree.Return) for part in (then, other) for n in tree.walk(part))
@@ -96,6 +97,7 @@ class Machine(Expressions):
             added.append(run.terms)
             run.terms = kept
             frames.append(side)
+        run.unsure = unsure
         condition = jnp.asarray(test.a) != 0
         for sign, terms in zip((True, False), added, strict=True):
             holds = condition if sign else ~condition
@@ -255,7 +257,9 @@ class Machine(Expressions):
         return Leave("break" if node.out else "continue")
 
     def _message(self, node: tree.Message, frame: Frame, run: Run) -> None:
-        if node.rejects and not run.context:
+        if node.rejects and run.unsure:  # where it comes to that, nothing is possible
+            run.terms.append((node.at[0], jnp.asarray(-jnp.inf), run.context))
+        elif node.rejects and not run.context:
             raise StanError("the program rejects")
 
     def _call_statement(self, node: tree.CallStatement, frame: Frame, run: Run) -> None:

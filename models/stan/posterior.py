@@ -80,8 +80,8 @@ def value_of(node: tree.Declare, given: Any, shape: tuple[int, ...]) -> V:
         a = a.reshape(shape)
     if a.shape == (1,) and shape == ():
         a = a[0]
-    if a.shape == () and shape == (1,):
-        a = a[None]
+    if a.shape != shape and 1 in shape and a.shape == tuple(n for n in shape if n != 1):
+        a = a.reshape(shape)  # a column of a table is written as a list by some tools
     if a.shape != shape:
         raise StanError(f"{node.name} has sizes {shape} and is given {a.shape}")
     if base == "int":

@@ -32,13 +32,15 @@ FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionE
 
 @dataclass
 class Run:
-    """What a run has added to the target, and how much it may still do."""
+    """What a run has added to the target, and how much it may still do; `context` where a record decides whether a
+    statement runs, `unsure` where something does that is not known yet."""
 
     terms: list[tuple[int, Any, bool]] = field(default_factory=list)
     steps: int = 0
     entries: int = 0
     width: int = 1
     context: bool = False
+    unsure: bool = False
     selects: bool = True
     nested: bool = False
     frozen: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ is linear in the means and their products: as many draws as unknowns tell them.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,6 +71,36 @@ def means_by_prior(program: str, draws: Mapping[str, np.ndarray]) -> Means | Non
         left = left - sum(stats.t.logpdf(draws[n], nu, location, scale) for n in own)
         left = left + (int(cut) * stats.t.logsf(0.0, nu, location, scale) if cut else 0.0)
     return _solved(left, law, np.array(draws[INTERCEPT], float), np.column_stack([draws[n] for n in names]), names)
+
+
+def law_of_intercept(program: str) -> tuple[float, float, float] | None:
+    """Degrees of freedom, location and scale of Student's law of the centred intercept, None of other priors.
+
+    >>> law_of_intercept("lprior += student_t_lpdf(Intercept | 3, 50, 10);")
+    (3.0, 50.0, 10.0)
+    """
+    found = [t for t in _TERM.findall(program) if t[0] == "Intercept"]
+    if len(found) != 1:
+        return None
+    nu, location, scale = (float(x) for x in found[0][1:4])
+    return nu, location, scale
+
+
+def means_beside(
+    program: str, draws: Mapping[str, np.ndarray], at_location: np.ndarray, slopes: Sequence[str]
+) -> Means | None:
+    """As `means_by_prior`, where the log prior at each draw with the intercept at its location `(T,)` is known.
+
+    Args:
+        slopes: names of the slopes of centred covariates.
+    """
+    law = law_of_intercept(program)
+    if law is None or not slopes or not {INTERCEPT, PRIOR, *slopes} <= draws.keys():
+        return None
+    nu, location, scale = law
+    left = np.asarray(draws[PRIOR], float) - at_location + stats.t.logpdf(location, nu, location, scale)
+    table = np.column_stack([draws[n] for n in slopes])
+    return _solved(left, law, np.array(draws[INTERCEPT], float), table, tuple(slopes))
 
 
 def _solved(
