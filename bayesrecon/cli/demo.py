@@ -12,7 +12,8 @@ from rich.table import Table
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.cli import console, tables
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate import joint_test, true_statistics
+from bayesrecon.evaluate import true_statistics
+from bayesrecon.evaluate.joint import joint_test
 from bayesrecon.files import write_whole
 from bayesrecon.model import Records
 from bayesrecon.models import load

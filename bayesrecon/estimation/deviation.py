@@ -14,8 +14,6 @@ are not alike: laws with long tails differ most far out, where least is seen. Tw
 
 import numpy as np
 
-from bayesrecon.estimation.extent import whitener
-
 _SIZES = np.concatenate([[0.0], np.geomspace(0.02, 2.0, 30)])  # of g: at two the laws have little in common
 _ROUNDS = 5  # of the count and its weights in turn
 _UNLIKE = 2.0  # times that directions which are not seen may differ more than those that are
@@ -52,3 +50,11 @@ def _log_likelihood(size: float, mean: np.ndarray, target: np.ndarray, scatter: 
         variance = 1 + (count**2 * size**2 + count) * scatter
         count = max(1.0, float((mean * target / variance).sum() / max((mean**2 / variance).sum(), 1e-300)))
     return float(-0.5 * (((target - count * mean) ** 2 / variance) + np.log(variance)).sum())
+
+
+def whitener(noise: np.ndarray) -> np.ndarray:
+    """`(r, r)` W with `W' R W = 1` for a covariance R."""
+    scale = np.sqrt(np.maximum(np.diag(noise), 1e-300))
+    values, vectors = np.linalg.eigh(noise / scale / scale[:, None])
+    # What lies below the rounding of the eigenvalues is no direction without noise: it must not outweigh all others.
+    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None])

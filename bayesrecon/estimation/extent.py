@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.deviation import whitener
 from bayesrecon.kernels.embedding import Basis, OneRelease
 from bayesrecon.model import Records
 
@@ -199,11 +200,3 @@ def whitening(embedding: OneRelease, basis: Basis, size: float) -> np.ndarray:
     At the draws themselves: with the simulated noise weights can stand in the tails, and the data are lost.
     """
     return whitener(embedding.normal_noise(basis) / size)
-
-
-def whitener(noise: np.ndarray) -> np.ndarray:
-    """`(r, r)` W with `W' R W = 1` for a covariance R."""
-    scale = np.sqrt(np.maximum(np.diag(noise), 1e-300))
-    values, vectors = np.linalg.eigh(noise / scale / scale[:, None])
-    # What lies below the rounding of the eigenvalues is no direction without noise: it must not outweigh all others.
-    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1])) / scale[:, None])

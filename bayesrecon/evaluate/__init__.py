@@ -8,8 +8,6 @@ from bayesrecon.evaluate.distances import wasserstein as wasserstein
 from bayesrecon.evaluate.divergence import divergence as divergence
 from bayesrecon.evaluate.images import psnr as psnr
 from bayesrecon.evaluate.images import ssim as ssim
-from bayesrecon.evaluate.joint import JointTest as JointTest
-from bayesrecon.evaluate.joint import joint_test as joint_test
 from bayesrecon.evaluate.matching import Matching as Matching
 from bayesrecon.evaluate.matching import cosine_similarity as cosine_similarity
 from bayesrecon.evaluate.matching import match as match
