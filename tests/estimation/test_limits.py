@@ -8,7 +8,9 @@ from bayesrecon.types import Field, Limit
 
 def test_every_statistic_has_a_row_and_open_ends_are_none():
     def limits(fields, total, factors):
-        return Statements({"n": Limit(lower=9.5), "var(x)": Limit(1.0, 2.0, 1.5), "mean(x*x)": Limit(3.0, 4.0)}, ["few"])
+        return Statements(
+            {"n": Limit(lower=9.5), "var(x)": Limit(1.0, 2.0, 1.5), "mean(x*x)": Limit(3.0, 4.0)}, ["few"]
+        )
 
     release = SimpleNamespace(limits=limits)
     rows, remarks, wrong = limited(release, Knowledge({"x": Field()}))
