@@ -1,5 +1,6 @@
 """The objects everything else speaks about, in one place: models, the kinds of releases, pairs of them, pseudo-data."""
 
+from bayesrecon.factors import Factor as Factor
 from bayesrecon.inexact import Ascent as Ascent
 from bayesrecon.inexact import Limit as Limit
 from bayesrecon.inexact import Limits as Limits

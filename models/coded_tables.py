@@ -147,7 +147,7 @@ class Coded:
         return Cells(layout.design, weights, squares, least, np.full(count, min(ends[1], MOST)), ends, scale)
 
     def _answer(self, layout: Layout, cells: Cells, fields: Mapping[str, Field]) -> Answer | None:
-        """All whole numbers that print the table; None where they are too many, or covariates leave them open."""
+        """All whole numbers that print the errors; None where they are too many, or covariates leave them open."""
         if not layout.whole or (cells.high >= MOST).any():
             return None
         points, every = solutions(cells, _SEARCHED)

@@ -37,7 +37,7 @@ def mean_of(kind: str, eta: np.ndarray) -> np.ndarray:
 
 def whole(
     kind: str, design: np.ndarray, points: np.ndarray, box: np.ndarray, cells: Cells, counted: bool, saturated: bool
-) -> Answer | None:
+) -> Answer:
     """Those of some counts `points (S, C)` for which the totals of the response can be whole numbers, too.
 
     The equations of the coefficients are `sum_n x_n (y_n - mu_n) = 0`: of cells with means of their own every total is
@@ -48,7 +48,7 @@ def whole(
         counted: whether the response is a whole number.
 
     Returns:
-        None where too many totals are possible to look at all of them.
+        The counts alone, none of them left out, where too many totals are possible to look at all of them.
     """
     points = points[fits(cells, points, points)]
     if not counted or not len(points):
@@ -69,7 +69,7 @@ def whole(
             first = np.maximum(first, 1)
         tried += 1 + np.prod(np.maximum(last - first + 1, 0))
         if tried > _TRIED:
-            return None
+            return Answer(points)
         for one in product(*(np.arange(a, b + 1) for a, b in zip(first, last, strict=True))):
             if _prints(kind, design, counts, np.array(one), box, cells):
                 kept.append(counts)

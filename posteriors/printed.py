@@ -93,11 +93,8 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
 
 def _plain_headers(headers: Sequence[Any]) -> bool:
     found = columns_of(headers)
-    return (
-        found.enough
-        and found.error is not None
-        and {plain(headers[found.estimate]), plain(headers[found.error])} <= _PLAIN
-    )  # type: ignore[index]
+    read = [plain(headers[i]) for i in (found.estimate, found.error) if i is not None]
+    return found.enough and len(read) == 2 and set(read) <= _PLAIN
 
 
 def _readable(grid: list[list[Any]]) -> int:
@@ -178,7 +175,7 @@ def _of_columns(header: list[Any], body: list[list[Any]], columns: Columns) -> t
     told = " and ".join(
         f"{name} from {header[i]!r}" for name, i in zip((first + "s", *names[1:]), wanted, strict=False)
     )
-    return rows, (names, told)
+    return rows, (names, f"{told}, ends of 95 % intervals" if LOW in names else told)
 
 
 def _of_models(header: list[Any], body: list[list[Any]]) -> tuple[_Rows, tuple[list[str], str]]:

@@ -154,6 +154,9 @@ def audit(
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
     contents, model, missing = _contents_of(source, model, name, progress)
+    if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
+        named_so = ", ".join(f"{name}=" for name in knows if name != "known")
+        raise BayesreconError(f"{named_so} says something of a model's records; pass the model= behind {contents.name}")
     private = read_private(data, model)
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)

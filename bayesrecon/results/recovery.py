@@ -55,7 +55,7 @@ class Recovery(Result):
     def condition(self) -> str:
         """What the numbers rest on; a printed table does not show how records were weighed in its fit."""
         if self.temperature == 0 and self.model.partition(",")[0] in _TABLES:
-            return "if the fit used no weights and no offset"
+            return "if the fit used no weights, no offset and no robust errors"
         return super().condition
 
     def _lowered(self, force: bool) -> Self:

@@ -208,3 +208,46 @@ def test_a_formula_that_is_none():
         from_table(frame, "ols", formula="y ~ (g")
     with pytest.raises(BayesreconError, match="no term of the formula"):
         from_table(frame, "ols", formula="y ~ x")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ols", "logit", "poisson"])
+@pytest.mark.parametrize("digits", [2, 3, 4])
+def test_counts_of_simulated_tables_lie_inside(kind, digits):
+    """Every one of them: intervals are bounds, and rounding is known."""
+    rng = np.random.default_rng(digits)
+    for _ in range(60):
+        counts = tuple(rng.integers(2, 60, int(rng.integers(2, 7))))
+        frame, factor, level, y = simulated(kind, counts, digits, rng=rng)
+        found = bayesrecon.recover(from_table(frame, kind), factors={"g": factor})
+        assert not found.failures
+        for k, (name, n) in enumerate(zip(factor.levels, counts, strict=True)):
+            row = found[f"n[g={name}]"]
+            assert row.lower <= n
+            assert row.upper is None or n <= row.upper
+            mean = found[f"mean(y)[g={name}]"]
+            assert mean.lower - 1e-9 <= y[level == k].mean() <= mean.upper + 1e-9
+
+
+@pytest.mark.slow
+def test_limits_of_two_factors_and_covariates_hold():
+    rng = np.random.default_rng(7)
+    for i in range(60):
+        n = int(rng.integers(12, 80))
+        g, h, x = rng.integers(0, 3, n), rng.integers(0, 2, n), rng.normal(2, 3, n)
+        columns = {"g[T.b]": g == 1, "g[T.c]": g == 2, "h[T.2]": h == 1}
+        columns |= {"x": x} if i % 2 else {}
+        columns |= {"g[T.b]:x": (g == 1) * x} if i % 4 == 3 else {}
+        design = np.column_stack([np.ones(n), *columns.values()]).astype(float)
+        if np.linalg.matrix_rank(design) < design.shape[1]:
+            continue
+        frame = table("ols", design, design.sum(axis=1) + rng.normal(size=n), list(columns), 4)
+        truth = {f"n[g={v}]": (g == k).sum() for k, v in enumerate(("baseline", "b", "c"))} | {"n": n}
+        truth |= {"n[h=baseline]": (h == 0).sum(), "n[h=2]": (h == 1).sum()}
+        for known in ({}, {"total": n}):
+            found = bayesrecon.recover(from_table(frame, "ols"), **known)
+            assert not found.failures
+            for name, true in truth.items():
+                row = found[name]
+                assert row.lower is None or row.lower <= true
+                assert row.upper is None or true <= row.upper

@@ -56,9 +56,9 @@ def test_a_table_states_that_nothing_was_weighed():
     names = ["const", "age"]
     table = pd.DataFrame(rows, index=[*names, "sigma"])
     found = bayesrecon.recover(from_table(table, "ols", correlations=pd.DataFrame(correlation, names, names)))
-    assert found.condition == "if the fit used no weights and no offset"
+    assert found.condition == "if the fit used no weights, no offset and no robust errors"
     assert found["mean(age)"].estimate == pytest.approx(np.average(AGE, weights=AGE), rel=1e-6)
-    assert "no weights and no offset" in str(found)
+    assert "no weights, no offset and no robust errors" in str(found)
 
 
 def test_a_printed_table_bounds_the_statistics(tmp_path):
