@@ -124,7 +124,7 @@ def test_sanitised_draws_are_planned_by_their_worth():
     release = bayesrecon.posteriors.from_draws(values, bayesrecon.models.load("linear_predictor"))
     plan = bayesrecon.plan(release, draws=(50, 100, 400), digits=(), summaries=False)
     assert list(plan["n"].sanitised) == [100, 400]
-    assert plan["n"].sanitised[100] == pytest.approx(plan["n"].se[100], rel=0.25)
-    assert plan["n"].sanitised[400] == pytest.approx(plan["n"].se[400], rel=0.25)
+    for worth, error in plan["n"].sanitised.items():  # where a cap makes it smaller, by less than half
+        assert 0.5 < error / plan["n"].se[worth] < 1.2
     assert "se @ sanitised, worth 100" in plan.to_dataframe().columns
     assert "sanitised, worth 100 draws" in [text.get_text() for text in plan.plot().get_yticklabels()]
