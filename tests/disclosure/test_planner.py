@@ -105,7 +105,8 @@ def test_summaries_are_planned_beside_draws(tmp_path):
     assert plan["mean(y)"].mean_field == {3: None, 5: None, 15: None}  # five totals of six
     names = [text.get_text() for text in plan.plot().get_yticklabels()]
     assert names[0] == "400 draws"
-    assert names[-4:] == ["full-rank fit: all digits", *(f"mean-field fit: {k} digits" for k in (3, 5, "all"))]
+    assert names[-2:] == ["sanitised, worth 400 draws", "sanitised, worth 4,000 draws"]
+    assert names[-6:-2] == ["full-rank fit: all digits", *(f"mean-field fit: {k} digits" for k in (3, 5, "all"))]
 
 
 def test_what_nothing_is_said_of_stands_apart():
