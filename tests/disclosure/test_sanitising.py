@@ -192,6 +192,7 @@ def test_the_secret_is_a_function_of_what_is_sanitised(model):
     assert len(set(draws)) == len(draws)
     assert hash_of_data(DATA) == hash_of_data({k: v[::-1] for k, v in DATA.items()})
     assert hash_of_data(DATA) != hash_of_data({**DATA, "kid_score": np.where(np.arange(SIZE) == 7, Y + 1e-9, Y)})
+    assert hash_of_data({"a": [0.0, -0.0], "t": ["x", "y"]}) == hash_of_data({"t": ["y", "x"], "a": [0, 0]})
     assert hash_of_data({"a": [0.0], "b": [1.0]}) != hash_of_data({"a": [1.0], "b": [0.0]})
     other = replace(model, log_prior_at=lambda params: 1.01 * model.log_prior_at(params))
     assert hash_of_model(model) == hash_of_model(replace(model)) != hash_of_model(other)
