@@ -42,10 +42,11 @@ WORTH, POOL, PUBLISHED = 100.0, 10_000, 2500
 DATABASE = (
     "kidiq-kidscore_momiq", "kidiq-kidscore_momhs", "kidiq-kidscore_momhsiq", "kidiq-kidscore_interaction",
     "kidiq_with_mom_work-kidscore_mom_work", "earnings-logearn_height", "earnings-logearn_height_male",
-    "earnings-log10earn_height", "mesquite-logmesquite_logvolume", "mesquite-logmesquite_logva", "nes1972-nes",
-    "nes1980-nes", "nes1992-nes", "sblrc-blr", "kilpisjarvi_mod-kilpisjarvi", "GLM_Binomial_data-GLM_Binomial_model",
-    "GLM_Poisson_Data-GLM_Poisson_model", "dogs-dogs", "Rate_1_data-Rate_1_model",
-    "low_dim_gauss_mix-low_dim_gauss_mix", "M0_data-M0_model", "eight_schools-eight_schools_noncentered",
+    "mesquite-logmesquite_logvolume", "mesquite-logmesquite_logva", "nes1972-nes", "nes1980-nes", "nes1992-nes",
+    "sblrc-blr", "kilpisjarvi_mod-kilpisjarvi", "low_dim_gauss_mix-low_dim_gauss_mix",
+    "eight_schools-eight_schools_noncentered", "earnings-earn_height", "earnings-logearn_interaction",
+    "kidiq_with_mom_work-kidscore_interaction_c", "kidiq_with_mom_work-kidscore_interaction_z", "nes1976-nes",
+    "nes1984-nes", "nes1988-nes", "nes1996-nes", "sblri-blr",
 )  # fmt: skip
 
 
@@ -91,11 +92,11 @@ def posteriors(sets: int) -> Any:
         for records in (50, 200, 1000):
             for seed in range(sets):
                 yield "conjugate regression", lambda c=covariates, n=records, s=seed: pool(*line(n, c, s), POOL, s)
-    for name in FAMILIES:
-        for seed in range(sets):
-            yield name, lambda name=name, s=seed: simulated(name, model_of(name), s, POOL)[1]
-    for name in DATABASE:
+    for name in DATABASE:  # which have reference draws
         yield "posteriordb", lambda name=name: from_posteriordb(name)
+    for name in FAMILIES:
+        for seed in range(max(1, sets // 6)):
+            yield name, lambda name=name, s=seed: simulated(name, model_of(name), s, POOL)[1]
 
 
 def costs(sets: int, secrets: int = 100) -> dict[str, Any]:
@@ -123,6 +124,7 @@ def costs(sets: int, secrets: int = 100) -> dict[str, Any]:
             row["refused"] = str(error)
         print(row, flush=True)
         found.append(row)
+        keep("sanitise", costs={"rows": found, "secrets": secrets, "summary": summed(found)})
     return {"rows": found, "secrets": secrets, "summary": summed(found)}
 
 
@@ -148,7 +150,7 @@ def summed(found: list[dict[str, Any]]) -> dict[str, Any]:
 # Many secrets of one data set
 
 
-def pooled(secrets: int, records: int = 400) -> dict[str, Any]:
+def pooled(secrets: int, size: int = POOL, published: int = PUBLISHED, records: int = 400) -> dict[str, Any]:
     """One data set, a run of the sampler and a secret of its own each time: how `recover` scatters."""
     x, y = line(records, 1, 0)
     first = pool(x, y, POOL, 10**6)
@@ -161,18 +163,18 @@ def pooled(secrets: int, records: int = 400) -> dict[str, Any]:
     root = law.multiple / np.sqrt(1 + law.own / law.k**2)
     half = root[:, None] * (law.vectors.T @ cross[:, [r.name in names for r in rows]])
     covariance = half.T @ half
-    se = np.array([stated[n].se ** 2 - stated[n].scatter ** 2 for n in names]) * POOL / PUBLISHED
+    se = np.array([stated[n].se ** 2 - stated[n].scatter ** 2 for n in names]) * POOL / published
     truth = bayesrecon.evaluate.true_statistics(first.model, {"x": x, "y": y})
     got, plain, failed, failed_plain, moved, moved_plain = [], [], 0, 0, [], []
     read = reader(np.asarray(pool(x, y, 400_000, 10**7).theta))
     for secret in range(secrets):
-        release = pool(x, y, POOL, secret)
+        release = pool(x, y, size, secret)
         rng = np.random.default_rng([secret, 1])
         tilt = law.drawn(rng)
-        at = chosen(tilt_at(release.model, release.theta, tilt), PUBLISHED, rng)
-        safe = replace(release, theta=np.asarray(release.theta)[at], weights=np.full(PUBLISHED, 1 / PUBLISHED),
-                       chain=np.ones(PUBLISHED, int))  # fmt: skip
-        found, other = (bayesrecon.recover(one, force=True) for one in (safe, release.take(np.arange(PUBLISHED))))
+        at = chosen(tilt_at(release.model, release.theta, tilt), published, rng)
+        safe = replace(release, theta=np.asarray(release.theta)[at], weights=np.full(published, 1 / published),
+                       chain=np.ones(published, int))  # fmt: skip
+        found, other = (bayesrecon.recover(one, force=True) for one in (safe, release.take(np.arange(published))))
         failed, failed_plain = failed + bool(found.failures), failed_plain + bool(other.failures)
         got.append([found[n].estimate for n in names])
         hundred = bayesrecon.recover(pool(x, y, 100, [secret, 2]), force=True)
@@ -190,6 +192,12 @@ def pooled(secrets: int, records: int = 400) -> dict[str, Any]:
             "p": float(2 * min(p, 1 - p)), "hundred": float(np.sqrt(np.nanmean(few[:, i] ** 2))),
             "hundred stated": float(stated[n].scatter * np.sqrt(stated[n].draws / 100)),
         })  # fmt: skip
+    earlier = []
+    for i, n in enumerate(names):
+        own, before = statistics[i]["stated"] ** 2, statistics[i]["hundred stated"] ** 2
+        both = (errors[:, i] / own + few[:, i] / before) / (1 / own + 1 / before)
+        earlier.append({"name": n, "stated": float((1 / own + 1 / before) ** -0.5),
+                        "measured": float(np.sqrt(np.nanmean(both**2)))})  # fmt: skip
     total = covariance + np.diag(se)
     n, others = names.index("n"), [i for i in range(len(names)) if names[i] != "n"]
     informed = []
@@ -201,7 +209,8 @@ def pooled(secrets: int, records: int = 400) -> dict[str, Any]:
         informed.append({"name": names[i], "stated": float(variance**0.5), "measured": float(np.sqrt((left**2).mean())),
                          "p": float(2 * min(p, 1 - p))})  # fmt: skip
     return {
-        "secrets": secrets, "statistics": statistics, "knows n": informed,
+        "secrets": secrets, "pool": size, "published": published, "statistics": statistics, "knows n": informed,
+        "earlier": earlier,
         "failed": list(clopper_pearson(failed, secrets)), "failed plain": list(clopper_pearson(failed_plain, secrets)),
         "readers": {"sanitised": spread(moved), "hundred draws": spread(moved_plain)},
     }  # fmt: skip
@@ -300,13 +309,14 @@ def remedies(sets: int, records: int = 400) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("parts", nargs="*", default=["costs", "secrets", "records", "remedies"])
-    parser.add_argument("--sets", type=int, default=4)
+    parser.add_argument("parts", nargs="*", default=["costs", "secrets", "many", "records", "remedies"])
+    parser.add_argument("--sets", type=int, default=6)
     parser.add_argument("--secrets", type=int, default=400)
     options = parser.parse_args()
     made = {
         "costs": lambda: costs(options.sets),
         "secrets": lambda: pooled(options.secrets),
+        "many": lambda: pooled(max(2, options.secrets // 4), 200_000, 50_000),
         "records": lambda: single_records(options.secrets // 2),
         "remedies": lambda: remedies(max(2, options.secrets // 10)),
     }

@@ -22,10 +22,17 @@ whose tilts do not cost what theory says at ten times the worth: nothing is publ
 SECRETS = """
 ## Many secrets
 
-One data set of 400 records, a regression, {secrets} secrets, and a run of an exact sampler of its own for each: 10,000
-draws, 2500 of them published. *Stated* is the scatter of tilts with the draws' own error, *measured* the root mean
-square error of `recover`, and *p* that of a chi-square test, two-sided. *100 draws* is the error that 100 plain draws
-leave.
+One data set of 400 records, a regression, {secrets} secrets, and a run of an exact sampler of its own for each:
+{pool:,} draws, {published:,} of them published. *Stated* is the scatter of tilts with the draws' own error, *measured*
+the root mean square error of `recover`, and *p* that of a chi-square test, two-sided. *100 draws* is the error that 100
+plain draws leave.
+"""
+MANY = """
+With {pool:,} draws, {published:,} of them published, and {secrets} secrets the draws' own error is all but gone, and
+that of the tilts is not:
+"""
+EARLIER = """
+Somebody who has 100 plain draws of another run, published earlier, as well: worths add.
 """
 KNOWS = """
 Somebody who knows n exactly takes its share of the error off the others:
@@ -54,7 +61,13 @@ deviations. *Error of n* is that of `recover`, *informed* that of somebody who k
 def page(rows: dict[str, Any]) -> str:
     """All parts that were measured."""
     found = [INTRODUCTION]
-    for name, part in (("costs", _costs), ("secrets", _secrets), ("records", _records), ("remedies", _remedies)):
+    for name, part in (
+        ("costs", _costs),
+        ("secrets", _secrets),
+        ("many", _many),
+        ("records", _records),
+        ("remedies", _remedies),
+    ):
         if name in rows:
             found += part(rows[name])
     return "\n".join(found) + "\n"
@@ -73,11 +86,20 @@ def _costs(part: dict[str, Any]) -> list[str]:
     return [COSTS.format(secrets=part["secrets"]), table(head, rows)]
 
 
+def _many(part: dict[str, Any]) -> list[str]:
+    rows = [
+        (one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured")), f"{one['p']:.2f}")
+        for one in part["statistics"]
+    ]
+    return [MANY.format(**part), table(("statistic", "stated", "measured", "p"), rows)]
+
+
 def _secrets(part: dict[str, Any]) -> list[str]:
     rows = [
         (one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured")), f"{one['p']:.2f}", f"{one['hundred']:.3g}")
         for one in part["statistics"]
     ]
+    earlier = [(one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured"))) for one in part["earlier"]]
     knows = [
         (one["name"], *(f"{one[k]:.3g}" for k in ("stated", "measured")), f"{one['p']:.2f}") for one in part["knows n"]
     ]
@@ -85,10 +107,12 @@ def _secrets(part: dict[str, Any]) -> list[str]:
     read = [(name, *(f"{v:.2f}" for v in one.values())) for name, one in part["readers"].items()]
     told = CHECKS.format(failed=failed, low=low, high=high, plain=plain, plain_low=plain_low, plain_high=plain_high)
     return [
-        SECRETS.format(secrets=part["secrets"]),
+        SECRETS.format(**part),
         table(("statistic", "stated", "measured", "p", "100 draws"), rows),
         KNOWS,
         table(("statistic", "stated", "measured", "p"), knows),
+        EARLIER,
+        table(("statistic", "stated", "measured"), earlier),
         told,
         table(("release", "mean", "sd", "5 %", "95 %"), read),
     ]

@@ -82,7 +82,7 @@ def plan(
                 {k: widths.get(row.name) for k, widths in kind.items()}
                 for kind in (found.modes, found.full_rank, found.mean_field)
             ),
-            {worth: float(scatter[i]) for worth, scatter in tilted.items()},
+            sanitised={worth: float(scatter[i]) for worth, scatter in tilted.items()},
         )
         for i, row in enumerate(rows)
     )

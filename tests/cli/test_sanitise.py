@@ -24,7 +24,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("suffix", [".nc", pytest.param(".npz", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".nc", ".npz"])
 def test_a_file_that_may_be_published(run, folder, suffix):
     out = f"safe{suffix}"
     np.savez(folder / "draws.npz", **exact_draws(2, 1000))

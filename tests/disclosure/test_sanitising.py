@@ -144,7 +144,7 @@ def test_what_is_made(safe, release):
     assert all(row.tobytes() in rows for row in np.asarray(safe.release.theta))
     assert safe.release.log_density is None
     assert np.ptp(safe.release.weights) == 0
-    assert 90 < safe["n"].draws < 150
+    assert 90 < safe["n"].draws < 300  # which a cap makes more than the worth
     assert safe["n"].se > safe["n"].scatter > 0
     assert safe.cost <= 0.05
     assert abs(safe.measured / safe.cost - 1) < 0.2
@@ -163,6 +163,7 @@ def test_the_same_seed_gives_the_same_draws(safe, release):
     assert set(map(bytes, np.asarray(other.release.theta))) != set(map(bytes, np.asarray(safe.release.theta)))
 
 
+@pytest.mark.slow
 def test_the_page_is_made_of_what_is_published(safe, release):
     """The same page from the sanitised draws alone: it tells no more than they do."""
     with x64():
@@ -191,6 +192,7 @@ def test_the_secret_is_a_function_of_what_is_sanitised(model):
     assert len(set(draws)) == len(draws)
     assert hash_of_data(DATA) == hash_of_data({k: v[::-1] for k, v in DATA.items()})
     assert hash_of_data(DATA) != hash_of_data({**DATA, "kid_score": np.where(np.arange(SIZE) == 7, Y + 1e-9, Y)})
+    assert hash_of_data({"a": [0.0, -0.0], "t": ["x", "y"]}) == hash_of_data({"t": ["y", "x"], "a": [0, 0]})
     assert hash_of_data({"a": [0.0], "b": [1.0]}) != hash_of_data({"a": [1.0], "b": [0.0]})
     other = replace(model, log_prior_at=lambda params: 1.01 * model.log_prior_at(params))
     assert hash_of_model(model) == hash_of_model(replace(model)) != hash_of_model(other)
@@ -288,6 +290,7 @@ def test_what_is_refused(name, release):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_repeated_rows_and_other_models_are_refused(release, model):
     twice = release.take(np.repeat(np.arange(0, 4000, 2), 2))
     with pytest.raises(BayesreconError, match="some draws are there twice"):
@@ -302,7 +305,7 @@ def test_too_many_directions_cost_too_much(law):
     """By the law alone: no secret has a say in it."""
     many = law.of(1)
     object.__setattr__(many, "own", np.full_like(law.own, 1.0))
-    with pytest.raises(BayesreconError, match=r"nats in .* directions, and 0.05 are supported"):
+    with pytest.raises(BayesreconError, match=r"nats in .* directions, and 0.045 are supported"):
         settled(many, "release")
 
 

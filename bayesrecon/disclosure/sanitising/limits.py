@@ -15,13 +15,21 @@ from bayesrecon.results.row import Row
 LEAST_WORTH = 100.0
 """k is at most a tenth."""
 
-MOST_NATS = 0.05
-"""Cost up to which the second order was found to hold."""
+MOST_NATS = 0.045
+"""Cost to second order up to which it was found to hold; what is measured then lies below a twentieth."""
 
-_TIMES = (64, 16, 4, 1)  # as many ordinary records, whose scatter caps the tilts: the first of which all holds
+_TIMES = (
+    64,
+    32,
+    16,
+    8,
+    4,
+    2,
+    1,
+)  # as many ordinary records, whose scatter caps the tilts: the first of which all holds
 _TILTS = 200  # others than the one that is used, to see whether it holds
-_APART = 0.2  # by which the cost of a tilt may differ from its second order
-_SHARE = 0.99  # of the tilts that have to be so near: on other draws than the law was made of, fewer are
+_APART = 0.15  # by which the cost of a tilt may differ from its second order; on other draws it differs by more
+_SHARE = 0.98  # of the tilts that have to be so near
 
 
 def check_worth(worth: float) -> float:

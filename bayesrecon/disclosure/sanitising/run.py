@@ -62,7 +62,8 @@ def sanitise(
         records: instead, the most standard deviations by which a single record may move the release; refused where that
             needs a worth below 100.
         data: the private records, `{field: (N, *shape)}` or the path of a table. With them another run of the sampler
-            takes the same tilt, and shifts by single records are computed. Without them the draws stand for the data.
+            takes the same tilt, worths of all models of the same table add, columns that a model has no use for among
+            them, and shifts by single records are computed. Without them the draws stand for the data.
         draws: how many to publish; by default a quarter of them, and no more than they are worth as independent ones.
             More than a third are sampled anew with NUTS, which needs `data`.
         budget: worth that all independent tilts of these data may have together; by default that of the first.
@@ -89,7 +90,8 @@ def sanitise(
     if records is not None and worth is not None:
         raise BayesreconError("records= sets the worth: give one of records= and worth=")
     worth = check_worth(100.0 if worth is None else worth)
-    private = None if data is None else check_records(release.model, read_table(data) if _is_path(data) else data)
+    table = read_table(data) if data is not None and not isinstance(data, Mapping) else data
+    private = None if table is None else check_records(release.model, table)
     job = _prepared(release, worth, private, draws)
     if records is not None:
         about = job.law.records if private is None else private
@@ -99,7 +101,8 @@ def sanitise(
     law, times = settled(job.law.at(worth**-0.5), release.name)
     job = replace(job, law=law, times=times)
     if unsafe_seed is None:
-        secret, tilt, account = job.entered(worth, budget, ledger_path() if ledger is None else Path(ledger))
+        owner = None if table is None else hash_of_data(table)
+        secret, tilt, account = job.entered(owner, worth, budget, ledger_path() if ledger is None else Path(ledger))
     else:
         secret = keyed(b"unsafe", str(int(unsafe_seed)), hash_of_model(release.model), repr(worth))
         tilt, account = job.tilt(secret), None
@@ -123,15 +126,18 @@ class _Job:
     def tilt(self, secret: Secret) -> PseudoData:
         return self.law.drawn(secret.generator("tilt"))
 
-    def entered(self, worth: float, budget: float | None, path: Path) -> tuple[Secret, PseudoData, Account]:
-        """Its tilt, in the ledger before anybody sees a draw of it."""
+    def entered(
+        self, owner: str | None, worth: float, budget: float | None, path: Path
+    ) -> tuple[Secret, PseudoData, Account]:
+        """Its tilt, in the ledger before anybody sees a draw of it.
+
+        Args:
+            owner: what identifies the data; without them the draws tell releases apart.
+        """
         about = hash_of_model(self.release.model)
-        if self.private is None:
-            account, about = UNNAMED, f"{about} {hash_of_draws(self.release.theta)}"
-        else:
-            account = hash_of_data(self.private)
+        about = about if owner is not None else f"{about} {hash_of_draws(self.release.theta)}"
         with opened_ledger(path) as book:
-            return book.tilt(account, about, worth, budget, self.tilt, self.times)
+            return book.tilt(owner or UNNAMED, about, worth, budget, self.tilt, self.times)
 
     def published(self, secret: Secret, tilt: PseudoData) -> PosteriorDraws:
         """Draws of the tilted posterior, shuffled and numbered anew."""
@@ -243,7 +249,3 @@ def _warnings(job: _Job, account: Account | None) -> list[str]:
     if account is not None and account.again:
         found.append("these data were sanitised under this model before: the tilt is the same, and costs nothing more")
     return found
-
-
-def _is_path(data: Any) -> bool:
-    return not isinstance(data, Mapping)

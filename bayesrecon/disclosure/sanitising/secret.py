@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
 
 _POINTS = 4  # at which a model is looked at, beside its name: enough to tell another prior
@@ -45,17 +46,27 @@ def keyed(key: bytes, *parts: str) -> Secret:
 
 
 def hash_of_data(data: Mapping[str, Any]) -> str:
-    """Of records `{field: (N, *shape)}`, whatever their order.
+    """Of a table `{column: (N, *shape)}` of numbers or texts, whatever the order of its rows and columns.
 
-    >>> hash_of_data({"y": [1.0, 2.0]}) == hash_of_data({"y": [2, 1]})
+    Raises:
+        BayesreconError: columns of different lengths.
+
+    >>> hash_of_data({"y": [1.0, 2.0], "x": ["a", "b"]}) == hash_of_data({"x": ["b", "a"], "y": [2, 1]})
     True
     """
-    names = sorted(data)
-    columns = [np.asarray(data[name], float).reshape(len(data[name]), -1) for name in names]
-    table = np.concatenate(columns, axis=1) + 0.0  # zero has one sign
-    found = hashlib.sha256(json.dumps([[n, c.shape[1]] for n, c in zip(names, columns, strict=True)]).encode())
-    found.update(np.ascontiguousarray(table[np.lexsort(table.T)]).tobytes())
-    return found.hexdigest()
+    columns = {name: np.asarray(data[name]) for name in sorted(data)}
+    if len({len(column) for column in columns.values()}) != 1:
+        raise BayesreconError("the columns of the data differ in length, or there are none")
+    plain = {
+        name: column.astype(float) + 0.0 if column.dtype.kind in "biuf" else column.astype(str)  # zero has one sign
+        for name, column in columns.items()
+    }
+    rows = sorted(
+        hashlib.sha256(b"|".join(np.ascontiguousarray(value).tobytes() for value in row)).digest()
+        for row in zip(*plain.values(), strict=True)
+    )
+    about = json.dumps([[name, column.shape[1:]] for name, column in plain.items()])
+    return hashlib.sha256(about.encode() + b"".join(rows)).hexdigest()
 
 
 def hash_of_draws(theta: Any) -> str:
