@@ -16,7 +16,10 @@ _TOOLS: Mapping[tuple[str, ...], tuple[str, str]] = {
     (".fits",): ("a file of astropy", "write its columns with np.savez, as (chains, draws, *shape)"),
     (".db", ".sqlite"): ("a database, as old versions of PyMC wrote their traces", "write it with arviz.to_netcdf"),
     (".dill", ".cloudpickle"): ("a saved object of Python", "write draws with arviz.to_netcdf or np.savez"),
-    (".save", ".sav2", ".state"): ("the state of a sampler", "export its draws with the sampler's own function"),
+    (".save", ".sav2", ".state"): (
+        "the state of a sampler, such as dynesty's, which is a pickle",
+        "of dynesty write np.savez(path, **{k: results[k] for k in ('samples', 'logwt', 'logl', 'logvol')})",
+    ),
     (".stan",): ("a program of Stan, which holds no draws", "pass the file of the fit, and the program as --model"),
     (".ind",): ("the index of CODA", "pass the chains, CODAchain1.txt; it is found beside them"),
     (".paramnames", ".ranges"): ("getdist's list of names", "pass the chains, ROOT_1.txt; it is found beside them"),

@@ -17,6 +17,7 @@ from bayesrecon.untrusted.numpy_file import NumpyFile
 
 LOG_DENSITY = "__log_density__"
 ATTRIBUTES = "__attributes__"
+_MANY, _LONGER = 50, 10  # chains, and how many to a draw, from which they are draws of a vector
 
 
 def from_arrays(
@@ -52,8 +53,28 @@ def from_arrays(
             shapes = ", ".join(f"{key} {value.shape}" for key, value in list(numeric.items())[:5])
             raise BayesreconError(f"{name}: with one-dimensional arrays all must share the first dimension ({shapes})")
         numeric = {key: value[None] for key, value in numeric.items()}
+    else:
+        _check_layout(numeric, name)
     log_density = numeric.pop(LOG_DENSITY, None)
     return Draws(numeric, log_density, name, dict(attributes or {}))
+
+
+def _check_layout(arrays: Mapping[str, np.ndarray], name: str) -> None:
+    """Refuse two-dimensional arrays of one chain, which would be many chains of a few draws."""
+    if any(value.ndim != 2 for value in arrays.values()):
+        return
+    key, (chains, draws) = next((key, value.shape) for key, value in arrays.items())
+    if chains < _MANY or draws * _LONGER > chains:
+        return
+    if set(arrays) in ({"mean", "std"}, {"mean", "cov"}):
+        raise BayesreconError(
+            f"{name}: looks like the history of an approximation, as a Tracker of PyMC stores it, which has no draws; "
+            "posteriors.from_guide(model, fit, params={name: history[-1]}) reads its last step"
+        )
+    raise BayesreconError(
+        f"{name}: {key!r} {arrays[key].shape} would be {chains} chains of {draws} draws; arrays are "
+        "(chains, draws, *shape): write values[None] for one chain of vectors"
+    )
 
 
 def read_npz(path: str | os.PathLike[str], *, name: str | None = None, trusted: bool = False) -> Draws:

@@ -108,6 +108,20 @@ def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
     return ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
 
 
+_WEIGHTED = (
+    "counts and moments of the records do not follow from its covariance, which is that of {} sums, but these sums do: "
+    "where the weights are published make them a field of a model of your own"
+)
+_WHY = {
+    "WLS": _WEIGHTED.format("weighted"),
+    "GLS": _WEIGHTED.format("weighted or mixed"),
+    "GLSAR": "its records are filtered by an estimated correlation first, so that each row is made of several",
+    "RLM": "its covariance is no inverse Hessian, and residuals weigh its records",
+    "QuantReg": "its loss has no derivative at the records that it passes through, and kernels estimate its covariance",
+}
+"""Why results of statsmodels are not read, and what holds."""
+
+
 def _estimator_of(kind: str, fitted: Any) -> str:
     if kind in ("OLS", "Logit", "Poisson"):
         return kind.lower()
@@ -121,8 +135,9 @@ def _estimator_of(kind: str, fitted: Any) -> str:
         raise BayesreconError(
             f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
         )
+    why = f": {_WHY[kind]}" if kind in _WHY else ""
     raise BayesreconError(
-        f"{kind} is not read; expected OLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian with a model"
+        f"{kind} is not read{why}; expected OLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian with a model"
     )
 
 

@@ -14,8 +14,11 @@ from bayesrecon.posteriors.columns import check_draws, check_header, sort_column
 from bayesrecon.posteriors.contents import Contents, Entry, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.format import Format
+from bayesrecon.posteriors.roles import STRUCTURE
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.text_table import TextTable
+
+_LABEL = re.compile(r"(?!(.*\d){4})[\w\\^{}$()\[\]|/*+,' -]{0,48}")  # of a parameter: three digits at most
 
 WEIGHT, DENSITY = "weight", "minuslogpost"
 """What cobaya calls the first two columns, as of getdist: how often a draw counts, and minus its log density. It is
@@ -142,8 +145,18 @@ def _contents(
     stamps = tuple(stamp(path) for path in (*paths, *beside))
     found = from_named_draws(draws, "text of chains", stamps, notes=notes, comments=tuple(comments))
     levels = {f"posterior/{base}": names for base, names in _levels(draws).items()}
-    listed = [Entry(p.name, "text", p.read_text("utf-8", "replace")[: 2**16]) for p in beside if p.suffix != ".txt"]
+    texts = {p.name: p.read_text("utf-8", "replace")[: 2**16] for p in beside if p.suffix != ".txt"}
+    listed = [Entry(k, "text", text, STRUCTURE if _are_names(text) else "") for k, text in texts.items()]
     return replace(found, variables=(*found.variables, *labels), entries=tuple(listed), coordinates=levels)
+
+
+def _are_names(text: str) -> bool:
+    """Whether each line is a name of a column, which are entries of their own, and a label in letters of LaTeX.
+
+    >>> _are_names("omega_m Omega_m"), _are_names("omega_m P4711, 41.5 years")
+    (True, False)
+    """
+    return all(_LABEL.fullmatch("".join(line.split(None, 1)[1:])) for line in text.splitlines())
 
 
 def _levels(draws: Draws) -> dict[str, np.ndarray]:

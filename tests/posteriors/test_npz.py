@@ -109,3 +109,10 @@ def test_any_bytes_as_npz(examples):
             draws_or_complaint(read_npz, path)
 
     check()
+
+
+def test_vectors_of_one_chain_are_not_many_chains():
+    refused("749 chains of 3 draws", from_arrays, {"samples": np.zeros((749, 3))})
+    refused("Tracker of PyMC", from_arrays, {"mean": np.zeros((300, 3)), "std": np.ones((300, 3))})
+    assert from_arrays({"samples": np.zeros((1, 749, 3))}).length == 749
+    assert from_arrays({"tau": np.zeros((64, 20))}).chains == 64

@@ -1,5 +1,6 @@
 """Chains as plain text, as getdist, cobaya, JAGS and R write them."""
 
+import hiding
 import numpy as np
 import pytest
 from written import refused
@@ -104,3 +105,17 @@ def test_a_table_of_data_is_no_draws(tmp_path):
     rows = zip(RNG.integers(18, 60, 200), RNG.integers(0, 2, 200), strict=True)
     (tmp_path / "a.txt").write_text("age smoker\n" + "".join(f"{a} {s}\n" for a, s in rows))
     refused("a table of data, not of draws", read_draws, tmp_path / "a.txt")
+
+
+def test_a_chain_of_getdist_with_its_model(tmp_path):
+    """Weights and names are what they are, and minus a log density is one, not of minus so many records."""
+    draws = np.column_stack([hiding.DRAWS["coef"].reshape(-1, 2), hiding.DRAWS["sigma"].ravel()])
+    weights = np.random.default_rng(0).integers(1, 4, len(draws))
+    np.savetxt(tmp_path / "fit_1.txt", np.column_stack([weights, -hiding.DENSITY.ravel(), draws]), "%.9e")
+    (tmp_path / "fit.paramnames").write_text("coef[1]\t\\beta_0\ncoef[2]\t\\beta_1\nsigma\t\\sigma\n")
+    found = audit(str(tmp_path / "fit_1.txt"), hiding.model(), remedies=False)
+    assert found.unrecognised == ()
+    (n,) = (item for f in found if f.kind == "log-density" for item in f.evidence if item.name == "n")
+    assert abs(n.estimate - hiding.SIZE) < 1e-4
+    (tmp_path / "fit.paramnames").write_text("coef[1]\tP4711, 41.5 years\ncoef[2]\ta\nsigma\tb\n")
+    assert "fit.paramnames" in audit(str(tmp_path / "fit_1.txt"), remedies=False).unrecognised

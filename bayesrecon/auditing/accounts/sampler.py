@@ -96,6 +96,7 @@ KNOWN: dict[str, Check] = {
     **dict.fromkeys(("step_size", "stepsize"), _step),
     "step_size_bar": _constant(0.0),
     **dict.fromkeys(("int_time", "largest_eigval", "smallest_eigval", "beta"), _constant()),
+    **dict.fromkeys(("weight", "weights", "mult", "multiplicity"), _whole(0, 10**6)),  # visits to a state
     "scaling": _scaled,
     **dict.fromkeys(("nstep_in", "nstep_out"), _whole(0, 10_000)),
     **dict.fromkeys(("transformation_index", "transformation_update_id"), _counting),

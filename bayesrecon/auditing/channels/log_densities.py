@@ -91,9 +91,9 @@ def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
         reason = "they hold missing values, or one value only: they were not attacked"
         return [], [NotRun(_NAME, reason, f"drop {', '.join(where)}", where)]
     found = _attacked(opened, given)
-    if not _fits(found, opened):
+    if not _fits(found, opened) or _is_turned(found):
         turned = _attacked(opened, -given)
-        found = turned if _fits(turned, opened) else found
+        found = turned if _fits(turned, opened) and not _is_turned(turned) else found
     if not _fits(found, opened):
         reason = (
             f"{', '.join(where)}: not the log density of {opened.model.name} at these draws (residuals of "
@@ -141,6 +141,12 @@ def _fits(found: DensityRecovery, opened: Opened) -> bool:
     limit = opened.thresholds.misfit
     # Arithmetic in single precision leaves errors of its own, which the residuals show.
     return found.misfit <= (limit if found.resolution.digits else 1e3 * limit)
+
+
+def _is_turned(found: DensityRecovery) -> bool:
+    """Whether these are of minus so many records: where prior and determinant are made of what the terms are made of,
+    minus a log density fits as well."""
+    return any(row.name == "n" and row.estimate is not None and row.estimate < 0 for row in found.rows)
 
 
 def _density_remedies(found: DensityRecovery, rng: np.random.Generator, budget: Budget) -> tuple[Remedy, ...]:
