@@ -176,7 +176,7 @@ def _named(rows: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--only", default="", help="files whose name holds this; nothing is kept")
+    parser.add_argument("--only", default="", help="files whose name holds this; others stay as they are")
     parser.add_argument("--fuzz", type=int, help="read so many changed files; the other rows stay as they are")
     parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
     given = parser.parse_args()
@@ -185,13 +185,13 @@ def main() -> None:
         rows["fuzz"] = fuzzed(given.fuzz)
     elif not given.page:
         paths = [p for p in r_written.FILES if given.only in p.name and not p.name.startswith(FORMS)]
-        found = []
         for path in paths:
-            found.append(audited(path))
-            print(json.dumps(found[-1]), file=sys.stderr)
-        if given.only:
-            return
-        rows["files"] = found
+            row = audited(path)
+            print(json.dumps(row), file=sys.stderr)
+            rows = json.loads(ROWS.read_text()) if ROWS.exists() else {"files": []}  # runs may go on side by side
+            others = {r["file"]: r for r in rows["files"] if (r_written.FIXTURES / r["file"]).exists()}
+            rows["files"] = [r for _, r in sorted({**others, row["file"]: row}.items())]
+            ROWS.write_text(json.dumps(rows, indent=1) + "\n")
     ROWS.write_text(json.dumps(rows, indent=1) + "\n")
     PAGE.write_text(page(rows))
 

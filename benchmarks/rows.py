@@ -1,6 +1,7 @@
 """Rows of programs that have no page of their own; pages quote them (`quoted.py`)."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,4 +16,7 @@ def kept(program: str) -> dict[str, Any]:
 
 def keep(program: str, **measured: Any) -> None:
     """Parts replace those of the same name."""
-    (HERE / f"{program}.json").write_text(json.dumps(kept(program) | measured, indent=1) + "\n")
+    path = HERE / f"{program}.json"
+    beside = path.with_suffix(f".{os.getpid()}.tmp")
+    beside.write_text(json.dumps(kept(program) | measured, indent=1) + "\n")
+    beside.replace(path)  # at once: another run may read it

@@ -79,8 +79,9 @@ def compared(folder: Path, name: str) -> Row:
         return {"status": "failed", "why": str(error)[:200]}
 
 
-def page(rows: dict[str, Row]) -> str:
-    """The page."""
+def page(programs: dict[str, Row], count: int) -> str:
+    """The page, of so many programs that there are."""
+    rows = programs
     counted = Counter(r["status"] for r in rows.values())
     judged = sum(counted[s] for s in JUDGED)
     told = [f"{counted[s]} {WORDS[s]}" for s in WORDS if counted[s]]
@@ -91,8 +92,8 @@ def page(rows: dict[str, Row]) -> str:
         "",
         *(__doc__ or "").split("\n\n")[2].split("\n"),
         "",
-        f"Of {len(rows)} programs {', '.join(told)}. Of the {judged} that the oracle runs with their data "
-        f"{100 * counted['agrees'] / max(judged, 1):.1f} % agree to {CLOSE:g}.",
+        f"{len(rows)} of the {count} programs were tried: {', '.join(told)}. Of the {judged} that the oracle runs "
+        f"with their data {100 * counted['agrees'] / max(judged, 1):.1f} % agree to {CLOSE:g}.",
         "",
         "## Programs that do not agree, or are refused",
         "",
@@ -118,14 +119,17 @@ def main() -> None:
     again = set(given.again.split(",")) if given.again else set()
     workers = Workers(given.seconds, compared, given.folder)
     files = [] if given.page else sorted(given.folder.rglob("*.stan"))
+    if files:
+        keep("stan_examples", count=len(files))
     for name in (str(f.relative_to(given.folder)) for f in files):
         rows = kept("stan_examples").get("programs", {})
         if given.only not in name or (name in rows and rows[name]["status"] not in again):
             continue
-        rows[name] = workers.ask(name)
-        print(name, rows[name]["status"], rows[name].get("why", ""), file=sys.stderr, flush=True)
+        row = workers.ask(name)
+        print(name, row["status"], row.get("why", ""), file=sys.stderr, flush=True)
+        rows = {**kept("stan_examples").get("programs", {}), name: row}  # runs may go on side by side
         keep("stan_examples", programs=dict(sorted(rows.items())))
-    PAGE.write_text(page(kept("stan_examples")["programs"]))
+    PAGE.write_text(page(**kept("stan_examples")))
 
 
 if __name__ == "__main__":

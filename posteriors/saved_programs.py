@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -43,7 +44,9 @@ def model_of_program(program: SavedProgram, draws: Draws, centres: Centres | Non
     every = renamed(draws.values, program.names)
     if centres is not None and model.left_out is not None and any(name not in some for name in model_names(model)):
         every = model.left_out.completed(every, {})
-        known = centres(partial(_computed, model.left_out, every))
+        known = {}
+        with suppress(BayesreconError):  # the program computes what its draws do not determine
+            known = centres(partial(_computed, model.left_out, every))
         model = knowing(model, known) if known else model
     prepare, left_out = model.prepare, model.left_out
     assert prepare is not None

@@ -60,7 +60,7 @@ def columns(program: tree.Program, count: str) -> dict[str, Column] | None:
     return found
 
 
-def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     """Whole numbers of the data that the shapes of variables tell: `vector[K - 1] b` of length 3 tells K.
 
     Raises:
@@ -71,7 +71,8 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
         if isinstance(s, tree.Assign) and isinstance(s.to, tree.Variable):
             made.setdefault(s.to.name, s.value)
     data = {d.name for d in declarations(program.data)}
-    found: dict[str, int] = {}
+    found: dict[str, Any] = {}
+    lists: dict[str, dict[int, int]] = {}
     blocks = (program.parameters, program.transformed_parameters, program.generated)
     for d in (d for block in blocks for d in declarations(block)):
         shape = shapes.get(d.name)
@@ -84,6 +85,9 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
             # An array of one entry is written without its index by some tools, and with it by others.
             continue
         for size, value in zip(sizes, shape, strict=True):
+            if (entry := _entry_of(size)) is not None:
+                lists.setdefault(entry[0], {})[entry[1]] = int(value)
+                continue
             solved = _solve(size, int(value), made)
             if solved is None or solved[0] not in data:
                 continue
@@ -92,6 +96,27 @@ def told_sizes(program: tree.Program, shapes: Mapping[str, tuple[int, ...]]) -> 
                     f"{program.name}: the draws give {solved[0]} as {found[solved[0]]} and as {solved[1]} "
                     f"({d.name} has sizes {shape}); are they of this program?"
                 )
+    return found | _told_lists(program, lists)
+
+
+def _entry_of(size: Any) -> tuple[str, int] | None:
+    """The list and the place in it of a size that is an entry of one, `knots[2]`."""
+    if isinstance(size, tree.Index) and isinstance(size.of, tree.Variable) and len(size.indices) == 1:
+        at = size.indices[0]
+        if isinstance(at, tree.Number) and isinstance(at.value, int):
+            return size.of.name, at.value
+    return None
+
+
+def _told_lists(program: tree.Program, lists: Mapping[str, dict[int, int]]) -> dict[str, Any]:
+    """Lists of sizes of which every entry is told, and how long they are."""
+    found: dict[str, Any] = {}
+    for d in declarations(program.data):
+        entries, sizes = lists.get(d.name, {}), sizes_of(d)
+        if entries and d.type.base == "int" and len(sizes) == 1 and sorted(entries) == [*range(1, len(entries) + 1)]:
+            found[d.name] = [entries[k + 1] for k in range(len(entries))]
+            if isinstance(sizes[0], tree.Variable):
+                found[sizes[0].name] = len(entries)
     return found
 
 
@@ -113,7 +138,7 @@ def _solve(size: Any, value: int, made: Mapping[str, Any]) -> tuple[str, int] | 
 
 
 def constants_of(
-    machine: Machine, fields: Mapping[str, Column], count: str | None, given: Mapping[str, Any], told: Mapping[str, int]
+    machine: Machine, fields: Mapping[str, Column], count: str | None, given: Mapping[str, Any], told: Mapping[str, Any]
 ) -> Frame:
     """The data that are no fields, from what is given and what the parameters tell.
 
@@ -129,7 +154,7 @@ def constants_of(
         value = given.get(node.name, told.get(node.name))
         if node.name == "prior_only" and value is None:  # brms' switch for leaving the data out
             value = 0
-        if node.name in given and node.name in told and given[node.name] != told[node.name]:
+        if node.name in given and node.name in told and not np.array_equal(given[node.name], told[node.name]):
             raise BayesreconError(
                 f"{program.name}: {node.name} is given as {given[node.name]}, and the draws give it as "
                 f"{told[node.name]}; are they of this program?"

@@ -283,7 +283,7 @@ def _all_data(program: tree.Program, given: Mapping[str, Any]) -> dict[str, Colu
 
 
 def _own(
-    program: tree.Program, count: str | None, given: Mapping[str, Any], told: Mapping[str, int], machine: Machine
+    program: tree.Program, count: str | None, given: Mapping[str, Any], told: Mapping[str, Any], machine: Machine
 ) -> tuple[dict[str, int], int]:
     """Parameters of each record, and how many records there are then."""
     if count is None:

@@ -255,6 +255,23 @@ def test_a_fit_of_brms_gives_its_model_and_what_its_draws_leave_out(name):
 
 
 @pytest.mark.slow
+def test_correlated_effects_and_their_centres_come_back_of_what_brms_saves():
+    """The prior of the correlations is a term of `lprior` beside that of the intercept."""
+    contents = held("brms-correlated.rds")
+    model, why = stored_model_of(contents)
+    assert why == ""
+    assert any("the draws lack Intercept, L_1, z_1, which" in note for note in model.notes)
+    release, _ = accepted_draws(contents.draws, model, ignore_unknown=True)
+    z, clinics = (PATIENTS["age"] - 55) / 12, np.array([int(row["clinic"][-1]) for row in ROWS])
+    visits = np.array([float(row["visits"]) for row in ROWS])
+    data = {"Y": visits, "J_1": clinics, "Z_1_1": np.ones(60), "Z_1_2": z, "Xc": (z - z.mean())[:, None]}
+    with jax.enable_x64(True):
+        terms = jax.jit(lambda t: jax.vmap(model.log_lik, (None, 0))(t, data).sum() + model.log_prior(t))
+        apart = [b - terms(t) - model.log_det(t) for t, b in zip(release.theta[:9], release.log_density, strict=False)]
+    assert np.ptp(apart) < 1e-9
+
+
+@pytest.mark.slow
 def test_a_fit_of_brms_is_attacked_with_no_other_argument():
     found = bayesrecon.audit(FIXTURES / "brms-data_removed.rds", remedies=False)
     (told,) = (f for f in found if f.kind == "log-density")

@@ -79,3 +79,13 @@ def test_draws_tell_the_sizes_of_a_program_that_is_named_by_its_path(tmp_path):
     assert found.used.fields["x"].shape == (3,)
     again = {k: v + 0.01 for k, v in draws.items()}
     assert deletion(draws, again, model=path).after.model.fields["x"].shape == (3,)
+
+
+def test_lists_of_sizes_are_told_by_what_they_are_sizes_of():
+    """As brms writes the bases of a smooth."""
+    program = """
+    data { int N; vector[N] y; int nb; array[nb] int knots; matrix[N, knots[1]] A; matrix[N, knots[2]] B; }
+    parameters { vector[knots[1]] a; vector[knots[2]] b; } model { y ~ normal(A * a + B * b, 1); }
+    """
+    model = from_stan(program, sizes={"a": (3,), "b": (2,)})
+    assert {name: field.shape for name, field in model.fields.items()} == {"y": (), "A": (3,), "B": (2,)}
