@@ -111,7 +111,9 @@ def kept() -> Iterator[None]:
     """
     import jax
 
-    if os.environ.get(SWITCH) == "0" or jax.config.jax_compilation_cache_dir or _crashes():
+    config: Any = jax.config
+    settled = _FOLDER in os.environ or config.jax_compilation_cache_dir
+    if os.environ.get(SWITCH) == "0" or settled or _crashes():
         yield
         return
     path = _own()
@@ -121,7 +123,7 @@ def kept() -> Iterator[None]:
         yield
         return
     settings = {"jax_compilation_cache_dir": str(path), **{name.lower(): int(n) for name, n in _EVERYTHING.items()}}
-    before = {name: getattr(jax.config, name) for name in settings}
+    before = {name: getattr(config, name) for name in settings}
     with warnings.catch_warnings(), _unlogged():
         _overlook_errors()
         _settle(settings)
@@ -145,15 +147,16 @@ def _unlogged() -> Iterator[None]:
     """What XLA logs of entries that it reads is not shown, as in `keep_by_default`, after JAX has been imported."""
     import jax
 
-    before = jax.config.jax_logging_level
+    config: Any = jax.config
+    before = config.jax_logging_level
     levels = {"0": "INFO", "1": "WARNING", "2": "ERROR", "3": "CRITICAL"}  # by what XLA's own variable says
-    jax.config.update("jax_logging_level", "CRITICAL")
+    config.update("jax_logging_level", "CRITICAL")
     try:
         yield
     finally:
         own = levels.get(os.environ.get("TF_CPP_MIN_LOG_LEVEL", ""), "WARNING")
-        jax.config.update("jax_logging_level", own if before in (None, "NOTSET") else before)
-        jax.config.update("jax_logging_level", before)  # which may leave XLA's as it is
+        config.update("jax_logging_level", own if before in (None, "NOTSET") else before)
+        config.update("jax_logging_level", before)  # which may leave XLA's as it is
 
 
 def _refuse_others(path: Path) -> None:
