@@ -93,8 +93,9 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
 
 def _plain_headers(headers: Sequence[Any]) -> bool:
     found = columns_of(headers)
-    read = [plain(headers[i]) for i in (found.estimate, found.error) if i is not None]
-    return found.enough and len(read) == 2 and set(read) <= _PLAIN
+    if found.estimate is None or found.error is None:
+        return False
+    return found.enough and {plain(headers[found.estimate]), plain(headers[found.error])} <= _PLAIN
 
 
 def _readable(grid: list[list[Any]]) -> int:

@@ -78,10 +78,9 @@ def plan(
             {t: float(e[i]) for t, e in errors.items()},
             {k: float(s[i]) for k, s in shifts.items()},
             {t: _scaled(found.moments.get(row.name), np.sqrt(size / t) / Z95) for t in errors} if found.moments else {},
-            *(
-                {k: widths.get(row.name) for k, widths in kind.items()}
-                for kind in (found.modes, found.full_rank, found.mean_field)
-            ),
+            mode={k: widths.get(row.name) for k, widths in found.modes.items()},
+            variational={k: widths.get(row.name) for k, widths in found.full_rank.items()},
+            mean_field={k: widths.get(row.name) for k, widths in found.mean_field.items()},
             sanitised={worth: float(scatter[i]) for worth, scatter in tilted.items()},
         )
         for i, row in enumerate(rows)

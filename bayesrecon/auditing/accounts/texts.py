@@ -205,7 +205,7 @@ def kind_of_labels(values: Any) -> Labels:
 
 def _are_numbers_of_somebody(array: np.ndarray) -> bool:
     """Whole numbers of four digits and more that are no years, as patients have."""
-    whole = np.isfinite(array).all() and bool((array == np.round(array)).all())
+    whole = bool(np.isfinite(array).all() and (array == np.round(array)).all())
     years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
     return whole and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
 
