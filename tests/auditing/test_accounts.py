@@ -1,5 +1,6 @@
 """Accounts of what samplers write: a name and values that such a statistic can have."""
 
+import hiding
 import numpy as np
 import pytest
 import xarray as xr
@@ -65,3 +66,12 @@ def test_rows_behind_a_logarithm_are_found_beside_others():
     rows = np.column_stack([np.ones(8), AGES[0, :8]])
     found = audit(fit(mean=lambda v: np.concatenate([v[..., :1], np.exp(v[..., :2] @ rows.T / 50)], axis=-1)))
     assert any(f.severity == "high" and "sample_stats/mean" in f.where for f in found.findings)
+
+
+def test_statistics_beside_parameters_in_formats_without_groups():
+    rng = np.random.default_rng(0)
+    draws = {"coef": hiding.DRAWS["coef"], "sigma": hiding.DRAWS["sigma"]}
+    shape = draws["sigma"].shape
+    more = {"leapfrogs_taken": rng.integers(1, 8, shape), "log_likelihood": rng.normal(size=shape)}
+    found = audit({**draws, **more}, hiding.model(), remedies=False)
+    assert found.unrecognised == ("posterior/log_likelihood",)

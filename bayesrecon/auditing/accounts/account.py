@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.auditing.accounts.comments import odd_lines
 from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
-from bayesrecon.auditing.accounts.sampler import KNOWN, is_metric, is_statistic
+from bayesrecon.auditing.accounts.sampler import AMBIGUOUS, KNOWN, is_metric, is_statistic
 from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names
 from bayesrecon.auditing.inventory import inventory
@@ -93,8 +93,8 @@ def _array(look: Look, variable: Variable, told: str) -> Kind:
         return told  # type: ignore[return-value]
     if look.is_parameter(variable):
         return "parameter" if look.contents.draws is not None and is_drawn(variable) else "unrecognised"
-    # Formats without groups have statistics of the sampler beside the parameters.
-    if variable.group in (*_STATISTICS, "posterior") and _is_statistic(look, variable):
+    beside = variable.group == "posterior" and variable.name.rstrip("_").lower() not in AMBIGUOUS
+    if (variable.group in _STATISTICS or beside) and _is_statistic(look, variable):  # formats without groups have both
         return "sampler statistic"
     if variable.group in ("prior", "warmup_posterior"):
         names = {v.name for v in look.contents.variables if look.is_parameter(v)}

@@ -50,6 +50,8 @@ def judge(loadings: np.ndarray, constant: np.ndarray, labelled: bool = False) ->
         different = len(np.unique(np.round(shared), axis=0))
         if count < _FEWEST or different > _REPEATED * count:
             return Judged(0, "levels and contrasts")
+    if count == 1 and _is_mean(rows[0]):
+        return Judged(0, "the mean of others")
     if count == 1 and _is_unit(rows[0]):
         return Judged(0, "the same in another unit")
     if (count >= _STEPS and _equally_spaced(rows)) or (count >= 2 * _ORDER and _along_grid(rows)):
@@ -72,6 +74,16 @@ def judge(loadings: np.ndarray, constant: np.ndarray, labelled: bool = False) ->
 
 def _near(values: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.abs(values - target) <= _WHOLE * np.maximum(1.0, np.abs(target))
+
+
+def _is_mean(row: np.ndarray) -> bool:
+    """Equal loadings that add up to one, without a constant.
+
+    >>> _is_mean(np.array([0.05] * 20 + [0.0])), _is_mean(np.array([0.05] * 19 + [0.1, 0.0]))
+    (True, False)
+    """
+    moved = row[row != 0]
+    return len(moved) > 1 and row[-1] == 0 and bool(_near(moved, np.full(len(moved), 1 / len(moved))).all())
 
 
 def _is_unit(row: np.ndarray) -> bool:

@@ -115,6 +115,12 @@ KNOWN: dict[str, Check] = {
 }  # fmt: skip
 """By names without the underscores that Stan puts behind them."""
 
+AMBIGUOUS = {
+    "beta", "accept", "depth", "energy", "lp", "logp", "log_p", "log_prob", "model_logp", "log_density", "logdensity",
+    "log_posterior", "potential_energy", "log_likelihood", "log_prior", "log_g", "log_q", "lp_approx", "logl",
+}  # fmt: skip
+"""Names that parameters have as well, and statistics that depend on the data: among parameters they tell nothing."""
+
 METRICS = {"mass_matrix_inv", "inv_metric", "inverse_mass_matrix"}
 """Of the sampler's metric, one positive number for each parameter, the same throughout a chain."""
 
