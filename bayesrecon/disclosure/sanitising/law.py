@@ -15,8 +15,7 @@ In V's whitened directions the tilts here are independent normal, `Delta_i ~ N(0
 
 k^2 is the variance that an unbiased attacker has of `1 / k^2` independent draws, who has a Fisher information of one
 per draw and direction. s_i^2 are the eigenvalues of V over R records of the predictive law, that is the scatter of R
-ordinary
-records: without this cap the cost is infinite where directions are. R is N, the number of private records, or a few
+ordinary records: without this cap the cost is infinite where directions are. R is N, the number of private records, or a few
 times as many where the theory still holds (`limits`): the less of the cap, the nearer a statistic is to `1 / k^2`
 draws. With M records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standard normal eta, the measure
 
@@ -174,8 +173,8 @@ def tilt_at(model: Model, theta: Any, tilt: PseudoData) -> np.ndarray:
 
 
 def divergences(tilts: np.ndarray) -> np.ndarray:
-    """`KL(tilted || posterior)` in nats of each of S tilts `(T, S)` at the draws, averaged with that of its "
-    "opposite."""
+    """`KL(tilted || posterior)` in nats of each of S tilts `(T, S)` at the draws, averaged with that of the opposite
+    tilt."""
     found = []
     for g in (tilts, -tilts):
         top = g.max(axis=0)

@@ -180,8 +180,7 @@ def _records(problem: Problem, private: Records | None) -> float:
     if found is None:
         raise BayesreconError(
             f"{problem.release.name} does not tell how many records there are, and the scatter of ordinary "
-            "records needs "
-            "it; supply the private records (data=)"
+            "records needs it; supply the private records (data=)"
         )
     return max(1.0, found)
 
@@ -196,14 +195,12 @@ def _count(release: PosteriorDraws, draws: int | None, private: Records | None) 
     if draws < _FEWEST:
         raise BayesreconError(
             f"{release.name}: {draws} draws would be published, and {_FEWEST} are the fewest; supply four times "
-            "as many "
-            "draws as are to be published"
+            "as many draws as are to be published"
         )
     if draws > MOST * len(theta) and private is None:
         raise BayesreconError(
             f"{draws} draws cannot be chosen among {len(theta)} without telling the tilt; publish "
-            f"{int(MOST * len(theta))} at "
-            "most, or supply the private records (data=), so that new ones are sampled"
+            f"{int(MOST * len(theta))} at most, or supply the private records (data=), so that new ones are sampled"
         )
     return draws
 
