@@ -136,8 +136,14 @@ def audit(
         if is_law(source):
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
+    stated = model is not None
     contents, model, missing = _contents_of(source, model, name, progress)
-    private = read_private(data, model)
+    try:
+        private = read_private(data, model)
+    except BayesreconError:
+        if stated or contents.program is None:
+            raise
+        private = read_private(data, None)  # a program that lies in the file has names of its own for its columns
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
     given = {"known": known, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}
