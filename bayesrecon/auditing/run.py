@@ -153,11 +153,17 @@ def audit(
         if is_law(source):
             fitted = _with_file(fitted, audit(read_contents(source), data=data, remedies=remedies, key=key))
         return fitted if name is None else replace(fitted, name=name)
+    stated = model is not None
     contents, model, missing = _contents_of(source, model, name, progress)
     if model is None and knows.keys() - {"known"} and contents.saved is None and not contents.estimates:
         named_so = ", ".join(f"{name}=" for name in knows if name != "known")
         raise BayesreconError(f"{named_so} says something of a model's records; pass the model= behind {contents.name}")
-    private = read_private(data, model)
+    try:
+        private = read_private(data, model)
+    except BayesreconError:
+        if stated or contents.program is None:
+            raise
+        private = read_private(data, None)  # a program that lies in the file has names of its own for its columns
     look = Look(contents, model, named(private), key)
     copies, unseen = look_around(look, allowed, progress)
     given = {"knows": knows, "remedies": bool(remedies), "effort": effort, "thresholds": limits, "key": key}

@@ -273,7 +273,8 @@ def test_correlated_effects_and_their_centres_come_back_of_what_brms_saves():
 
 @pytest.mark.slow
 def test_a_fit_of_brms_is_attacked_with_no_other_argument():
-    found = bayesrecon.audit(FIXTURES / "brms-data_removed.rds", remedies=False)
+    found = bayesrecon.audit(FIXTURES / "brms-data_removed.rds", data=str(FIXTURES / "patients.csv"), remedies=False)
+    assert any("the private column 'age'" in f.summary for f in found)  # whose names are not those of the program
     (told,) = (f for f in found if f.kind == "log-density")
     values = {i.name: i.estimate for i in told.evidence}
     assert values["n"] == pytest.approx(60, abs=1e-9)
