@@ -54,18 +54,24 @@ def pytest_runtest_teardown(item):
 
 
 LARGE = 2 * 2**30  # bytes of a process: two workers, and what they start, have to fit into a machine of 8 GiB
+MORE = 2**30  # than there was left the last time, since data stay
 MAPPINGS = 30_000  # every program holds several, and Linux refuses a process more than some 65,000
+LEFT = [0]  # bytes, the last time
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def forget_programs():
     if "jax" in sys.modules and sys.platform == "linux":
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
         mappings = Path("/proc/self/maps").read_bytes().count(b"\n")
-        if pages * os.sysconf("SC_PAGE_SIZE") > LARGE or mappings > MAPPINGS:
+        if resident() > max(LARGE, LEFT[0] + MORE) or mappings > MAPPINGS:
             sys.modules["jax"].clear_caches()
             gc.collect()
             with contextlib.suppress(AttributeError):  # a C library without it
                 ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back to the system
+            LEFT[0] = resident()
 
 
 @pytest.fixture(scope="session")
