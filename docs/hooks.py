@@ -17,11 +17,9 @@ def _title(path):
 
 
 def exported(path):
-    """Names that an `__init__` imports for others."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return sorted(
-        {a.asname or a.name for n in body if isinstance(n, ast.ImportFrom) for a in n.names} - {"__version__"}
-    )
+    """Names that an `__init__` imports for others, `import name as name`."""
+    inside = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return sorted({a.asname for n in inside if isinstance(n, ast.ImportFrom) for a in n.names} - {None, "__version__"})
 
 
 def reference():

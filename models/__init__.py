@@ -1,7 +1,7 @@
 """Models: NumPyro programs, one family a file, and what makes a `Model` of a program, a PyMC model, a Stan
 program, a density or a loss."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bayesrecon.models.adapter import from_numpyro as from_numpyro
 from bayesrecon.models.density import from_density as from_density
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bayesrecon.models.stan import stan_data as stan_data
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """What reads Stan programs is loaded when somebody asks for it: a fifth of a second that nobody else waits for."""
     if name in ("from_stan", "stan_data"):
         from bayesrecon.models import stan

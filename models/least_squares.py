@@ -66,6 +66,8 @@ class Untold:
             share, counted = (1 / total, 1 / total), True  # 1 / n
         else:
             share, counted = (0.0, _over(se[0], scale)[1]), False
+        if not self.covariates:  # the mean alone, with `se^2 = s^2 / n`
+            return {"n": (_over(scale, se[0]), True), f"mean({self.response})": (b[0], True)}
         first, *more = self.covariates
         if more:
             return found | self._several(b, se, scale, share, counted)

@@ -114,7 +114,7 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False) 
         beside = [row for row in body if str(row[0]).rstrip().endswith(":") and footer_of(str(row[0])) is None]
         body = [row for row in body if row not in beside]
         lines = [*lines, *(" ".join(map(str, row)) for row in (*grid[:at], *beside))]
-        rows, how = _of_columns(header, body, columns_of(header))
+        rows, how = _of_columns(header, body, columns_of(header), every=plain_headers)
     else:
         header, body = grid[0], grid[1:]
         rows, how = _of_models(header, body)
@@ -143,8 +143,14 @@ _MOST_LINES = 10_000  # coefficients that a table has at most
 _Rows = list[tuple[str, list[Any]]]
 
 
-def _of_columns(header: list[Any], body: list[list[Any]], columns: Columns) -> tuple[_Rows, tuple[list[str], str]]:
-    """Lines of a table whose header says what its columns are."""
+def _of_columns(
+    header: list[Any], body: list[list[Any]], columns: Columns, every: bool = False
+) -> tuple[_Rows, tuple[list[str], str]]:
+    """Lines of a table whose header says what its columns are.
+
+    Args:
+        every: whether all of them are coefficients; else some may be what was copied with them.
+    """
     first = OR if columns.ratio else EST
     assert columns.estimate is not None
     if columns.error is not None and not columns.ratio:
@@ -169,7 +175,7 @@ def _of_columns(header: list[Any], body: list[list[Any]], columns: Columns) -> t
             pair = _PAIR.match(str(values[1]).strip())
             values = [values[0], pair["second"], pair["third"]] if pair is not None else [values[0], "", ""]
         if any(not _empty(v) and isinstance(v, str) and not re.fullmatch(NUMBER, v) for v in values):
-            if not _empty(values[1]):
+            if every or not _empty(values[1]):
                 rows.append((label, values))  # which is refused with its name
             continue
         rows.append((label, values))

@@ -125,8 +125,10 @@ def from_table(
             raise BayesreconError(f"the estimate of {labels[i]} is missing")
         if errors.values[i] <= 0:
             raise BayesreconError(f"the standard error of {labels[i]} is not positive")
-    if silent and not (model.name in ESTIMATORS and len(given) == count - 1):
-        raise BayesreconError(f"the standard error of {labels[silent[0]]} is missing")
+    told_without = (_SCALE, *_SIGMA) if model.name in ESTIMATORS and len(given) == count - 1 else ()
+    for i in silent:
+        if labels[i].lower() not in told_without:
+            raise BayesreconError(f"the standard error of {labels[i]} is missing")
     if correlations is None and len(given) > 1:
         if draws is not None:
             raise BayesreconError("moments of draws are not read without correlations; supply correlations=")

@@ -39,6 +39,7 @@ VERBS = {
     "outputs": ("outputs", "model.py:predict", "--public", "images.npz", "--audit", "--html", "a.html"),
     "posteriors": ("posteriors", "--verdict"),
     "models": ("models",),
+    "sanitise": ("sanitise", "fit.nc", *MODEL, "-o", "safe.nc"),
     "demo": ("demo",),
 }
 SCRATCH = {"recover", "diagnose", "reconstruct", "deletion"}
@@ -62,6 +63,7 @@ def inputs(tmp_path_factory):
 
 def started(folder, verb):
     inner = {"TMPDIR": str(folder / "tmp"), "BAYESRECON_CACHE": str(folder / "cache"), "BAYESRECON_COMPILE_CACHE": "0"}
+    inner["BAYESRECON_LEDGER"] = str(folder / "ledger.json")
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *verb],
         cwd=folder / "work",

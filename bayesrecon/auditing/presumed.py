@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bayesrecon.factors import families
 from bayesrecon.inexact import Limit
 from bayesrecon.models.coded_tables import Coded
@@ -78,6 +80,8 @@ def with_the_number(release: Release, knows: Mapping[str, Any]) -> tuple[str, ..
     knowledge = check_knowledge(release.model, **knows)
     without = limits(knowledge.fields, None, knowledge.factors)
     least = without.get("n", Limit(1.0)).lower
+    if not np.isfinite(least):
+        return ()
     given = limits(
         knowledge.fields, float(round(max(_BEYOND * least, len(limits.coefficients) + 2))), knowledge.factors
     )

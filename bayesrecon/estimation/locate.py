@@ -325,7 +325,8 @@ def _nonnegative_weights(embedding: OneRelease, solved: Fit, information: np.nda
     for _ in range(8):
         stacked = np.concatenate([matrix, np.eye(count) / scale])
         wanted = np.concatenate([target, np.zeros(count)])
-        length = np.linalg.norm(stacked, axis=0)
+        with np.errstate(over="ignore"):  # far out values grow without bounds: such a record gets no weight
+            length = np.linalg.norm(stacked, axis=0)
         try:
             weights = scipy.optimize.nnls(stacked / length, wanted, maxiter=20 * count)[0] / length
         except RuntimeError:  # no convergence: a smoother problem has been solved before, or will do

@@ -91,7 +91,7 @@ def test_plan_on_the_command_line(database, run, tmp_path):
     code, out, _ = run("diagnose", "kidiq-kidscore_momiq", "--draws", 1000, "--plan")
     assert code == 0
     assert "rank 6 (finite)" in out
-    assert "what fewer draws, rounder ones, and summaries would leave" in out
+    assert "what fewer draws, rounder ones, summaries and sanitised draws" in out
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def test_verbs_take_the_file(start, tmp_path):
     half = release_of(path, MODEL, power=0.5)
     assert bayesrecon.recover(half)["n"].estimate == pytest.approx(2 * found["n"].estimate)
     audited = bayesrecon.audit(path, MODEL, remedies=False)
-    assert audited.findings[0].evidence
+    assert any(one.evidence for one in audited.findings)
 
 
 def test_a_power_is_not_lost(start, tmp_path):

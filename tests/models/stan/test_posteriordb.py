@@ -11,8 +11,6 @@ from bayesrecon.posteriors import from_posteriordb
 POSTERIORS = [
     "kidiq-kidscore_momiq",
     pytest.param("earnings-logearn_height", marks=pytest.mark.slow),
-    pytest.param("nes1972-nes", marks=pytest.mark.slow),
-    pytest.param("diamonds-diamonds", marks=pytest.mark.slow),
 ]
 
 

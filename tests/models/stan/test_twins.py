@@ -110,10 +110,10 @@ def test_twins_recover_the_same(name):
     assert len(theirs) == len(list(one))
     for row in one:
         same = theirs[row.name]
-        assert row.verdict == same.verdict
-        if row.verdict == "determined":
+        if "determined" in (row.verdict, same.verdict):
+            assert row.verdict == same.verdict
             assert row.estimate == pytest.approx(same.estimate, rel=1e-5, abs=1e-5 * (same.se or 0.0))
-        elif row.estimate is not None and row.lower is not None:
+        elif row.lower is not None and same.lower is not None:
             # Where directions are cut off in a spectrum without a gap, rounding decides which: intervals still meet.
             assert max(row.lower, same.lower) <= min(row.upper, same.upper)
 
