@@ -19,7 +19,7 @@ def totals(size, noise):
 @pytest.mark.parametrize("size", [0.0, 0.1, 0.5])
 def test_the_size_is_found(size):
     found = deviation(GENERIC, totals(size, 3.0), 9.0 * np.eye(SEEN), COUNT)
-    assert found == pytest.approx(2 * np.sqrt(size**2 + 1 / COUNT), rel=0.3)
+    assert found == pytest.approx(3 * np.sqrt(size**2 + 1 / COUNT), rel=0.3)
 
 
 def test_units_of_functions_do_not_matter():
