@@ -41,7 +41,6 @@ SLOW, LARGE = 20.0, 500 * 2**20
 """Seconds of CPU time and bytes of memory beyond which reading a small file counts as a hang, and as a bomb."""
 
 Row = dict[str, Any]
-_WHOLE = ("x_true", "with_data", "row_names", "do_call", "weights", "trials", "own_program")
 _PRIVATE = re.compile(r"the private column '(\w+)'")
 
 

@@ -45,6 +45,16 @@ def moments_of(
     return {name: _limit(float(low.min()), float(high.max())) for name, (low, high) in found.items()}
 
 
+def squares(low: np.ndarray, high: np.ndarray) -> Interval:
+    """Least and greatest squares of numbers between two ends.
+
+    >>> [x.tolist() for x in squares(np.array([-1.0, 1.0]), np.array([2.0, 2.0]))]
+    [[0.0, 1.0], [4.0, 4.0]]
+    """
+    one, other = low**2, high**2
+    return np.where((low <= 0) & (high >= 0), 0.0, np.minimum(one, other)), np.maximum(one, other)
+
+
 def _limit(low: float, high: float) -> Limit:
     slack = _ARITHMETIC * (1 + max(abs(low), abs(high)))
     return Limit(low - slack, high + slack, 0.5 * (low + high))
@@ -80,8 +90,7 @@ def _of_response(
         found[f"var({response})"] = ends.min(axis=0), most
     elif kind == "ols" and scale is not None:
         away_low, away_high = cell_low - high[:, None], cell_high - low[:, None]
-        least = np.where((away_low <= 0) & (away_high >= 0), 0.0, np.minimum(away_low**2, away_high**2))
-        most = np.maximum(away_low**2, away_high**2)
+        least, most = squares(away_low, away_high)
         freedom = 1 - counts.shape[1] / n[:, 0]
         found[f"var({response})"] = (
             (share * least).sum(axis=1) + freedom * scale[0],

@@ -23,11 +23,8 @@ from bayesrecon.model import Field
 from bayesrecon.models.cell_counts import MOST, Cells, solutions, tightened
 from bayesrecon.models.cell_moments import moments_of
 from bayesrecon.models.design_cells import Layout, layout_of
-from bayesrecon.models.footers import Footer
+from bayesrecon.models.footers import Footer, Number
 from bayesrecon.models.whole_counts import Answer, mean_of, whole
-
-Number = tuple[float, float]
-"""A number with half the unit of its last digit."""
 
 _LISTED = 6  # solutions that a remark lists
 _SEARCHED = 4000  # solutions up to which all are found

@@ -1,6 +1,5 @@
 """The cells of a design: what its columns are at each combination of the levels of factors."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,8 +11,6 @@ from bayesrecon.factors import Factor
 
 MOST_CELLS = 48
 """Combinations of levels that are looked at one by one: a 6 by 8 layout; beyond it searches take minutes."""
-
-_PRODUCT = re.compile(r"\s*[:#]\s*|\s+\*\s+")  # between the parts of an interaction, as R and Stata print it
 
 
 def parts_of(label: str) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesrecon.inexact import Limit
 from bayesrecon.model import Field
+from bayesrecon.models.cell_moments import squares
 from bayesrecon.models.coded_tables import Coded
 
 
@@ -78,9 +79,7 @@ def _moments(
     value, half = large.errors[at]
     s = large.scale
     within = ((s[0] - s[1]) / (value + half)) ** 2 / n, ((s[0] + s[1]) / max(value - half, 1e-300)) ** 2 / n
-    away = low - mean[1], high - mean[0]
-    least = np.where((away[0] <= 0) & (away[1] >= 0), 0.0, np.minimum(away[0] ** 2, away[1] ** 2))
-    most = np.maximum(away[0] ** 2, away[1] ** 2)
+    least, most = squares(low - mean[1], high - mean[0])
     variance = float(within[0] + share @ least), float(within[1] + share @ most)
     return {
         f"mean({x})": Limit(*mean, sum(mean) / 2),

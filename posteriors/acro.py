@@ -7,10 +7,9 @@ from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.estimates import field_name
-from bayesrecon.posteriors.printed import EST, SE, as_printed
+from bayesrecon.posteriors.printed import EST, SE, as_printed, read_printed
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile
-from bayesrecon.untrusted.printed_table import PrintedTable
 
 _KINDS = {"ols": "ols", "olsr": "ols", "logit": "logit", "logitr": "logit", "poisson": "poisson", "poissonr": "poisson"}
 _FREQUENCIES = "FrequencyTable"  # how ACRO's summary of a table of counts begins
@@ -51,7 +50,7 @@ def is_acro(source: Any) -> bool:
     """
     if not isinstance(source, str | Path):
         return False
-    path = _file(source)
+    path = file_of(source)
     if path.suffix.lower() != ".json" or not path.is_file():
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -65,7 +64,7 @@ def read_acro(source: str | Path) -> list[AcroOutput]:
     Raises:
         BayesreconError: a file that ACRO did not write, or tables that cannot be read.
     """
-    path = _file(source)
+    path = file_of(source)
     with reading(path, "results of ACRO"), opened(JsonFile, path) as file:
         document = file.document()
     outputs = document.get("results") if isinstance(document, dict) else None
@@ -85,7 +84,7 @@ def _output(folder: Path, name: str, one: dict[str, Any]) -> AcroOutput:
     files = [_inside(folder, f) for f in one.get("files") or () if isinstance(f, dict)]
     table = None
     if kind == "counts":
-        table = _cells(files[0]) if files else None
+        table = read_printed(files[0], "a table of counts")["grids"] if files else None
     elif kind:
         table = _regression(files)
     response = _response(files) if kind in _KINDS.values() else "y"
@@ -96,9 +95,7 @@ def _output(folder: Path, name: str, one: dict[str, Any]) -> AcroOutput:
 def _response(files: list[Path]) -> str:
     """As the summary above a table of statsmodels has it."""
     for file in files:
-        with reading(file, "a printed table"), opened(PrintedTable, file) as table:
-            grids = table.read()["grids"]
-        for row in (row for grid in grids for row in grid):
+        for row in (row for grid in read_printed(file)["grids"] for row in grid):
             if row[0].startswith("Dep. Variable") and len(row) > 1 and row[1]:
                 return field_name(row[1])
     return "y"
@@ -143,11 +140,7 @@ def _padded(text: Any, decimals: int) -> Any:
     return f"{whole}.{rest.ljust(decimals, '0')}" if point and inside and len(rest) < decimals else text
 
 
-def _cells(file: Path) -> Any:
-    with reading(file, "a table of counts"), opened(PrintedTable, file) as table:
-        return table.read()["grids"]
-
-
-def _file(source: str | Path) -> Path:
+def file_of(source: str | Path) -> Path:
+    """`results.json` itself, of the folder that it lies in."""
     path = Path(source)
     return path / "results.json" if path.is_dir() else path

@@ -47,15 +47,17 @@ def sampled(
     thinning: int,
     method: ChainMethod,
     told: Callable[[float], None],
+    starts: np.ndarray | None = None,
 ) -> tuple[np.ndarray, int]:
     """Unconstrained draws `(chains, draws, d)`, and how many transitions after warm-up diverged.
 
-    Chains begin at a point of `[-1, 1]^d` where density and gradient are finite.
+    Chains begin at a point where density and gradient are finite, of `[-1, 1]^d` or of `starts`.
 
     Args:
         method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a thread
             of its own, over the devices in turn; "auto" is "vectorized" on one accelerator, else "parallel".
         told: called with the share that is done.
+        starts: `(S, d)` points to begin at.
 
     Raises:
         BayesreconError: no such point.
@@ -67,11 +69,12 @@ def sampled(
     seeds = rng.integers(2**32, size=chains, dtype=np.uint32)
     groups = [seeds] if together else list(seeds)
     used = devices if method == "parallel" else devices[:1]
+    begin = partial(_points, model, starts, rng)
     there = [jax.device_put(records, device) for device in used[: len(groups)]]
     places = [there[i % len(there)] for i in range(len(groups))]
     with kept():
         start, walk = _programs(model, settings, together)
-        states = [_begun(model, start, seed, rng, at) for seed, at in zip(groups, places, strict=True)]
+        states = [_begun(model, start, seed, begin, at) for seed, at in zip(groups, places, strict=True)]
         for state, at in zip(states, there, strict=False):
             walk(state, at, 0, 1)  # compiled here, once for a device, and not by every thread
 
@@ -102,16 +105,22 @@ def _parts(warmup: int, draws: int, thinning: int) -> Iterator[tuple[int, int, i
             yield count, every, done
 
 
-def _begun(model: Model, start: Any, seed: Any, rng: np.random.Generator, records: Records) -> Any:
+def _points(model: Model, starts: np.ndarray | None, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Where chains may begin, `(*shape, d)`."""
+    return rng.uniform(-1, 1, (*shape, model.dimension)) if starts is None else rng.choice(starts, shape)
+
+
+def _begun(
+    model: Model, start: Any, seed: Any, begin: Callable[[tuple[int, ...]], np.ndarray], records: Records
+) -> Any:
     """The first state of a chain, or of several together."""
-    shape = (*np.shape(seed), model.dimension)
-    theta = rng.uniform(-1, 1, shape)
+    theta = begin(np.shape(seed))
     for _ in range(_TRIES):
         state, fine = start(seed, theta, records)
         fine = np.asarray(fine)
         if fine.all():
             return state
-        theta = np.where(fine[..., None], theta, rng.uniform(-1, 1, shape))
+        theta = np.where(fine[..., None], theta, begin(np.shape(seed)))
     raise BayesreconError(
         f"{model.name}: NUTS finds no starting point where the density is finite; "
         "check that the records are possible under the model, or try another key"

@@ -177,10 +177,17 @@ def sample(
     check_run(chains, draws, warmup, thinning, target_accept, key)
     records = check_records(model, data)
     settings = Settings(warmup, target_accept, max_tree_depth, model.dimension <= DENSE)
-    amounts = {"chains": chains, "draws": draws, "thinning": thinning}
     with _bar(progress) as told:
         theta, divergences = sampled(
-            model, records, settings, _generator(key), **amounts, method=chain_method, told=told
+            model,
+            records,
+            settings,
+            _generator(key),
+            chains=chains,
+            draws=draws,
+            thinning=thinning,
+            method=chain_method,
+            told=told,
         )
     params = _constrained(model, theta.reshape(-1, model.dimension))
     samples = {k: np.asarray(v).reshape(chains, draws, *v.shape[1:]) for k, v in params.items()}

@@ -74,12 +74,10 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
     path = Path(table)
     if not path.is_file():
         raise BayesreconError(f"there is no file {path}")
-    with reading(path, "a printed table"), opened(PrintedTable, path) as file:
-        found = file.read()
+    found = read_printed(path)
     grids, lines = found["grids"], found["lines"]
     for other in beside:
-        with reading(other, "a printed table"), opened(PrintedTable, other) as file:
-            found = file.read()
+        found = read_printed(other)
         lines = [*lines, *found["lines"], *(" ".join(row) for grid in found["grids"] for row in grid)]
     if not grids:
         grid, lines = grid_of(lines)
@@ -89,6 +87,16 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
     grid = max(grids, key=_readable)
     others = [" ".join(map(str, row)) for other in grids if other is not grid for row in other]
     return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]))
+
+
+def read_printed(path: Path, what: str = "a printed table") -> dict[str, Any]:
+    """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process.
+
+    Raises:
+        BayesreconError: a file that is not `what`.
+    """
+    with reading(path, what), opened(PrintedTable, path) as file:
+        return file.read()  # type: ignore[no-any-return]
 
 
 def _plain_headers(headers: Sequence[Any]) -> bool:

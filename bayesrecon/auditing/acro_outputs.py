@@ -1,14 +1,14 @@
 """Outputs of a check of ACRO, audited one by one."""
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.auditing.small_counts import Count, small_counts
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.acro import AcroOutput, read_acro
+from bayesrecon.posteriors.acro import AcroOutput, file_of, read_acro
+from bayesrecon.posteriors.contents import stamp
 from bayesrecon.results.audit import Audit, NotRun, Thresholds
 
 _FORM = "output of ACRO"
@@ -30,11 +30,7 @@ def audits_of_acro(source: str | Path, audit: Callable[..., Audit], limits: Thre
     found = [_audited(one, audit, limits, options) for one in read_acro(source)]
     if not found:
         raise BayesreconError(f"{source}: a check of ACRO without outputs")
-    path = Path(source)
-    path = path / "results.json" if path.is_dir() else path
-    content = path.read_bytes()
-    stamp = {"path": str(path), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    return [replace(found[0], files=(stamp,)), *found[1:]]
+    return [replace(found[0], files=(asdict(stamp(file_of(source))),)), *found[1:]]
 
 
 def _audited(one: AcroOutput, audit: Callable[..., Audit], limits: Thresholds, options: dict[str, Any]) -> Audit:

@@ -12,6 +12,7 @@ from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.presumed import presumptions, with_the_number
 from bayesrecon.auditing.small_counts import counts_of, small_counts
+from bayesrecon.auditing.words import places
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import recovered
 from bayesrecon.knowledge import of_model
@@ -100,7 +101,7 @@ def audit_fit(
         if not found.failures:
             findings += tuple(small_counts(counts_of(found, release.about, _HOW), limits.small_count, (release.name,)))
             if names := with_the_number(release, knows):
-                hint = (f"if an attacker knows n (total=): {_listed(names)} are told, too",)
+                hint = (f"if an attacker knows n (total=): {places(names, _NAMED)} are told, too",)
         presumed, said = _presumed(release, found, attack, limits, knows, tried, key, budget)
         findings += presumed
         warnings = (*hint, *said, *warnings)
@@ -164,11 +165,6 @@ def _presumed(
         said += [f"if {one.words}: {line}" for line in then.warnings if line not in found.warnings]
         break
     return tuple(findings), tuple(said)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _finding(found: Recovery, attack: str, limits: Thresholds, remedies: tuple[Remedy, ...]) -> Finding:

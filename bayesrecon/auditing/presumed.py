@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesrecon.factors import families
 from bayesrecon.inexact import Limit
+from bayesrecon.knowledge import check_knowledge
 from bayesrecon.models.coded_tables import Coded
 from bayesrecon.models.estimators import ESTIMATORS
 from bayesrecon.releases import Release
@@ -75,8 +76,6 @@ def with_the_number(release: Release, knows: Mapping[str, Any]) -> tuple[str, ..
     limits = getattr(release, "limits", None)
     if limits is None or knows.get("total") is not None:
         return ()
-    from bayesrecon.knowledge import check_knowledge
-
     knowledge = check_knowledge(release.model, **knows)
     without = limits(knowledge.fields, None, knowledge.factors)
     least = without.get("n", Limit(1.0)).lower

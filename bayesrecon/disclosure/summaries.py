@@ -12,9 +12,8 @@ import numpy as np
 
 from bayesrecon.digits import round_to
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.totals import part_totals, rows_of
+from bayesrecon.estimation.totals import rows_of
 from bayesrecon.model import Model, PseudoData
 from bayesrecon.models.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
 from bayesrecon.posteriors.approximations import FULL_RANK, MEAN_FIELD, gaussian
@@ -97,9 +96,7 @@ def _mean_field(
 def half_widths(release: Release, statistics: Any, key: Any, progress: Any, knows: Any) -> HalfWidths:
     """Of each statistic; None where it is not determined."""
     problem = solve_release(release, key=key, progress=progress, **knows)
-    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
-    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
-    rows = rows_of(library, part_totals(solved, library, knowledge), solved.embedding)
+    rows = rows_of(*problem.totals(statistics), problem.solved.embedding)
     found: HalfWidths = {}
     for row in rows:
         told = not problem.unfit and row.lower is not None and row.upper is not None

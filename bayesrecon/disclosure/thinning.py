@@ -15,10 +15,9 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.digits import round_to
-from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem
 from bayesrecon.estimation.rounding import rounding_of
-from bayesrecon.estimation.totals import SampledTotals, part_totals, slopes_of
+from bayesrecon.estimation.totals import SampledTotals, slopes_of
 from bayesrecon.model import Model
 from bayesrecon.results.plan import Outlook
 from bayesrecon.results.row import Row
@@ -44,9 +43,7 @@ def foreseen(
     problem: Problem, draws: Sequence[int], digits: Sequence[int], statistics: Mapping[str, Any] | None
 ) -> tuple[SampledTotals, tuple[Row, ...], dict[int, np.ndarray], dict[int, np.ndarray], np.ndarray]:
     """Totals, rows, by draws and digits the errors and shifts of the rows, and their slopes in the basis `(r, S)`."""
-    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
-    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
-    totals = part_totals(solved, library, knowledge)
+    library, totals = problem.totals(statistics)
     rows, slopes = slopes_of(library, totals)
     series = totals.influence @ slopes
     errors = {t: _thinned_error(series, totals.chain, t) for t in sorted(set(draws))}

@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 from bayesrecon.inexact import Limit
-from bayesrecon.knowledge import of_model
+from bayesrecon.knowledge import check_knowledge, of_model
 from bayesrecon.models.nested_tables import between
 from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Recovery, Row
@@ -49,8 +49,6 @@ def pooled_limits(
 
 
 def _between(small: Release, large: Release, rows: Mapping[str, Row], knows: Mapping[str, Any]) -> Mapping[str, Limit]:
-    from bayesrecon.knowledge import check_knowledge
-
     one, other = getattr(small, "limits", None), getattr(large, "limits", None)
     if one is None or other is None:
         return {}

@@ -1,5 +1,6 @@
 """What every verb does first: check what is known, choose the metric, find the data, solve the embedding."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack
@@ -8,9 +9,12 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.solve import Fit, fit
+from bayesrecon.estimation.statistics import Library
+from bayesrecon.estimation.totals import SampledTotals, part_totals
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, metric_factor
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge, with_factors_of
@@ -52,7 +56,7 @@ class Problem:
 
     Attributes:
         release: in the coordinates in use.
-        attacker: what is known beforehand.
+        knowledge: what is known beforehand.
         reference: the law of generic records around the data.
         embedding: of the release.
         solved: the measure that the release determines.
@@ -84,6 +88,12 @@ class Problem:
             fitted: `(T, d)` fitted posterior scores.
         """
         return kind_of(self.release).failures(self, fitted)
+
+    def totals(self, statistics: Mapping[str, Any] | None = None) -> tuple[Library, SampledTotals]:
+        """The statistics, with `{name: f}` per-record functions in addition, and the totals that they are made of."""
+        knowledge, reference = self.knowledge, self.reference
+        library = library_of(knowledge, reference.centre, reference.scale, statistics, self.solved.probes)
+        return library, part_totals(self.solved, library, knowledge)
 
     @cached_property
     def unfit(self) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.estimation.categories import library_of, shown
+from bayesrecon.estimation.categories import shown
 from bayesrecon.estimation.kinds.kind import kind_of
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Library, components
-from bayesrecon.estimation.totals import SampledTotals, part_totals, rows_of, slopes_of
+from bayesrecon.estimation.totals import SampledTotals, rows_of, slopes_of
 from bayesrecon.estimation.widths import too_wide
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.precision import in_float64
@@ -71,9 +71,7 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
 
 def rows_with(problem: Problem, statistics: Statistics) -> tuple[tuple[Row, ...], np.ndarray, tuple[str, ...]]:
     """The rows, fitted scores `(T, d)`, and warnings."""
-    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
-    library = library_of(knowledge, reference.centre, reference.scale, statistics, solved.probes)
-    totals = part_totals(solved, library, knowledge)
+    solved, (library, totals) = problem.solved, problem.totals(statistics)
     rows = rows_of(library, totals, solved.embedding)
     told = any(row.name == "n" and row.verdict != "determined" for row in rows)
     return (

@@ -32,8 +32,7 @@ class Outlook:
         variational: the same of a converged variational fit, normal of full rank.
         mean_field: the same of one with independent coordinates.
         sanitised: `{worth: predicted standard error}` of sanitised draws, however many are published (`sanitise`);
-            worths
-            that are not supported are left out.
+            worths that are not supported are left out.
 
     Of the last five, None is what the attack says nothing of, which is no proof that nothing can be said.
     """

@@ -103,14 +103,11 @@ class Sanitised(Result):
         most = max((max(c.mean, c.sd, c.low, c.high) for c in self.changes), default=0.0)
         return (
             f"The {self.draws} published draws are of the posterior of data that were altered at random, once, to "
-            "protect "
-            f"statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations the "
-            "published "
-            f"distribution diverges from the posterior by {self.measured:.2g} nats on average; means, standard "
-            "deviations and "
-            f"5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior standard deviations (root "
-            "mean square). "
-            "The draws are not anonymous, and the alteration is not differentially private."
+            f"protect statistics of the data (bayesrecon sanitise, worth {self.worth:g} draws). Over such alterations "
+            f"the published distribution diverges from the posterior by {self.measured:.2g} nats on average; means, "
+            f"standard deviations and 5 % and 95 % quantiles of parameters move by up to {most:.2g} posterior standard "
+            "deviations (root mean square). The draws are not anonymous, and the alteration is not differentially "
+            "private."
         )
 
     @property

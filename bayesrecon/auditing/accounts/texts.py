@@ -207,7 +207,7 @@ def _are_numbers_of_somebody(array: np.ndarray) -> bool:
     """Whole numbers of four digits and more that are no years, as patients have."""
     whole = bool(np.isfinite(array).all() and (array == np.round(array)).all())
     years = bool(np.all((array >= _YEARS[0]) & (array <= _YEARS[1])))
-    return bool(whole) and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
+    return whole and bool(array.min() >= _IDENTIFIERS) and not years and len(np.unique(array)) == len(array)
 
 
 def _as_numbers(texts: Sequence[str]) -> np.ndarray | None:

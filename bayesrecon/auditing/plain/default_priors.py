@@ -60,11 +60,11 @@ def _written(look: Look) -> list[Finding]:
 
 
 def _means(look: Look) -> list[Finding]:
-    draws = look.contents.draws
-    if not program_of(look) or draws is None:
+    draws, program = look.contents.draws, program_of(look)
+    if not program or draws is None:
         return []
     scalars = {name: values.reshape(-1) for name, values in draws.values.items() if values.ndim == 2}
-    found = means_by_prior(program_of(look), scalars)
+    found = means_by_prior(program, scalars)
     if found is None:
         return []
     told = zip(found.names, found.values, found.errors, strict=True)

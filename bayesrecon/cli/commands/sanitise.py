@@ -63,7 +63,7 @@ def sanitise(
     book = ledger_path() if ledger is None else ledger
     if book.parent.resolve() == out.parent.resolve():
         raise BayesreconError(
-            f"--ledger {book}: a ledger lies never beside a release; name a folder that stays private"
+            f"--ledger {book}: a ledger never lies beside a release; name a folder that stays private"
         )
     opened = inputs.open_release(
         given.release,
@@ -116,8 +116,7 @@ def _show(result: "Sanitised", audited: "Audit") -> list[Any]:
         statistics_table(result),
         changes_table(result),
         f"one record as the posterior predicts them moves the release by {median:.2g} standard deviations in the "
-        "median, "
-        f"95 % of them by up to {most:.2g}, and the farthest by {largest:.2g}: single records are not hidden",
+        f"median, 95 % of them by up to {most:.2g}, and the farthest by {largest:.2g}: single records are not hidden",
         *shifts,
         *([] if result.spent is None else [f"ledger: {result.spent:g} of {result.budget:g} draws' worth is released"]),
         f"audit of the copy: {audited.headline}",

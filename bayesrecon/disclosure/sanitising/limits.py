@@ -18,15 +18,8 @@ LEAST_WORTH = 100.0
 MOST_NATS = 0.045
 """Cost to second order up to which it was found to hold; what is measured then lies below a twentieth."""
 
-_TIMES = (
-    64,
-    32,
-    16,
-    8,
-    4,
-    2,
-    1,
-)  # as many ordinary records, whose scatter caps the tilts: the first of which all holds
+# As many ordinary records, whose scatter caps the tilts: the first of which all holds.
+_TIMES = (64, 32, 16, 8, 4, 2, 1)
 _TILTS = 200  # others than the one that is used, to see whether it holds
 _APART = 0.15  # by which the cost of a tilt may differ from its second order; on other draws it differs by more
 _SHARE = 0.98  # of the tilts that have to be so near
@@ -41,8 +34,7 @@ def check_worth(worth: float) -> float:
     if not LEAST_WORTH <= value < np.inf:
         raise BayesreconError(
             f"worth={worth}: tilts are supported from a worth of {LEAST_WORTH:g} draws on; of larger ones it is "
-            "not known "
-            "what they hide"
+            "not known what they hide"
         )
     return value
 
@@ -59,8 +51,7 @@ def settled(law: TiltLaw, name: str) -> tuple[TiltLaw, int]:
     if law.cost > MOST_NATS:
         raise BayesreconError(
             f"{name}: a worth of {law.k**-2:g} draws costs {law.cost:.2g} nats in {law.effective_rank:.0f} "
-            "directions, and "
-            f"{MOST_NATS:g} are supported; worth={_affordable(law):.3g} or more, or fewer parameters"
+            f"directions, and {MOST_NATS:g} are supported; worth={_affordable(law):.3g} or more, or fewer parameters"
         )
     normals = np.random.default_rng(0).normal(size=(len(law.own), _TILTS))
     for times in _TIMES:
@@ -69,8 +60,7 @@ def settled(law: TiltLaw, name: str) -> tuple[TiltLaw, int]:
             return wider, times
     raise BayesreconError(
         f"{name}: tilts of a worth of {law.k**-2:g} draws do not cost what theory says, so that what it says they "
-        "hide does "
-        "not hold either; a larger worth= brings both together"
+        "hide does not hold either; a larger worth= brings both together"
     )
 
 
@@ -124,10 +114,8 @@ def worth_for(shift: float, largest: Callable[[float], float]) -> float:
     if (least := largest(most)) > shift:
         raise BayesreconError(
             f"records={shift:g}: at a worth of {LEAST_WORTH:g} draws, the least that is supported, a record still "
-            "moves the "
-            f"release by {least:.2g} standard deviations; single records of these data cannot be hidden by tilts: "
-            "publish "
-            "fewer parameters, or noise with a guarantee while fitting"
+            f"moves the release by {least:.2g} standard deviations; single records of these data cannot be hidden by "
+            "tilts: publish fewer parameters, or noise with a guarantee while fitting"
         )
     low, high = 0.0, most
     for _ in range(30):  # halvings

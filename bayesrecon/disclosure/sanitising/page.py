@@ -1,8 +1,7 @@
 """What tilted draws hide and what they cost, computed from the tilted draws alone.
 
 Whoever has the draws can compute it, so it tells nothing that they do not. Changes that the one tilt made would tell
-the
-tilt: what stands here are averages over others.
+the tilt: what stands here are averages over others.
 """
 
 from collections.abc import Sequence
@@ -13,9 +12,8 @@ import jax
 import numpy as np
 
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_law
-from bayesrecon.estimation.categories import library_of
 from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.estimation.totals import part_totals, rows_of, slopes_of
+from bayesrecon.estimation.totals import rows_of, slopes_of
 from bayesrecon.model import Model, entry
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.row import Row
@@ -62,9 +60,7 @@ def page_of(release: PosteriorDraws, k: float, times: float, count: float | None
 def statistics_of(problem: Problem) -> tuple[tuple[Row, ...], np.ndarray]:
     """What `recover` says of a solved release, and the slopes of its statistics in the basis `(r, S)`, zero where
     nothing is seen."""
-    solved, knowledge, reference = problem.solved, problem.knowledge, problem.reference
-    library = library_of(knowledge, reference.centre, reference.scale, None, solved.probes)
-    totals = part_totals(solved, library, knowledge)
+    solved, (library, totals) = problem.solved, problem.totals()
     rows = rows_of(library, totals, solved.embedding)
     seen, slopes = slopes_of(library, totals)
     own = dict(zip((row.name for row in seen), (totals.directions @ slopes).T, strict=True))

@@ -3,6 +3,7 @@
 Never by weights or by sampling with replacement: how often a draw is repeated would tell the tilt at it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.score import log_lik
-from bayesrecon.model import Model, PseudoData, Records
+from bayesrecon.model import Model, Params, PseudoData, Records
+from bayesrecon.posteriors.chains import Settings, sampled
+from bayesrecon.posteriors.nuts import DENSE
 
 MOST = 1 / 3
 """Share of the draws that may be published: of more of them, those that the tilt favours most would be too few."""
@@ -19,7 +21,7 @@ MOST = 1 / 3
 USUAL = 1 / 4
 """The share unless somebody says otherwise."""
 
-_CHAINS, _WARMUP = 4, 1000  # of NUTS, as `posteriors.nuts` has them
+_CHAINS, _WARMUP, _ACCEPTED, _DEEPEST = 4, 1000, 0.8, 10  # of NUTS, as `posteriors.nuts` has them
 _THINNING = 2  # of NUTS, which stays where it is now and then
 _MORE = 1.1  # times as many draws as are needed, of which those that repeat one are left out
 
@@ -48,8 +50,8 @@ def check_distinct(theta: Any, name: str) -> None:
     rows = np.ascontiguousarray(np.asarray(theta)) + 0.0
     if len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))))) < len(rows):
         raise BayesreconError(
-            f"{name}: some draws are there twice, as of a Metropolis chain; thin them until none is, or sample "
-            "with NUTS"
+            f"{name}: some draws are there twice, as of a Metropolis chain; thin them until none is, or sample with "
+            "NUTS"
         )
 
 
@@ -57,35 +59,28 @@ def redrawn(model: Model, data: Records, tilt: PseudoData, starts: np.ndarray, c
     """Draws `(count, d)` of the posterior of the data with the tilt beside them, by NUTS.
 
     Args:
-        starts: `(T, d)` draws near which chains begin.
+        starts: `(T, d)` draws at which chains begin.
 
     Returns:
         draws in random order, none twice; fewer where chains stood still.
     """
-    from numpyro.infer import MCMC, NUTS
+    weights, added = jnp.asarray(tilt.weights), {k: jnp.asarray(v) for k, v in tilt.records.items()}
 
-    records = {k: jnp.asarray(v) for k, v in data.items()}
-    added = {k: jnp.asarray(v) for k, v in tilt.records.items()}
-    weights = jnp.asarray(tilt.weights)
-
-    def potential(theta: Any) -> Any:
-        each = jax.vmap(lambda z: log_lik(model, theta, z))
-        prior = model.log_prior(theta) + model.log_det(theta)
-        return -(each(records).sum() + weights @ each(added) + prior)
+    def log_prior_at(params: Params) -> Any:
+        return model.log_prior_at(params) + weights @ jax.vmap(model.log_lik_at, (None, 0))(params, added)
 
     rng = np.random.default_rng(seed)
-    first = jnp.asarray(starts[rng.choice(len(starts), _CHAINS, replace=False)])
-    kernel = NUTS(potential_fn=potential, dense_mass=model.dimension <= 300, forward_mode_differentiation=model.forward)
-    each = int(np.ceil(_MORE * count / _CHAINS))
-    mcmc = MCMC(
-        kernel,
-        num_warmup=_WARMUP,
-        num_samples=each * _THINNING,
+    drawn, _ = sampled(
+        replace(model, log_prior_at=log_prior_at),
+        data,
+        Settings(_WARMUP, _ACCEPTED, _DEEPEST, model.dimension <= DENSE),
+        rng,
+        chains=_CHAINS,
+        draws=int(np.ceil(_MORE * count / _CHAINS)),
         thinning=_THINNING,
-        num_chains=_CHAINS,
-        chain_method="vectorized",
-        progress_bar=False,
+        method="auto",
+        told=lambda share: None,
+        starts=starts,
     )
-    mcmc.run(jax.random.key(seed), init_params=first)
-    theta = np.unique(np.asarray(mcmc.get_samples()).reshape(-1, model.dimension), axis=0)
+    theta = np.unique(drawn.reshape(-1, model.dimension), axis=0)
     return theta[rng.permutation(len(theta))[:count]]

@@ -2,8 +2,7 @@
 
 The key is 32 bytes of `secrets`. Seeds are HMAC-SHA256 of it over the data, the model and the worth: the same give the
 same tilt, and any change gives an independent one. Two tilts that are alike, but not the same, would be worse than two
-independent
-ones: their difference tells the random numbers of both.
+independent ones: their difference tells the random numbers of both.
 """
 
 import hashlib

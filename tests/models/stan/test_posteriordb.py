@@ -8,15 +8,22 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_posteriordb
 
+AGES = {"age_discrete": [1, 2, 3, 4], "race_adj": [1, 1.5, 2], "gender": [1, 2]}
 POSTERIORS = [
-    "kidiq-kidscore_momiq",
-    pytest.param("earnings-logearn_height", marks=pytest.mark.slow),
+    ("kidiq-kidscore_momiq", {}),
+    pytest.param("earnings-logearn_height", {}, marks=pytest.mark.slow),
+    # Its program does not say which ages there are, and without them it is said that the data were not found.
+    pytest.param("nes1972-nes", AGES, marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize("name", POSTERIORS)
-def test_its_own_program_gives_what_its_twin_gives(name):
-    own, twin = (bayesrecon.recover(from_posteriordb(name, draws=1000, program=p)) for p in (True, False))
+pytestmark = pytest.mark.usefixtures("database")
+
+
+@pytest.mark.parametrize(("name", "domain"), POSTERIORS)
+def test_its_own_program_gives_what_its_twin_gives(name, domain):
+    own, twin = (from_posteriordb(name, draws=1000, program=p) for p in (True, False))
+    own, twin = bayesrecon.recover(own, domain=domain), bayesrecon.recover(twin)
     shared = {row.name: row for row in own if row.estimate is not None}
     same = [(shared[row.name], row) for row in twin if row.name in shared and row.estimate is not None]
     assert len(same) >= 3
