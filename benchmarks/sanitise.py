@@ -26,9 +26,9 @@ from families import FAMILIES, model_of, simulated  # noqa: E402
 
 import bayesrecon  # noqa: E402
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, divergences, tilt_at, tilt_law  # noqa: E402
-from bayesrecon.disclosure.sanitising.limits import MOST_NATS, settled  # noqa: E402
 from bayesrecon.disclosure.sanitising.page import hidden, statistics_of  # noqa: E402
-from bayesrecon.disclosure.sanitising.sampling import chosen  # noqa: E402
+from bayesrecon.disclosure.sanitising.supported import MOST_NATS, settled  # noqa: E402
+from bayesrecon.disclosure.sanitising.tilted_draws import chosen  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.estimation.problem import solve_release  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson  # noqa: E402

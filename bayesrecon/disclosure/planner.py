@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.diagnostics import Z95
-from bayesrecon.disclosure.sanitising.limits import tilted_errors
+from bayesrecon.disclosure.sanitising.supported import tilted_errors
 from bayesrecon.disclosure.summaries import Summarised, half_widths, summarised
 from bayesrecon.disclosure.thinning import foreseen
 from bayesrecon.errors import BayesreconError

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.recovered import recovered_with_problem
+from bayesrecon.estimation.problem import solve_release
 from bayesrecon.model import Records
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
@@ -40,7 +40,7 @@ def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
 
     Args:
         records: `{field: (N, *shape)}`, the private data.
-        options: of `recover`, as they were given to it.
+        options: what `recover` was given of `estimator`, `key`, `progress` and what is known.
 
     Raises:
         BayesreconError: a release whose kernel has no finite rank, or with too few draws; records that lack a field.
@@ -61,8 +61,7 @@ def joint_test(release: Release, records: Records, **options: Any) -> JointTest:
     >>> joint_test(release, {"x": x, "y": y + 0.1}).probability < 0.001
     True
     """
-    problem, _ = recovered_with_problem(release, **options)
-    solved = problem.solved
+    solved = solve_release(release, **options).solved
     if not solved.spectrum.gap:
         raise BayesreconError(f"{release.name}: the spectrum decays, so totals are seen in part and have no joint test")
     need = _MEANS * _LONG * solved.basis.size

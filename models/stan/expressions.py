@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.arithmetic import binary, unary
 from bayesrecon.models.stan.containers import listed
+from bayesrecon.models.stan.frame import CALLS, FOREIGN, Frame, Leave, Run, Slot, as_declared, chosen_of, unforeseen
 from bayesrecon.models.stan.functions import apply
-from bayesrecon.models.stan.run import CALLS, FOREIGN, Frame, Leave, Run, Slot, as_declared, chosen_of, unforeseen
 from bayesrecon.models.stan.values import (
     Split,
     StanError,

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.expressions import Expressions, Higher
-from bayesrecon.models.stan.run import Frame, Run
+from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.values import StanError, V, settled, whole
 
 STEPS = 64

@@ -10,9 +10,9 @@ import numpy as np
 from bayesrecon.domains import BINARY, REAL, Domain
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.posterior import declarations, value_of
-from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, number
 
 FEW = 32

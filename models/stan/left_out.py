@@ -15,9 +15,9 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
+from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.needs import computing
 from bayesrecon.models.stan.posterior import Place, declarations, machine_of, transform_of
-from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.values import V, settled
 
 STEPS = 30

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.expressions import Expressions
-from bayesrecon.models.stan.run import Frame, Run, Slot
+from bayesrecon.models.stan.frame import Frame, Run, Slot
 from bayesrecon.models.stan.values import AXES, Split, Untraceable, V, index_base, settled
 
 UNROLLED = 8

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from bayesrecon.models.stan import densities, tree
 from bayesrecon.models.stan.arithmetic import binary
 from bayesrecon.models.stan.expressions import Expressions, Higher
-from bayesrecon.models.stan.run import (
+from bayesrecon.models.stan.frame import (
     FOREIGN,
     STEPS,
     Frame,

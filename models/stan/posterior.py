@@ -10,10 +10,10 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Affine, bounded, shaped
+from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.higher import HIGHER
 from bayesrecon.models.stan.loops import run_loop
 from bayesrecon.models.stan.machine import Machine
-from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.values import SPECIAL, StanError, V, check_size
 
 

@@ -12,10 +12,10 @@ from bayesrecon.model import Field, Params, Records
 from bayesrecon.models.inspection import plain
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.coordinates import Coordinates
+from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.layout import Column, stacked
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.posterior import transform_data
-from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.values import V
 
 

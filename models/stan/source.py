@@ -17,6 +17,7 @@ from bayesrecon.models.stan.acceptance import check
 from bayesrecon.models.stan.coordinates import Coordinates
 from bayesrecon.models.stan.data_priors import priors_of_data, with_names
 from bayesrecon.models.stan.derived import coupled_column, identities_of
+from bayesrecon.models.stan.frame import Frame, Run
 from bayesrecon.models.stan.includes import with_includes
 from bayesrecon.models.stan.layout import (
     Column,
@@ -34,7 +35,6 @@ from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_
 from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.records import Parts, own_parameters
-from bayesrecon.models.stan.run import Frame, Run
 from bayesrecon.models.stan.sampling import numpyro_program
 from bayesrecon.models.stan.values import StanError
 from bayesrecon.precision import in_float64

@@ -13,9 +13,9 @@ import bayesrecon
 from bayesrecon.disclosure.sanitising import run
 from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
-from bayesrecon.disclosure.sanitising.limits import check_worth, settled, worth_for
-from bayesrecon.disclosure.sanitising.sampling import chosen, redrawn
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
+from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
+from bayesrecon.disclosure.sanitising.tilted_draws import chosen, redrawn
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.kernels.score import log_liks

@@ -10,10 +10,10 @@ import numpy as np
 from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
-from bayesrecon.disclosure.sanitising.limits import check_worth, settled, worth_for
 from bayesrecon.disclosure.sanitising.page import page_of, statistics_of
-from bayesrecon.disclosure.sanitising.sampling import MOST, USUAL, check_distinct, chosen, redrawn
 from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
+from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
+from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, check_distinct, chosen, redrawn
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.model import Progress, PseudoData, Records
