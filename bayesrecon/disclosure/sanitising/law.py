@@ -17,7 +17,8 @@ k^2 is the variance that an unbiased attacker has of `1 / k^2` independent draws
 per draw and direction. s_i^2 are the eigenvalues of V over R records of the predictive law, that is the scatter of R
 ordinary records: without this cap infinitely many directions cost infinitely much. R is N, the number of private
 records, or a few times as many where the theory still holds (`supported`): the less of the cap, the nearer a statistic
-is to `1 / k^2` draws. With M records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standard normal eta, the measure
+is to `1 / k^2` draws. With M records of the law, `R / M V(Z, Z) = U diag(s_i^2) U'` and standard normal eta, the
+measure
 
     w = (R / M)^(1/2) U diag(1 + s_i^2 / k^2)^(-1/2) U' eta
 
