@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.netcdf3_file import MAGIC, NetCDF3File
 from bayesrecon.untrusted.zarr_folder import ZarrFolder
 
 PREFIX = "bayesrecon_"
@@ -24,7 +25,7 @@ def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -
     """Draws from the group `posterior`, and the log density from `sample_stats` where it is there.
 
     Args:
-        source: an InferenceData, a DataTree, or the path of a netCDF-4 file or zarr directory. Variables have
+        source: an InferenceData, a DataTree, or the path of a netCDF file or zarr directory. Variables have
             the dimensions chain and draw, in any position; those that are not numeric are left out.
         name: for display; the file's name without its suffix unless given.
         trusted: read a netCDF file in this process, without limits on time and memory.
@@ -66,7 +67,7 @@ def is_extract(source: Any) -> bool:
 
 
 def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
-    with reading(path, "a netCDF-4 file"), opened(HDF5File, path, trusted) as file:
+    with reading(path, "a netCDF file"), opened_netcdf(path, trusted) as file:
         from bayesrecon.posteriors.hdf5 import dataset_of
 
         found = description_of(file, sorted(READ))
@@ -101,7 +102,16 @@ def opened_zarr(path: Path, trusted: bool = False) -> Iterator[ZarrFolder]:
         yield folder
 
 
-def description_of(file: HDF5File | ZarrFolder, groups: list[str] | None = None) -> dict[str, Any]:
+def opened_netcdf(path: Path, trusted: bool = False) -> AbstractContextManager[HDF5File | NetCDF3File]:
+    """A netCDF file, as long as it is read: one of version 4, which is HDF5, or a classic one."""
+    classic = False
+    if path.is_file():
+        with path.open("rb") as stream:
+            classic = stream.read(len(MAGIC)) == MAGIC
+    return opened(NetCDF3File, path, trusted) if classic else opened(HDF5File, path, trusted)
+
+
+def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] | None = None) -> dict[str, Any]:
     """What a file holds; what lies along draws at the root of one without groups is its posterior.
 
     `to_netcdf` of `az.extract(fit)` and of `fit.posterior` write such files.

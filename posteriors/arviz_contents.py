@@ -16,6 +16,7 @@ from bayesrecon.posteriors.arviz import (
     description_of,
     is_extract,
     one_chain,
+    opened_netcdf,
     opened_zarr,
     read_arviz,
     text_of,
@@ -35,8 +36,6 @@ from bayesrecon.posteriors.contents import (
 )
 from bayesrecon.posteriors.draws import is_numeric
 from bayesrecon.posteriors.format import Format
-from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.hdf5 import HDF5File
 from bayesrecon.untrusted.limits import check_declared
 from bayesrecon.untrusted.values import sound
 
@@ -82,7 +81,7 @@ def _open(
     """Groups as datasets, attributes of the root, all else, and what could not be walked."""
     from bayesrecon.posteriors.hdf5 import dataset_of
 
-    file: Any = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened(HDF5File, path, trusted))
+    file: Any = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened_netcdf(path, trusted))
     found = description_of(file)
     names, described = found["groups"], found["contents"]
     if not trusted and not path.is_dir():

@@ -13,8 +13,10 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.arviz import (
+    description_of,
     log_density_of,
     one_chain,
+    opened_netcdf,
     opened_zarr,
     variables_of,
 )
@@ -25,7 +27,6 @@ from bayesrecon.releases import PosteriorDraws
 from bayesrecon.scratch import RowWriter, Scratch
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
-from bayesrecon.untrusted.hdf5 import HDF5File
 
 _LARGE = 2**28  # bytes of files
 _KINDS = {".nc", ".csv"}
@@ -131,7 +132,7 @@ def _pieces(paths: Sequence[Path], model: Model, trusted: bool) -> Iterator[tupl
         with reading(paths[0], kind), file as held:
             from bayesrecon.posteriors.hdf5 import dataset_of
 
-            described = held.describe(["posterior", "sample_stats"])
+            described = description_of(held, ["posterior", "sample_stats"])
             groups, contents = described["groups"], described["contents"]
             _check_groups(paths[0], groups)
             yield from _group_pieces(groups, lambda key: dataset_of(held, contents[key]), model, paths[0])
@@ -141,7 +142,7 @@ def _opened(path: Path, trusted: bool) -> tuple[str, Any]:
     """What it is, and the open file."""
     if path.is_dir():
         return "a zarr directory", opened_zarr(path, trusted)
-    return "a netCDF-4 file", opened(HDF5File, path, trusted)
+    return "a netCDF file", opened_netcdf(path, trusted)
 
 
 def _refuse_weights(path: Path, names: Iterable[str], parameters: Iterable[str]) -> None:

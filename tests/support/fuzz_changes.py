@@ -63,6 +63,17 @@ def bytes_of(path: Path, rng: Rng) -> None:
     part.write_bytes(mutated(part.read_bytes(), rng))
 
 
+def words_of(path: Path, rng: Rng) -> None:
+    """Counts, lengths, types and places in the header of a file that is made of big-endian words."""
+    content = bytearray(path.read_bytes())
+    for _ in range(rng.integers(1, 4)):
+        at = 4 * int(rng.integers(min(len(content) // 4, 250)))
+        whole = int.from_bytes(content[at : at + 4])
+        new = (0, 1, whole + 1, whole * 2, 2**31, 2**32 - 1, len(content), int(rng.integers(13)))[rng.integers(8)]
+        content[at : at + 4] = (new % 2**32).to_bytes(4)
+    path.write_bytes(content)
+
+
 def odd_json(content: Any, rng: Rng) -> Any:
     """A document with something else in one or two places."""
     for _ in range(rng.integers(1, 3)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from fuzz_changes import Rng, bytes_of, cells_of, either, hdf5_of, json_of, members_of
+from fuzz_changes import Rng, bytes_of, cells_of, either, hdf5_of, json_of, members_of, words_of
 
 from bayesrecon.results.bounds import Bounds, Interval
 
@@ -57,7 +57,8 @@ def netcdf(folder: Path) -> Path:
 
 def netcdf3(folder: Path) -> Path:
     path = folder / "fit.nc"
-    tree()["posterior"].to_dataset().to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+    draws = tree()["posterior"].to_dataset().assign(label=("k", ["Ömer", "Ann"])).transpose("draw", ...)
+    draws.to_netcdf(path, engine="scipy", format="NETCDF3_64BIT", unlimited_dims=["draw"])
     return path
 
 
@@ -145,7 +146,7 @@ def result_nc(folder: Path) -> Path:
 KINDS = {
     "netCDF-4: bytes": Kind(netcdf, bytes_of, "draws", 12),
     "netCDF-4: structure, compound and vlen types": Kind(netcdf, hdf5_of, "draws", 12),
-    "netCDF-3": Kind(netcdf3, bytes_of, "draws", 3),
+    "netCDF-3": Kind(netcdf3, either(bytes_of, words_of), "draws", 3),
     "zarr 2": Kind(zarr(2), either(bytes_of, json_of), "draws", 9),
     "zarr 3": Kind(zarr(3), either(bytes_of, json_of), "draws", 8),
     "zarr 3 with shards": Kind(sharded, either(bytes_of, json_of), "draws", 8),

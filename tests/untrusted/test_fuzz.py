@@ -8,8 +8,8 @@ import warnings
 import h5py
 import numpy as np
 import pytest
-from fuzz_files import KINDS, zarr
-from fuzzed import LARGE, SLOW, Tally, fuzz, look_through
+from fuzz_files import KINDS, netcdf, zarr
+from fuzzed import LARGE, SLOW, VERBS, Tally, fuzz, look_through
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +35,17 @@ def test_mutated_files(name, percent):
         assert tally.counts["refused"] > count // 20
     assert tally.peak <= LARGE, f"{tally.peak / 2**30:.1f} GiB"
     assert tally.slowest <= SLOW
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.filterwarnings("ignore:The data type")  # zarr, of texts
+def test_good_files_are_read(name, tmp_path):
+    """Those that changed ones are made of: a kind that is refused whole would pass every other test."""
+    pytest.importorskip("zarr")
+    kind = KINDS[name]
+    for folder in ("file", "other"):
+        (tmp_path / folder).mkdir()
+    VERBS[kind.use][0](kind.make(tmp_path / "file"), netcdf(tmp_path / "other"))
 
 
 def test_the_fuzzer_tells(tmp_path, monkeypatch):

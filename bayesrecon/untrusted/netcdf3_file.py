@@ -1,0 +1,261 @@
+"""A classic netCDF file as plain descriptions and arrays, and every byte of it that neither of them uses.
+
+The format is that of the netCDF library's versions before 4 (CDF-1), with large offsets (CDF-2) or large sizes (CDF-5);
+xarray writes it where SciPy is the only engine, and R's `ncdf4` unless it is told otherwise. Source: the grammar in
+"NetCDF Classic Format Specification", Unidata.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+
+MAGIC = b"CDF"
+_VERSIONS = {1: 4, 2: 4, 5: 8}  # bytes of a count, by version
+_OFFSETS = {1: 4, 2: 8, 5: 8}  # bytes of a place in the file
+_DIMENSION, _VARIABLE, _ATTRIBUTE, _ABSENT = 10, 11, 12, 0
+_TEXT = 2
+_TYPES = dict(enumerate(("i1", "S1", ">i2", ">i4", ">f4", ">f8", "u1", ">u2", ">u4", ">i8", ">u8"), 1))
+_FILLS = {"i1": b"\x81", ">i2": b"\x80\x01", "u1": b"\xff", ">u2": b"\xff\xff"}  # what the library pads arrays with
+_ENCODING, _UTF8 = "_Encoding", "utf-8"  # how the letters of a text are stored
+_MOST_BYTES = 2**16  # of unused ones, that are kept of each place
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One array of the file.
+
+    Attributes:
+        dimensions, shape: with all letters of a text as the last of them.
+        dtype: as stored.
+        begin: the byte of its first value.
+        step: bytes from one record to the next; 0 for an array in one piece.
+        attributes: of it.
+    """
+
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    begin: int
+    step: int
+    attributes: dict[str, Any]
+
+    @property
+    def text(self) -> bool:
+        """Whether it holds letters, of which the last dimension makes texts."""
+        return self.dtype.kind == "S" and bool(self.shape)
+
+    @property
+    def piece(self) -> int:
+        """Bytes that lie in a row: one record, or all."""
+        return math.prod(self.shape[1:] if self.step else self.shape) * self.dtype.itemsize
+
+
+class NetCDF3File:
+    """An open file, described and read as `bayesrecon.untrusted.hdf5.HDF5File` describes and reads HDF5.
+
+    Raises:
+        BayesreconError: what is no classic netCDF file, or one that is cut off.
+
+    >>> import xarray as xr
+    >>> _ = xr.Dataset({"mu": (("chain", "draw"), [[1.0, 2.0]])}).to_netcdf("classic.nc", engine="scipy")
+    >>> file = NetCDF3File(Path("classic.nc"))
+    >>> file.describe_group("/")["variables"]["mu"]["dimensions"], file.read("mu", (0, slice(None)))
+    (['chain', 'draw'], array([1., 2.]))
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._bytes = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+        self._used: list[tuple[int, int]] = []
+        self._at = 0
+        self._header()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        del self._bytes
+
+    def describe(self, groups: Sequence[str] | None = None) -> dict[str, Any]:
+        """Attributes of the file. The format has no groups: all arrays lie at the root, "/"."""
+        return {"attributes": self._attributes, "groups": [], "contents": {}}
+
+    def describe_group(self, name: str) -> dict[str, Any]:
+        """All arrays, as in `HDF5File.describe`."""
+        described = {}
+        for key, one in self._variables.items():
+            cut = slice(-1) if one.text else slice(None)
+            described[key] = {
+                "name": key,
+                "shape": list(one.shape[cut]),
+                "dtype": None if one.dtype.kind == "S" else one.dtype.newbyteorder("=").str,
+                "dimensions": list(one.dimensions[cut]),
+                # Texts are decoded here, so xarray must not do it again.
+                "attributes": {k: v for k, v in one.attributes.items() if k != _ENCODING or one.dtype.kind != "S"},
+            }
+        size = sum(math.prod(one.shape) * 8 for one in self._variables.values())
+        return {"attributes": self._attributes, "variables": described, "size": size}
+
+    def inventory(self) -> dict[str, list[Any]]:
+        """What the file holds besides: names of dimensions that no array has, and bytes that nothing uses."""
+        along = {d for one in self._variables.values() for d in one.dimensions}
+        found: list[tuple[str, str, Any]] = [(d, "name", d) for d, _ in self._sizes if d not in along]
+        for name, one in self._variables.items():
+            if one.dtype.kind == "S" and (said := one.attributes.get(_ENCODING, _UTF8)) != _UTF8:
+                found.append((f"@{name}@{_ENCODING}", "attribute", said))
+        return {"found": [*found, *self._unused()], "unread": []}
+
+    def read(self, name: str, key: Key) -> np.ndarray:
+        """Values of the array of this `name`; text is an array of objects."""
+        one = self._variables[name]
+        if one.step:
+            starts = one.begin + one.step * np.arange(one.shape[0])
+            stored = np.stack([self._bytes[a : a + one.piece] for a in starts]) if len(starts) else self._bytes[:0]
+        else:
+            stored = self._bytes[one.begin : one.begin + one.piece]
+        values = np.frombuffer(stored.tobytes(), one.dtype).reshape(one.shape)
+        if one.dtype.kind != "S":
+            return np.asarray(values[tuple(key)], one.dtype.newbyteorder("="))
+        joined = _joined(values) if one.text else values
+        return np.asarray(np.vectorize(_text, otypes=[object])(joined)[tuple(key)], object)
+
+    def _header(self) -> None:
+        if bytes(self._take(3)) != MAGIC or (version := int(self._take(1)[0])) not in _VERSIONS:
+            raise BayesreconError(f"{self._path}: not a classic netCDF file")
+        self._count_bytes, self._offset_bytes = _VERSIONS[version], _OFFSETS[version]
+        records = self._number(self._count_bytes)
+        self._sizes = [(self._name(), self._number(self._count_bytes)) for _ in range(self._length(_DIMENSION))]
+        self._attributes = self._read_attributes()
+        listed = [self._variable() for _ in range(self._length(_VARIABLE))]
+        along = [self._is_record(one[1]) for one in listed]
+        pieces = [self._padded(one) if a else 0 for one, a in zip(listed, along, strict=True)]
+        step = sum(pieces)
+        if sum(along) == 1:  # one alone lies without gaps
+            step = next(self._bare(one) for one, a in zip(listed, along, strict=True) if a)
+        if records == 2 ** (8 * self._count_bytes) - 1:  # written as a stream: as many as there are
+            first = min((one[4] for one, a in zip(listed, along, strict=True) if a), default=0)
+            records = (len(self._bytes) - first) // step if step else 0
+        self._variables: dict[str, Variable] = {}
+        for (name, places, attributes, dtype, begin), a in zip(listed, along, strict=True):
+            shape = tuple(records if a and k == 0 else self._sizes[p][1] for k, p in enumerate(places))
+            names = tuple(self._sizes[p][0] for p in places)
+            one = Variable(names, shape, dtype, begin, step if a else 0, attributes)
+            self._claim(name, one)
+            self._variables[name] = one
+
+    def _claim(self, name: str, one: Variable) -> None:
+        """Note which bytes an array takes."""
+        count = one.shape[0] if one.step else 1
+        end = one.begin + one.step * (count - 1) + one.piece
+        if count and one.piece and not 0 < one.begin <= end <= len(self._bytes):
+            raise BayesreconError(f"{self._path}: the file ends before the last value of {name[:80]!r}; it is cut off")
+        if one.piece and count > len(self._bytes):
+            raise BayesreconError(f"{self._path}: {name[:80]!r} has more records than the file has bytes, damaged")
+        fill = _FILLS.get(one.dtype.str if one.dtype.str in _FILLS else one.dtype.str.lstrip("|"), b"")
+        for k in range(count if one.piece else 0):
+            begin = one.begin + k * one.step
+            stop = begin + one.piece
+            pad = -one.piece % 4
+            filled = fill and bytes(self._bytes[stop : stop + pad]) == fill * (pad // len(fill))
+            self._used.append((begin, stop + pad if filled else stop))
+
+    def _is_record(self, places: tuple[int, ...]) -> bool:
+        return bool(places) and self._sizes[places[0]][1] == 0
+
+    def _bare(self, listed: tuple[Any, ...]) -> int:
+        sizes = [self._sizes[p][1] for p in listed[1]]
+        return math.prod(sizes[1:] if self._is_record(listed[1]) else sizes) * listed[3].itemsize
+
+    def _padded(self, listed: tuple[Any, ...]) -> int:
+        return -(-self._bare(listed) // 4) * 4
+
+    def _variable(self) -> tuple[str, tuple[int, ...], dict[str, Any], np.dtype, int]:
+        name = self._name()
+        places = tuple(self._number(self._count_bytes) for _ in range(self._number(self._count_bytes)))
+        if any(p >= len(self._sizes) for p in places):
+            raise BayesreconError(f"{self._path}: {name[:80]!r} lies along a dimension that is not there, damaged")
+        attributes = self._read_attributes()
+        dtype = self._type()
+        self._number(self._count_bytes)  # its size, which the rest determines
+        return name, places, attributes, dtype, self._number(self._offset_bytes)
+
+    def _read_attributes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in range(self._length(_ATTRIBUTE)):
+            name, dtype = self._name(), self._type()
+            count = self._number(self._count_bytes)
+            stored = bytes(self._take(count * dtype.itemsize))
+            self._skip(-len(stored) % 4)
+            values = np.frombuffer(stored, dtype)
+            text = stored.decode("utf-8", "replace")
+            one = values.astype(dtype.newbyteorder("=")) if count != 1 else values[0].item()
+            found[name] = text if dtype.kind == "S" else one
+        return found
+
+    def _length(self, tag: int) -> int:
+        found, count = self._number(4), self._number(self._count_bytes)
+        if found != tag and (found, count) != (_ABSENT, 0):
+            raise BayesreconError(f"{self._path}: damaged: a list of its header begins with {found}")
+        return count
+
+    def _type(self) -> np.dtype:
+        code = self._number(4)
+        if code not in _TYPES:
+            raise BayesreconError(f"{self._path}: damaged: {code} is no type of classic netCDF")
+        return np.dtype(_TYPES[code])
+
+    def _name(self) -> str:
+        stored = bytes(self._take(self._number(self._count_bytes)))
+        self._skip(-len(stored) % 4)
+        return stored.decode("utf-8", "replace")
+
+    def _number(self, size: int) -> int:
+        return int.from_bytes(bytes(self._take(size)))
+
+    def _take(self, count: int) -> np.ndarray:
+        """The next bytes of the header."""
+        begin, self._at = self._at, self._at + count
+        if self._at > len(self._bytes):
+            raise BayesreconError(f"{self._path}: the file ends within its header; it is cut off")
+        self._used.append((begin, self._at))
+        return self._bytes[begin : self._at]
+
+    def _skip(self, count: int) -> None:
+        self._at += count
+
+    def _unused(self) -> list[tuple[str, str, Any]]:
+        """Bytes other than zero between what is used."""
+        size = len(self._bytes)
+        spans = [(0, 0), *sorted(self._used), (size, size)]
+        last, gaps = 0, []
+        for (_, a), (b, _) in pairwise(spans):
+            last = max(last, a)
+            if last < b:
+                gaps.append((last, b))
+        held = [bytes(self._bytes[a : min(b, a + _MOST_BYTES)]) for a, b in gaps]
+        found = [one for one in held if one.strip(b"\0")]
+        long, short = [one for one in found if len(one) > 3], b"".join(one for one in found if len(one) <= 3)
+        pieces = [*long, *([short] if short else [])]
+        return [
+            (f"bytes that nothing in the file uses ({k})", "bytes", np.frombuffer(one, np.uint8))
+            for k, one in enumerate(pieces, 1)
+        ]
+
+
+def _joined(letters: np.ndarray) -> np.ndarray:
+    """Texts of an array of letters, along its last dimension."""
+    width = letters.shape[-1]
+    if not width:
+        return np.full(letters.shape[:-1], b"", "S1")
+    return np.ascontiguousarray(letters).view(f"S{width}").reshape(letters.shape[:-1])
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
