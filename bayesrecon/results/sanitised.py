@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import entry
 from bayesrecon.results.base import Result
 
 ATTRIBUTE = "bayesrecon_sanitised"
@@ -50,8 +54,8 @@ class Change:
 class Sanitised(Result):
     """Draws of the posterior of data that were altered at random, once; index it by a statistic's name.
 
-    All of it but `shifts`, `spent` and `budget` is computed from the sanitised draws, so that it tells no more than
-    they do.
+    All of it but `shifts`, `units`, `spent` and `budget` is computed from the sanitised draws, so that it tells no more
+    than they do.
 
     Attributes:
         release: the draws, a release like any other; None in a result that was loaded.
@@ -65,6 +69,8 @@ class Sanitised(Result):
         statistics, changes: what is hidden, and what readers notice.
         typical: 50 %, 95 % and largest shift by one record, of records as the posterior predicts them.
         shifts: `(N,)` the same of every private record, where the data were given: not to be published.
+        units: `{column: {value: shift}}`, the same of all records together that have one value in a column, of fields
+            with three or more levels and of the column that `records` names: not to be published.
         spent, budget: of the ledger's account of these data, in draws; None with an unsafe seed.
     """
 
@@ -80,6 +86,7 @@ class Sanitised(Result):
     changes: tuple[Change, ...]
     typical: tuple[float, float, float]
     shifts: Any = None
+    units: Mapping[str, Mapping[Any, float]] | None = None
     spent: float | None = None
     budget: float | None = None
     warnings: tuple[str, ...] = ()
@@ -117,13 +124,46 @@ class Sanitised(Result):
             f"they cost {self.cost:.2g} nats"
         )
 
+    def table(self) -> Any:
+        """The table of the tilted posterior: computed from the sanitised draws, so that it tells no more than they do.
+
+        Returns:
+            A DataFrame with one row a parameter: its `mean`, `sd`, 5 % and 95 % quantiles, and its covariance with all
+            parameters, a column each.
+
+        Raises:
+            BayesreconError: a result that was loaded, which has no draws.
+        """
+        import jax
+        import pandas as pd
+
+        from bayesrecon.precision import x64
+
+        if self.release is None:
+            raise BayesreconError("a loaded result has no draws; read them, and summarise these")
+        model = self.release.model
+        with x64():
+            arrays = {k: np.asarray(v) for k, v in jax.vmap(model.constrain)(np.asarray(self.release.theta)).items()}
+        values = {
+            entry(p.name, index): arrays[p.name][(slice(None), *index)]
+            for p in model.parameters
+            for index in np.ndindex(p.shape)
+        }
+        draws = np.stack(list(values.values()), axis=1)
+        covariance = np.atleast_2d(np.cov(draws.T))
+        low, high = np.quantile(draws, (0.05, 0.95), axis=0)
+        columns = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0, ddof=1), "5 %": low, "95 %": high}
+        found = pd.DataFrame(columns, index=pd.Index(list(values), name="parameter"))
+        return found.join(pd.DataFrame(covariance, index=found.index, columns=[f"cov({name})" for name in values]))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types only, without the draws."""
         own = [
             f.name for f in fields(self) if f.name not in ("release", "statistics", "changes", "warnings", "failures")
         ]
+        units = self.units and {name: {str(k): v for k, v in one.items()} for name, one in self.units.items()}
         return self._document(
-            **{name: getattr(self, name) for name in own},
+            **{name: getattr(self, name) for name in own} | {"units": units},
             statistics=[asdict(one) for one in self.statistics],
             changes=[asdict(one) for one in self.changes],
             sentence=self.sentence,

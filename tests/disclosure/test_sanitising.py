@@ -11,11 +11,11 @@ from command import SIZE, X, Y, exact_draws
 
 import bayesrecon
 from bayesrecon.disclosure.sanitising import run
-from bayesrecon.disclosure.sanitising.law import divergences, tilt_at, tilt_law
+from bayesrecon.disclosure.sanitising.law import _blocks, divergences, tilt_at, tilt_law
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, opened_ledger
 from bayesrecon.disclosure.sanitising.secret import hash_of_data, hash_of_model, keyed
 from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
-from bayesrecon.disclosure.sanitising.tilted_draws import chosen, redrawn
+from bayesrecon.disclosure.sanitising.tilted_draws import chosen, distinct, redrawn
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.kernels.score import log_liks
@@ -274,7 +274,7 @@ REFUSED = {
     "a worth below 100": ({"worth": 50}, "supported from a worth of 100"),
     "no number": ({"worth": "much"}, "not a number"),
     "both": ({"worth": 100, "records": 1.0}, "give one of"),
-    "a record that cannot be hidden": ({"records": 0.1}, "a record still moves the release by"),
+    "a record that cannot be hidden": ({"records": 0.1}, "the release still moves by"),
     "a budget below the worth": ({"budget": 50}, "below worth"),
     "too many draws": ({"draws": 3000}, "without telling the tilt"),
     "too few draws": ({"draws": 50}, "100 are the fewest"),
@@ -292,9 +292,9 @@ def test_what_is_refused(name, release):
 
 @pytest.mark.slow
 def test_repeated_rows_and_other_models_are_refused(release, model):
-    twice = release.take(np.repeat(np.arange(0, 4000, 2), 2))
-    with pytest.raises(BayesreconError, match="some draws are there twice"):
-        bayesrecon.sanitise(twice, unsafe_seed=0)
+    often = release.take(np.repeat(np.arange(500), 8))
+    with pytest.raises(BayesreconError, match="3500 of 4000 draws repeat another one"):
+        bayesrecon.sanitise(often, unsafe_seed=0)
     cut = exact_draws(2, 1000)
     cut["beta"] = np.round(cut["beta"], 2)
     with pytest.raises(BayesreconError):
@@ -312,7 +312,7 @@ def test_too_many_directions_cost_too_much(law):
 def test_the_worth_that_hides_records():
     assert worth_for(1.0, lambda k: 0.02 / k) in (2400, 2500)  # two digits, and no more than hides the record
     assert worth_for(1.0, lambda k: 0.0199 / k) == 2500
-    with pytest.raises(BayesreconError, match="still moves the release by 2 "):
+    with pytest.raises(BayesreconError, match="the release still moves by 2 "):
         worth_for(1.0, lambda k: 0.2 / k)
     with pytest.raises(BayesreconError, match="above zero"):
         worth_for(-1.0, lambda k: k)
@@ -321,6 +321,66 @@ def test_the_worth_that_hides_records():
 
 
 @pytest.mark.slow
+def test_a_sampler_that_stays_now_and_then(release):
+    """Every second draw where some repeat others, and none twice."""
+    at = np.arange(4000)
+    at[1::10] = at[::10]
+    stays, said = distinct(release.take(at))
+    assert stays.size == 2000
+    assert "400 of 4000 draws repeat another one: 2000 are used" in said[0]
+    at[1::100] = at[::100]
+    few, _ = distinct(release.take(np.sort(np.r_[np.arange(3990), np.arange(10)])))
+    assert few.size == 3990
+    assert distinct(release) == (release, ())
+
+
+def test_records_of_one_unit_move_it_together(law):
+    """By the sum of their log likelihoods: against all of them as one block, in whatever order they are."""
+    rng = np.random.default_rng(3)
+    units = rng.integers(0, 7, SIZE)
+    with x64():
+        found = law.shift(DATA, 1e4, units)
+        single = law.shift(DATA, 1e4, np.arange(SIZE))
+        np.testing.assert_allclose(single, law.shift(DATA, 1e4), rtol=1e-9)
+        l = np.asarray(log_liks(law.model, law.theta, DATA))
+        sums = np.stack([(l - l.mean(axis=0))[:, units == u].sum(axis=1) for u in range(7)], axis=1)
+    alive = law.own > 1e-12 * law.own[-1]
+    features = law.multiple * (law.values @ law.vectors[:, alive]) / np.sqrt(law.own[alive])
+    along = features.T @ sums / len(sums)
+    rest = np.maximum((sums**2).mean(axis=0) - (along**2).sum(axis=0), 0)
+    np.testing.assert_allclose(
+        found, np.sqrt((along**2 / (law.variances[alive] + 1e-4)[:, None]).sum(axis=0) + 1e4 * rest), rtol=1e-6
+    )
+
+
+def test_blocks_keep_units_whole(monkeypatch):
+    monkeypatch.setattr("bayesrecon.disclosure.sanitising.law._AT_ONCE", 50)
+    units = np.random.default_rng(0).integers(0, 9, 60)
+    blocks = list(_blocks({"y": np.arange(60.0)}, 10, units))
+    assert len(blocks) > 3
+    sums = np.concatenate([np.add.reduceat(block["y"], starts) for block, starts in blocks])
+    np.testing.assert_array_equal(sums, np.bincount(units, np.arange(60.0)))
+
+
+@pytest.mark.slow
+def test_units_and_the_table(release, tmp_path):
+    data = {**DATA, "ward": np.arange(SIZE) % 40}
+    safe = bayesrecon.sanitise(release, data=data, records={"ward": 12.0}, unsafe_seed=0)
+    assert safe.worth >= 100
+    assert max(safe.units["ward"].values()) <= 12.6  # of the draws that are published, some fewer
+    assert len(safe.units["ward"]) == 40
+    again = bayesrecon.load_result(safe.save(tmp_path / "page.npz"))
+    assert again.to_dict()["units"]["ward"]["3"] == safe.units["ward"][3]
+    table = safe.table()
+    np.testing.assert_allclose(table["sd"] ** 2, np.diag(table[[c for c in table if c.startswith("cov(")]]), rtol=1e-9)
+    with pytest.raises(BayesreconError, match="has no draws"):
+        again.table()
+    with pytest.raises(BayesreconError, match="with all records of one ward"):
+        bayesrecon.sanitise(release, data=data, records={"ward": 0.1}, unsafe_seed=0)
+    with pytest.raises(BayesreconError, match="there is no column 'school'"):
+        bayesrecon.sanitise(release, data=data, records={"school": 1.0}, unsafe_seed=0)
+
+
 def test_nothing_of_the_secret_is_in_what_is_told(release, tmp_path):
     book = tmp_path / "ledger.json"
     found = bayesrecon.sanitise(release, ledger=book)

@@ -9,6 +9,7 @@ from bayesrecon.cli.audits import check_writable
 from bayesrecon.cli.command import ENDING, RELEASE, Given, command, only
 from bayesrecon.cli.saving import check_suffix, deliver
 from bayesrecon.errors import BayesreconError
+from bayesrecon.files import write_whole
 
 if TYPE_CHECKING:
     from bayesrecon.results.audit import Audit
@@ -33,6 +34,10 @@ def sanitise(
         float | None,
         typer.Option(help="Instead: standard deviations by which one record may move the release."),
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="With --records: by which all records together may that have one value in this column."),
+    ] = None,
     data: Annotated[
         str | None, typer.Option(help="The private data (.csv, .json, .npz): the same data take the same tilt.")
     ] = None,
@@ -44,6 +49,10 @@ def sanitise(
         Path | None,
         typer.Option(help="File that keeps the key and the tilts; never published, never beside a release."),
     ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="Write means, sds and covariance of the sanitised draws to this .csv file."),
+    ] = None,
     page: Annotated[
         Path | None, typer.Option(help="Write what is told of the draws to this .json or .csv file.")
     ] = None,
@@ -54,7 +63,10 @@ def sanitise(
     anonymous, and not differentially private.
     """
     check_suffix(page, (".json", ".csv"), "--page")
-    check_writable(out, page)
+    check_suffix(table, (".csv",), "--table")
+    check_writable(out, page, table)
+    if unit is not None and records is None:
+        raise BayesreconError("--unit says whose records are hidden together: with --records MU")
 
     from bayesrecon.cli import console, inputs
     from bayesrecon.disclosure.sanitising.ledger import ledger_path
@@ -78,7 +90,7 @@ def sanitise(
         found = run(
             opened,
             worth=worth,
-            records=records,
+            records=records if unit is None or records is None else {unit: records},
             data=data,
             draws=keep_draws,
             budget=budget,
@@ -88,6 +100,9 @@ def sanitise(
         progress("auditing the copy", 0.9)
         audited = _written(found, out)
     console.wrote(out)
+    if table is not None:
+        write_whole(table, lambda temporary: temporary.write_text(found.table().to_csv(), encoding="utf-8"))
+        console.wrote(table)
     deliver(found, out=page, plot=None, draw=None, json=given.json, show=lambda r: _show(r, audited))
 
 
@@ -110,6 +125,7 @@ def _written(found: "Sanitised", path: Path) -> "Audit":
 
 def _show(result: "Sanitised", audited: "Audit") -> list[Any]:
     shifts = [] if result.shifts is None else [_shifts(result.shifts)]
+    shifts += [_unit_shifts(name, one) for name, one in (result.units or {}).items()]
     median, most, largest = result.typical
     return [
         result.headline,
@@ -130,6 +146,15 @@ def _shifts(shifts: Any) -> str:
     order = np.argsort(-np.asarray(shifts))[:5]
     most = ", ".join(f"record {i + 1} by {shifts[i]:.2g}" for i in order)
     return f"of your records (not to be published; --page has all): median {np.median(shifts):.2g}; {most}"
+
+
+def _unit_shifts(column: str, shifts: Any) -> str:
+    import numpy as np
+
+    most = sorted(shifts, key=lambda value: -shifts[value])[:5]
+    told = ", ".join(f"{value} by {shifts[value]:.2g}" for value in most)
+    median = np.median(list(shifts.values()))
+    return f"of all records of one {column} (not to be published): median {median:.2g}; {told}"
 
 
 def statistics_table(result: "Sanitised") -> Any:

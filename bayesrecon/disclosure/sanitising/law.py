@@ -25,7 +25,7 @@ measure
 has exactly this law at all ranks, and no direction has to be cut off.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -107,19 +107,24 @@ class TiltLaw:
         root = self.multiple / np.sqrt(1 + self.own / self.k**2)
         return np.linalg.norm(root[:, None] * (self.vectors.T @ functions), axis=0)
 
-    def shift(self, records: Records, draws: float) -> np.ndarray:
+    def shift(self, records: Records, draws: float, units: np.ndarray | None = None) -> np.ndarray:
         """How far single records move a release, in standard deviations of what hides them, `(R,)`.
 
         Somebody who knows all other records asks whether one more is among the data. In the whitened directions it
         moves the release by `a_i = Cov(l(., x), f_i)`, among tilts of variance c_i and so many independent draws:
         `mu^2 = sum_i a_i^2 / (c_i + 1 / T) + T rest`, with the rest of `Var l(., x)` that no tilt hides. For many draws
         that is at least `sd(l(theta, x)) / k`.
+
+        Args:
+            draws: T.
+            units: `(R,)` numbers 0 to U - 1, whose record each is. Then of all records of a unit together, `(U,)`.
         """
         alive = self.own > _SMALLEST * self.own[-1]
         features = self.multiple * (self.values @ self.vectors[:, alive]) / np.sqrt(self.own[alive])
         noise, found = self.variances[alive] + 1 / draws, []
-        for block in _blocks(records, len(self.theta)):
+        for block, starts in _blocks(records, len(self.theta), units):
             l = _centred(self.model, self.theta, block)
+            l = l if units is None else np.add.reduceat(l, starts, axis=1)
             along = features.T @ l / len(l)
             rest = np.maximum((l**2).mean(axis=0) - (along**2).sum(axis=0), 0.0)
             found.append(np.sqrt((along**2 / noise[:, None]).sum(axis=0) + draws * rest))
@@ -203,7 +208,19 @@ def _centred(model: Model, theta: np.ndarray, records: Records) -> np.ndarray:
         return values - values.mean(axis=0)
 
 
-def _blocks(records: Records, draws: int) -> list[Records]:
-    """Parts of the records, of which the log likelihoods at so many draws fit into memory."""
+def _blocks(records: Records, draws: int, units: np.ndarray | None) -> Iterator[tuple[Records, np.ndarray]]:
+    """Parts of the records, of which the log likelihoods at so many draws fit into memory, and where their units
+    begin. Units are in the order of their numbers, and none is in two parts."""
     count, step = len(next(iter(records.values()))), max(1, _AT_ONCE // draws)
-    return [{k: v[i : i + step] for k, v in records.items()} for i in range(0, count, step)]
+    if units is None:
+        for i in range(0, count, step):
+            yield {k: v[i : i + step] for k, v in records.items()}, np.zeros(0, int)
+        return
+    order = np.argsort(units, kind="stable")
+    starts = np.searchsorted(units[order], np.arange(units.max() + 1))
+    ends, first = [*starts[1:].tolist(), count], 0
+    for last, end in enumerate(ends, 1):
+        if last == len(ends) or ends[last] - starts[first] > step:
+            at = order[starts[first] : end]
+            yield {k: np.asarray(v)[at] for k, v in records.items()}, starts[first:last] - starts[first]
+            first = last

@@ -12,11 +12,11 @@ from bayesrecon.disclosure.sanitising.law import TiltLaw, count_of, tilt_at, til
 from bayesrecon.disclosure.sanitising.ledger import UNNAMED, Account, ledger_path, opened_ledger
 from bayesrecon.disclosure.sanitising.page import page_of, statistics_of
 from bayesrecon.disclosure.sanitising.secret import Secret, hash_of_data, hash_of_draws, hash_of_model, keyed
-from bayesrecon.disclosure.sanitising.supported import check_worth, settled, worth_for
-from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, check_distinct, chosen, redrawn
+from bayesrecon.disclosure.sanitising.supported import LEAST_WORTH, check_worth, settled, worth_for
+from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, distinct, redrawn
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
-from bayesrecon.model import Progress, PseudoData, Records
+from bayesrecon.model import Model, Progress, PseudoData, Records
 from bayesrecon.posteriors.nuts import check_records
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import PosteriorDraws
@@ -27,13 +27,15 @@ _FEWEST = 100  # draws to publish: with fewer no reader computes a quantile
 _CHAINS = 8  # up to which the published draws stand in as many chains
 
 
-@verb((PosteriorDraws,), uses=(), instead="sanitise the draws that it was made of, and publish that of these")
+@verb(
+    (PosteriorDraws,), uses=(), instead="sanitise draws (`bayesrecon fit` makes some), and publish `table()` of these"
+)
 def sanitise(
     release: Any,
     *,
     model: Any = None,
     worth: float | None = None,
-    records: float | None = None,
+    records: float | Mapping[str, float] | None = None,
     data: Any = None,
     draws: int | None = None,
     budget: float | None = None,
@@ -56,11 +58,12 @@ def sanitise(
 
     Args:
         release: draws that never are published themselves, from `bayesrecon.posteriors`, or whatever holds draws, with
-            its `model`. No two of them may be the same.
+            its `model`. Draws that repeat others are thinned.
         model: of draws that do not name theirs: a `Model`, a shipped name, a PyMC or Bambi model.
         worth: independent draws of the posterior that the release may be worth, 100 (the default) or more.
-        records: instead, the most standard deviations by which a single record may move the release; refused where that
-            needs a worth below 100.
+        records: instead, the most standard deviations by which a single record may move the release; or `{column: MU}`,
+            by which all records together may that have one value in a column of `data`, such as those of a patient or
+            a school. Refused where that needs a worth below 100.
         data: the private records, `{field: (N, *shape)}` or the path of a table. With them another run of the sampler
             takes the same tilt, worths of all models of the same table add, columns that a model has no use for among
             them, and shifts by single records are computed. Without them the draws stand for the data.
@@ -92,10 +95,14 @@ def sanitise(
     worth = check_worth(100.0 if worth is None else worth)
     table = read_table(data) if data is not None and not isinstance(data, Mapping) else data
     private = None if table is None else check_records(release.model, table)
+    who, most = _hidden_whole(records, table)
     job = _prepared(release, worth, private, draws)
-    if records is not None:
+    if most is not None:
         about = job.law.records if private is None else private
-        worth = worth_for(records, lambda k: float(job.law.at(k).shift(about, job.count).max()))
+        codes = None if who is None else _codes(table[who])[1]
+        one = "a record" if who is None else f"all records of one {who}"
+        found = worth_for(most, lambda k: float(job.law.at(k).shift(about, job.count, codes).max()), one)
+        worth = min(found, max(LEAST_WORTH, float(job.count)))  # beyond it the draws' own error hides more
     if budget is not None and not budget >= worth:
         raise BayesreconError(f"budget={budget}: it is below worth={worth:g}, so that nothing could be released")
     law, times = settled(job.law.at(worth**-0.5), release.name)
@@ -110,7 +117,7 @@ def sanitise(
         job = replace(job, times=account.times)  # of the tilt that is used, which may be older than this run
     if progress is not None:
         progress("tilting", 0.5)
-    return _result(job, worth, job.published(secret, tilt), account)
+    return _result(job, worth, job.published(secret, tilt), account, _columns(release.model, table, who))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +128,7 @@ class _Job:
     private: Records | None
     law: TiltLaw
     count: int
+    said: tuple[str, ...] = ()
     times: int = 1
 
     def tilt(self, secret: Secret) -> PseudoData:
@@ -160,7 +168,7 @@ def _prepared(release: PosteriorDraws, worth: float, private: Records | None, dr
     """Everything that does not depend on the secret."""
     if np.ptp(np.asarray(release.weights)) > 0:
         raise BayesreconError(f"{release.name} has weighted draws; sanitise draws of equal weight")
-    check_distinct(release.theta, release.name)
+    release, said = distinct(release)
     problem = solve_release(release)
     if problem.unfit:
         raise BayesreconError(f"{release.name} does not belong to {release.model.name}: {problem.unfit[0]}")
@@ -169,7 +177,8 @@ def _prepared(release: PosteriorDraws, worth: float, private: Records | None, dr
             f"{release.name}: draws whose digits were cut are not sanitised; supply them with all digits"
         )
     count = _count(release, draws, private)
-    return _Job(release, private, tilt_law(problem, worth**-0.5, problem.rng, _records(problem, private)), count)
+    law = tilt_law(problem, worth**-0.5, problem.rng, _records(problem, private))
+    return _Job(release, private, law, count, said)
 
 
 def _records(problem: Problem, private: Records | None) -> float:
@@ -205,7 +214,48 @@ def _count(release: PosteriorDraws, draws: int | None, private: Records | None) 
     return draws
 
 
-def _result(job: _Job, worth: float, safe: PosteriorDraws, account: Account | None) -> Sanitised:
+def _hidden_whole(records: float | Mapping[str, float] | None, table: Any) -> tuple[str | None, float | None]:
+    """The column whose records are hidden together, None for single ones, and by how much a release may move."""
+    if not isinstance(records, Mapping):
+        return None, records
+    if len(records) != 1:
+        raise BayesreconError("records={column: MU}: name one column, whose records are hidden together")
+    ((column, most),) = records.items()
+    if table is None or column not in table:
+        found = "supply the private records (data=)" if table is None else f"data has {', '.join(map(str, table))}"
+        raise BayesreconError(f"records={{{column!r}: ...}}: there is no column {column!r}; {found}")
+    return column, most
+
+
+def _columns(model: Model, table: Any, named: str | None) -> dict[str, Any]:
+    """Columns of the data that say whose a record is: the one that was named, and fields of three or more levels."""
+    if table is None:
+        return {}
+    groups = [k for k, f in model.fields.items() if not f.shape and len(f.domain.levels) > 2 and k in table]
+    return {k: np.asarray(table[k]) for k in dict.fromkeys([*([] if named is None else [named]), *groups])}
+
+
+def _codes(column: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The values of a column, and which of them each record has."""
+    values, codes = np.unique(np.asarray(column), return_inverse=True)
+    return values, codes.ravel()
+
+
+def _unit_shifts(job: _Job, columns: Mapping[str, Any], draws: int) -> dict[str, dict[Any, float]] | None:
+    """How far all records of each value of a column move the release."""
+    if job.private is None:
+        return None
+    found = {}
+    for name, column in columns.items():
+        values, codes = _codes(column)
+        shifts = job.law.shift(job.private, draws, codes)
+        found[name] = dict(zip(values.tolist(), shifts.tolist(), strict=True))
+    return found
+
+
+def _result(
+    job: _Job, worth: float, safe: PosteriorDraws, account: Account | None, columns: Mapping[str, Any]
+) -> Sanitised:
     own = None if job.private is None else _one_digit(len(next(iter(job.private.values()))))
     page = page_of(safe, worth**-0.5, job.times, own)
     found = Sanitised(
@@ -221,6 +271,7 @@ def _result(job: _Job, worth: float, safe: PosteriorDraws, account: Account | No
         changes=page.changes,
         typical=page.typical,
         shifts=None if job.private is None else job.law.shift(job.private, safe.size),
+        units=_unit_shifts(job, columns, safe.size),
         spent=None if account is None else account.spent,
         budget=None if account is None else account.budget,
         warnings=tuple(_warnings(job, account)),
@@ -236,7 +287,7 @@ def _one_digit(count: int) -> float:
 
 
 def _warnings(job: _Job, account: Account | None) -> list[str]:
-    found = []
+    found = list(job.said)
     if account is None:
         found.append("unsafe_seed: anybody can compute this tilt again, so that these draws protect nothing")
     elif job.private is None:

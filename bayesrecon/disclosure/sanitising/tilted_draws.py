@@ -14,6 +14,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Params, PseudoData, Records
 from bayesrecon.posteriors.chains import Settings, sampled
 from bayesrecon.posteriors.nuts import DENSE
+from bayesrecon.releases import PosteriorDraws
 
 MOST = 1 / 3
 """Share of the draws that may be published: of more of them, those that the tilt favours most would be too few."""
@@ -21,6 +22,8 @@ MOST = 1 / 3
 USUAL = 1 / 4
 """The share unless somebody says otherwise."""
 
+_REPEATED = 0.01  # share of draws that may repeat others
+_STEPS = (1, 2, 4)  # every which draw is taken
 _CHAINS, _WARMUP, _ACCEPTED, _DEEPEST = 4, 1000, 0.8, 10  # of NUTS, as `posteriors.nuts` has them
 _THINNING = 2  # of NUTS, which stays where it is now and then
 _MORE = 1.1  # times as many draws as are needed, of which those that repeat one are left out
@@ -41,18 +44,30 @@ def chosen(tilt: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray
     return kept[np.argsort(rng.random(len(tilt))[kept])]  # by numbers that do not depend on who is in
 
 
-def check_distinct(theta: Any, name: str) -> None:
-    """Refuse draws that repeat rows: which of them stay would tell how often each was there.
+def distinct(release: PosteriorDraws) -> tuple[PosteriorDraws, tuple[str, ...]]:
+    """Draws of which none repeats another, and what was done to have them.
+
+    Which of several equal ones stay would tell how often each was there. A sampler stays where it is now and then:
+    every second draw, or every fourth, is taken until at most one in a hundred repeats another, and that one is left
+    out, which moves means by hundredths of a posterior standard deviation.
 
     Raises:
-        BayesreconError: two rows are the same.
+        BayesreconError: more repeat others.
     """
-    rows = np.ascontiguousarray(np.asarray(theta)) + 0.0
-    if len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))))) < len(rows):
-        raise BayesreconError(
-            f"{name}: some draws are there twice, as of a Metropolis chain; thin them until none is, or sample with "
-            "NUTS"
-        )
+    repeats = 0
+    for step in _STEPS:
+        one = release if step == 1 else release.take(np.arange(0, release.size, step))
+        rows = np.ascontiguousarray(np.asarray(one.theta)) + 0.0
+        whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+        first = np.sort(np.unique(whole, return_index=True)[1])
+        repeats = repeats or len(rows) - len(first)
+        if len(rows) - len(first) <= _REPEATED * len(rows):
+            said = f"{repeats} of {release.size} draws repeat another one: {len(first)} are used, of which none does"
+            return (one, ()) if not repeats else (one.take(first), (said,))
+    raise BayesreconError(
+        f"{release.name}: {repeats} of {release.size} draws repeat another one, as of a Metropolis chain; thin them "
+        "until none does, or sample with NUTS"
+    )
 
 
 def redrawn(model: Model, data: Records, tilt: PseudoData, starts: np.ndarray, count: int, seed: int) -> np.ndarray:
