@@ -77,7 +77,7 @@ def from_file(
         raise
 
 
-def of_large(source: Any, model: Model, trusted: bool) -> PosteriorDraws | None:
+def release_of_large(source: Any, model: Model, trusted: bool) -> PosteriorDraws | None:
     """A release from files so large that copies of their draws are much of a small machine; None from others."""
     if model.prepare is not None or not isinstance(source, str | os.PathLike | list | tuple):
         return None
@@ -232,3 +232,6 @@ def _no_piece_of_one(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         held.append(rows)
     if sum(map(len, held)):
         yield np.concatenate(held)
+
+
+LARGE = release_of_large
