@@ -49,6 +49,7 @@ VOCABULARY = {
     "inexact",
     "knowledge",
     "model",
+    "operations",
     "pairs",
     "precision",
     "regularisers",
