@@ -22,7 +22,7 @@ from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.scratch import RowWriter, Scratch
+from bayesrecon.running.scratch import RowWriter, Scratch
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File

@@ -51,7 +51,7 @@ from bayesrecon.posteriors.summaries import is_table
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import OneAtom, PosteriorDraws, Release
 from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
-from bayesrecon.threads import on_one_thread
+from bayesrecon.running.threads import on_one_thread
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
 _MEND = "mend what the reason names, or drop what it would open"

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from bayesrecon._version import __version__
 from bayesrecon.discovery import plugins
 from bayesrecon.errors import BayesreconError, visible
-from bayesrecon.kernels.compiled import keep_by_default
+from bayesrecon.running.compiled import keep_by_default
 from bayesrecon.temporary import remove_abandoned
 
 _PIPE = 141  # as a shell reports a program that a closed pipe ended

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.engine import Work, block_entries, mapped, on_host
 from bayesrecon.model import Atoms, Progress, Records
-from bayesrecon.scratch import Series
-from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance, part_of
+from bayesrecon.running.engine import Work, block_entries, mapped, on_host
+from bayesrecon.running.scratch import Series
+from bayesrecon.running.stored import as_rows, column_blocks, mean_and_covariance, part_of
 
 CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB): memory is bounded by it whatever the number of atoms."""

@@ -9,7 +9,7 @@ import networkx
 
 RANKS = (
     ("bayesrecon",),
-    ("untrusted",),
+    ("untrusted", "running"),
     ("results", "kernels", "models"),
     ("plots", "posteriors", "estimation", "datasets"),
     ("verbs",),
@@ -24,6 +24,7 @@ CORE = {
     "results",
     "kernels",
     "untrusted",
+    "running",
     "plots",
     "estimation",
     "datasets",
@@ -42,7 +43,6 @@ VOCABULARY = {
     "digits",
     "discovery",
     "domains",
-    "engine",
     "errors",
     "factors",
     "files",
@@ -54,11 +54,8 @@ VOCABULARY = {
     "precision",
     "regularisers",
     "releases",
-    "scratch",
     "stated",
-    "stored",
     "temporary",
-    "threads",
     "types",
 }
 """The modules of the root."""
