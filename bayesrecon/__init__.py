@@ -51,7 +51,7 @@ _LAZY = {
     "audit": "bayesrecon.auditing.run",
     "audit_outputs": "bayesrecon.auditing.outputs",
     "bound": "bayesrecon.disclosure.bounds",
-    "compile_cache": "bayesrecon.kernels.compiled",
+    "compile_cache": "bayesrecon.running.compiled",
     "condition": "bayesrecon.attacks.deletion.informed",
     "deleted_sentence": "bayesrecon.attacks.deletion.sentence",
     "deletion": "bayesrecon.verbs.door",
@@ -65,7 +65,7 @@ _LAZY = {
     "reconstruct": "bayesrecon.attacks.reconstruction",
     "recover": "bayesrecon.attacks.recovery",
     "sanitise": "bayesrecon.disclosure.sanitising.run",
-    "using": "bayesrecon.engine",
+    "using": "bayesrecon.running.engine",
     "witness": "bayesrecon.disclosure.witness",
 }
 _MODULES = ("datasets", "models", "posteriors", "evaluate", "games", "plots")

@@ -33,10 +33,8 @@ from bayesrecon.disclosure.diagnosis import diagnose as diagnose
 from bayesrecon.disclosure.planner import plan as plan
 from bayesrecon.disclosure.sanitising.run import sanitise as sanitise
 from bayesrecon.disclosure.witness import witness as witness
-from bayesrecon.engine import using as using
 from bayesrecon.errors import BayesreconError as BayesreconError
 from bayesrecon.estimation.problem import Estimator as Estimator
-from bayesrecon.kernels.compiled import compile_cache as compile_cache
 from bayesrecon.knowledge import Knows as Knows
 from bayesrecon.model import Model as Model
 from bayesrecon.model import PseudoData as PseudoData
@@ -58,6 +56,8 @@ from bayesrecon.results.records import RecordTable as RecordTable
 from bayesrecon.results.recovery import Recovery as Recovery
 from bayesrecon.results.sanitised import Sanitised as Sanitised
 from bayesrecon.results.sentence import DeletedSentence as DeletedSentence
+from bayesrecon.running.compiled import compile_cache as compile_cache
+from bayesrecon.running.engine import using as using
 from bayesrecon.verbs.door import deletion as deletion
 
 __version__: str

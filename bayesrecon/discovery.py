@@ -1,8 +1,20 @@
-"""What belongs to a kind is found, not listed: a new model, format, audit channel or attack is one new file."""
+"""What belongs to a kind is found, not listed: a new model, format, audit channel or attack is one new file, of this
+package or of another one (a *plug-in*)."""
 
 import importlib
 import pkgutil
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from types import MappingProxyType
 from typing import Any
+
+from bayesrecon.errors import first_line
+
+GROUPS = ("models", "formats", "kinds", "channels", "attacks", "commands")
+"""What a plug-in can add. The groups of its entry points are these, after `bayesrecon.`."""
 
 
 def discover(package: str, name: str) -> list[Any]:
@@ -22,3 +34,100 @@ def discover(package: str, name: str) -> list[Any]:
         if hasattr(module, name) and getattr(module, name) is not None:
             found.append(getattr(module, name))
     return found
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A plug-in that cannot be used.
+
+    Attributes:
+        name: of its entry point.
+        package: the outermost package that it is written in.
+        reason: what is wrong, naming the plug-in.
+    """
+
+    name: str
+    package: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """What other packages add.
+
+    Attributes:
+        found: by the names of their entry points.
+        skipped: those that cannot be used.
+    """
+
+    found: Mapping[str, Any]
+    skipped: tuple[Skipped, ...]
+
+
+def plugins(group: str, wrong: Callable[[str, Any, Mapping[str, Any]], str]) -> Plugins:
+    """What the entry points of other packages add to a group, by their names in order.
+
+    A plug-in that does not import, or with which something is wrong, is named in a warning and skipped.
+
+    Args:
+        group: one of `GROUPS`.
+        wrong: `(name, value, those found before) -> what is wrong with it`, an empty text where nothing is.
+
+    >>> plugins("attacks", lambda name, value, before: "").skipped
+    ()
+    """
+    found: dict[str, Any] = {}
+    skipped: list[Skipped] = []
+    for entry in _declared().get(group, ()):
+        try:
+            value = entry.load()
+            reason = f"there are two named {entry.name}" if entry.name in found else wrong(entry.name, value, found)
+        except Exception as error:  # code of strangers fails in every way
+            value, reason = None, f"it cannot be loaded ({first_line(error)})"
+        if not reason:
+            found[entry.name] = value
+            continue
+        whose = entry.dist.name if entry.dist is not None else "unknown"
+        text = f"the plug-in {entry.name} ({entry.value}, of {whose}) is skipped: {reason}"
+        skipped.append(Skipped(entry.name, _outermost(entry), text))
+        warnings.warn(text, stacklevel=3)
+    return Plugins(MappingProxyType(found), tuple(skipped))
+
+
+def added(
+    group: str, what: str, fits: Callable[[Any], bool], named: Callable[[Any], Any], own: Iterable[Any]
+) -> Plugins:
+    """What this package has of a group, and behind it what plug-ins add, by name; nothing takes the place of another.
+
+    Args:
+        what: it is, in a word.
+        fits: whether a value is one.
+        named: the name of one.
+        own: what this package has.
+    """
+    ours = {named(one): one for one in own}
+
+    def wrong(name: str, value: Any, before: Mapping[str, Any]) -> str:
+        if not fits(value):
+            return f"it is no {what}"
+        taken = named(value) in ours or named(value) in map(named, before.values())
+        return f"{what} {named(value)!r} exists already" if taken else ""
+
+    more = plugins(group, wrong)
+    return Plugins(MappingProxyType({**ours, **{named(one): one for one in more.found.values()}}), more.skipped)
+
+
+def is_plugin_for(group: str, module: str) -> bool:
+    """Whether a module lies in a package that adds something to a group."""
+    return any(_outermost(entry) == module.partition(".")[0] for entry in _declared().get(group, ()))
+
+
+def _outermost(entry: metadata.EntryPoint) -> str:
+    return entry.module.partition(".")[0]
+
+
+@cache
+def _declared() -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
+    """The entry points of all groups, none of which is loaded."""
+    every = metadata.entry_points()  # one look at all that is installed
+    return {group: tuple(sorted(every.select(group=f"bayesrecon.{group}"), key=lambda e: e.name)) for group in GROUPS}

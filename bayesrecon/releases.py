@@ -17,7 +17,6 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.inexact import Ascent, Limits, Noise
 from bayesrecon.model import Model, PseudoData, as_html
 from bayesrecon.pairs import ApproximatedPair, Deletion, DrawsPair, TrainedPair, shortly
-from bayesrecon.stored import as_rows
 
 _STATIC = {"static": True}  # part of the structure of the tree that JAX sees, no leaf of it
 
@@ -145,9 +144,10 @@ class PosteriorDraws(Release):
     def take(self, at: Any) -> "PosteriorDraws":
         """Some draws, in the order of their positions `at`, with their weights scaled to one."""
         weights = np.asarray(self.weights)[at]
+        rows = self.theta if hasattr(self.theta, "part") else np.asarray(self.theta)  # some lie in a file
         return replace(
             self,
-            theta=as_rows(self.theta)[at],
+            theta=rows[at],
             weights=weights / weights.sum(),
             chain=np.asarray(self.chain)[at],
             log_density=None if self.log_density is None else np.asarray(self.log_density)[at],

@@ -26,9 +26,9 @@ import gridded  # noqa: E402
 import workers  # noqa: E402
 
 import bayesrecon  # noqa: E402
-from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
 from bayesrecon.posteriors import from_draws  # noqa: E402
+from bayesrecon.running.engine import swept  # noqa: E402
 
 ROWS, PAGE = HERE / "calibration.json", HERE / "CALIBRATION.md"
 DRAWS, LKJ = 1000, "normal with LKJ"

@@ -36,7 +36,6 @@ import untouched  # noqa: E402
 import workers  # noqa: E402
 
 import bayesrecon  # noqa: E402
-from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.estimation.checks.check import Looked  # noqa: E402
 from bayesrecon.estimation.checks.ends import check_ends  # noqa: E402
@@ -45,6 +44,7 @@ from bayesrecon.evaluate import clopper_pearson  # noqa: E402
 from bayesrecon.models.registry import shipped  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
 from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
+from bayesrecon.running.engine import swept  # noqa: E402
 from bayesrecon.types import Model, Release  # noqa: E402
 
 ROWS, PAGE = HERE / "checks.json", HERE / "CHECKS.md"

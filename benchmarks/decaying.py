@@ -27,9 +27,9 @@ import workers  # noqa: E402
 from covariates import REGRESSIONS, SHAPES, simulated  # noqa: E402
 
 import bayesrecon  # noqa: E402
-from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
+from bayesrecon.running.engine import swept  # noqa: E402
 
 ROWS, PAGE = HERE / "decaying.json", HERE / "DECAYING.md"
 COVARIATES = (3, 5, 8, 12)

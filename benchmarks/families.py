@@ -24,9 +24,9 @@ import workers  # noqa: E402
 from families import FAMILIES, RECORDS, model_of, simulated  # noqa: E402
 
 import bayesrecon  # noqa: E402
-from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
+from bayesrecon.running.engine import swept  # noqa: E402
 
 ROWS, PAGE = HERE / "families.json", HERE / "FAMILIES.md"
 

@@ -185,7 +185,7 @@ def over_coordinates(coordinates: int) -> Numbers:
     from bayesrecon.kernels.adaptive import AdaptiveEmbedding
     from bayesrecon.kernels.metric import metric_factor
     from bayesrecon.precision import x64
-    from bayesrecon.threads import one_thread
+    from bayesrecon.running.threads import one_thread
 
     def worked(work: Callable[[], Any]) -> float:
         start = time.process_time()
@@ -262,8 +262,8 @@ def same_family(_: int) -> Numbers:
 def beside_others(_: int) -> Numbers:
     """`recover` while two other processes keep the cores busy: small solves by one thread of BLAS, and by all."""
     import bayesrecon
-    from bayesrecon import threads
     from bayesrecon.posteriors import from_posteriordb
+    from bayesrecon.running import threads
 
     release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.asked
     bayesrecon.recover(release)

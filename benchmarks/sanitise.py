@@ -35,7 +35,7 @@ from bayesrecon.evaluate import clopper_pearson  # noqa: E402
 from bayesrecon.kernels.score import log_liks  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
-from bayesrecon.threads import one_thread  # noqa: E402
+from bayesrecon.running.threads import one_thread  # noqa: E402
 
 GROWN = 6  # times that a worth is made half as large again where theory does not hold
 WORTH, POOL, PUBLISHED = 100.0, 10_000, 2500

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from bayesrecon import using
-from bayesrecon.engine import processes
+from bayesrecon.running.engine import processes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""What is shipped: every model by name. A module of this package that has `MODELS` is a family."""
+"""What is shipped: every model by name. A module of this package that has `MODELS` is a family, and so is a plug-in."""
 
 import inspect
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from bayesrecon.discovery import discover
+from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Model
 from bayesrecon.models.entry import Shipped
@@ -19,7 +19,17 @@ def shipped() -> Mapping[str, Shipped]:
     >>> "kidscore_momiq" in shipped()
     True
     """
-    entries = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
+    own = [entry for family in discover("bayesrecon.models", "MODELS") for entry in family]
+    names = {entry.name for entry in own}
+
+    def wrong(name: str, family: Any, before: Mapping[str, Any]) -> str:
+        if not isinstance(family, tuple | list) or not all(isinstance(entry, Shipped) for entry in family):
+            return "it is no tuple of Shipped"
+        taken = names | {entry.name for other in before.values() for entry in other}
+        doubled = [entry.name for entry in family if entry.name in taken]
+        return f"there is a model {doubled[0]!r} already" if doubled else ""
+
+    entries = own + [entry for family in plugins("models", wrong).found.values() for entry in family]
     return MappingProxyType({entry.name: entry for entry in sorted(entries, key=lambda e: e.name.casefold())})
 
 

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.compiled import kept
 from bayesrecon.model import Model, Records
 from bayesrecon.precision import in_float64
+from bayesrecon.running.compiled import kept
 
 ChainMethod = Literal["auto", "vectorized", "parallel", "sequential"]
 

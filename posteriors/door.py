@@ -64,7 +64,7 @@ def release_of(
             if power is not None:
                 raise BayesreconError(f"power= has no part in a fit of {name}: an estimator's likelihood has none")
             return read(source)
-    for read in discover("bayesrecon.posteriors", "of_source"):
+    for read in discover("bayesrecon.posteriors", "SOURCE"):
         if (release := read(source, model, power)) is not None:
             return release
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
@@ -92,7 +92,7 @@ def _read(
     trusted: bool,
 ) -> Release:
     if model is not None and draws is None:
-        for read in discover("bayesrecon.posteriors", "of_large"):
+        for read in discover("bayesrecon.posteriors", "LARGE"):
             if (release := read(source, model, trusted)) is not None:
                 return release
     table = read_draws(source, trusted=trusted)

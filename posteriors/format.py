@@ -1,10 +1,13 @@
 """What a kind of source of draws says of itself."""
 
+import os
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.draws import Draws
 
@@ -16,7 +19,7 @@ def never(source: Any) -> bool:
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of source; a module of this package that has `FORMAT` adds it.
+    """One kind of source; a module of this package that has `FORMAT` adds it, or a plug-in.
 
     Attributes:
         name: for display.
@@ -49,3 +52,35 @@ class Format:
     def takes(self, paths: Sequence[Any]) -> bool:
         """Whether these many files are one source."""
         return self.several or len(paths) == 1
+
+
+def of_plugin(given: Format) -> Format:
+    """A format of another package. Files from strangers reach it only where it opens them in the guarded process; where
+    it fails to say whether something is its own, that is not."""
+
+    def asked(question: Callable[[Any], bool]) -> Callable[[Any], bool]:
+        def ask(source: Any) -> bool:
+            try:
+                return bool(question(source))
+            except Exception as error:  # code of strangers fails in every way
+                warnings.warn(f"the plug-in for {given.name} is skipped: {first_line(error)}", stacklevel=2)
+                return False
+
+        return ask
+
+    def own(read: Callable[..., Any]) -> Callable[..., Any]:
+        def trusting(source: Any, *, trusted: bool = False, **options: Any) -> Any:
+            if not trusted and isinstance(source, str | os.PathLike | list):
+                raise BayesreconError(
+                    f"{source}: the plug-in for {given.name} reads files without limits; if you trust it, read it with "
+                    "trusted=True (--trusted)"
+                )
+            return read(source, **options)
+
+        return trusting
+
+    claims = None if given.claims is None else asked(given.claims)
+    given = replace(given, holds=asked(given.holds), claims=claims)
+    return (
+        given if given.guarded else replace(given, draws=own(given.draws), contents=own(given.contents), guarded=True)
+    )

@@ -1,6 +1,6 @@
 """One reader for whatever draws come in: by the suffix of a path, or by the look of an object.
 
-Every module of this package that has `FORMAT` is a format (`bayesrecon.posteriors.format`).
+Every module of this package that has `FORMAT` is a format (`bayesrecon.posteriors.format`), and so is a plug-in.
 """
 
 import os
@@ -10,19 +10,29 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from bayesrecon.discovery import discover
+from bayesrecon.discovery import discover, plugins
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, from_named_draws
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.exports import hint
-from bayesrecon.posteriors.format import Format
+from bayesrecon.posteriors.format import Format, of_plugin
 
 
 @cache
 def formats() -> tuple[Format, ...]:
     """All formats, those first that are asked first whether an object is theirs."""
-    return tuple(sorted(discover("bayesrecon.posteriors", "FORMAT"), key=lambda f: f.rank))
+    own: list[Format] = discover("bayesrecon.posteriors", "FORMAT")
+
+    def wrong(name: str, given: Any, before: Mapping[str, Format]) -> str:
+        if not isinstance(given, Format):
+            return "it is no Format"
+        sure = {s: f.name for f in (*own, *before.values()) if f.claims is None for s in f.suffixes}
+        doubled = [suffix for suffix in given.suffixes if suffix in sure and given.claims is None]
+        return f"{doubled[0]} is of {sure[doubled[0]]}; say with claims= which files are yours" if doubled else ""
+
+    added = [of_plugin(given) for given in plugins("formats", wrong).found.values()]
+    return tuple(sorted([*own, *added], key=lambda f: f.rank))
 
 
 @cache

@@ -119,7 +119,7 @@ def from_guide(
     return release
 
 
-def of_source(source: Any, model: Any, power: float | None) -> Release | None:
+def release_of_law(source: Any, model: Any, power: float | None) -> Release | None:
     """Of a file that CmdStan's `variational` or `laplace` wrote, None of anything else.
 
     Raises:
@@ -247,3 +247,6 @@ def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
 
 def _noise(normal: np.ndarray) -> Noise:
     return Noise(normal, np.zeros((len(normal), 0)))
+
+
+SOURCE = release_of_law

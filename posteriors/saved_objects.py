@@ -52,7 +52,7 @@ def read_saved(
     )
 
 
-def of_source(source: Any, model: Any, power: float | None) -> Release | None:
+def release_of_saved(source: Any, model: Any, power: float | None) -> Release | None:
     """The one fit in a file of saved objects, None of anything else.
 
     Raises:
@@ -76,3 +76,6 @@ def _no_draws(source: Any, *, name: str | None = None, trusted: bool = False) ->
 
 
 FORMAT = Format("saved object", SUFFIXES, _no_draws, read_saved, rank=80, guarded=True)
+
+
+SOURCE = release_of_saved

@@ -24,7 +24,7 @@ from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.posteriors.weights import weight_names
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.scratch import RowWriter, Scratch
+from bayesrecon.running.scratch import RowWriter, Scratch
 from bayesrecon.untrusted.cmdstan_file import CmdStanFile, saved_warmup
 from bayesrecon.untrusted.guarded import opened
 
@@ -78,7 +78,7 @@ def from_file(
         raise
 
 
-def of_large(source: Any, model: Model, trusted: bool) -> PosteriorDraws | None:
+def release_of_large(source: Any, model: Model, trusted: bool) -> PosteriorDraws | None:
     """A release from files so large that copies of their draws are much of a small machine; None from others."""
     if model.prepare is not None or not isinstance(source, str | os.PathLike | list | tuple):
         return None
@@ -233,3 +233,6 @@ def _no_piece_of_one(pieces: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
         held.append(rows)
     if sum(map(len, held)):
         yield np.concatenate(held)
+
+
+LARGE = release_of_large

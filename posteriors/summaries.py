@@ -327,7 +327,7 @@ def is_table(source: Any) -> bool:
     return pandas and not is_frame(source)
 
 
-def of_source(source: Any, model: Any, power: float | None) -> Release | None:
+def release_of_table(source: Any, model: Any, power: float | None) -> Release | None:
     """Of a regression's table, None of anything else.
 
     Raises:
@@ -343,3 +343,6 @@ def of_source(source: Any, model: Any, power: float | None) -> Release | None:
             "estimates are, with posteriors.from_table"
         )
     return from_table(source, model)
+
+
+SOURCE = release_of_table

@@ -33,10 +33,10 @@ EVERYTHING = [
 ENGINES = {"joblib", "dask", "distributed"}
 """Run work elsewhere, and pickle for it: only what plays games and what runs on engines imports them."""
 
-SENDS = {"bayesrecon/engine.py"}
+SENDS = {"bayesrecon/running/engine.py"}
 """Sends work to the caller's own workers; what it reads back there is what it wrote itself."""
 
-SETTLES = {"bayesrecon/kernels/compiled.py"}
+SETTLES = {"bayesrecon/running/compiled.py"}
 """Changes JAX's settings of what is kept on disk, for a block, and puts them back."""
 
 HEAVY = {"numpyro", "arviz", "posteriordb", "matplotlib", "pandas", "sklearn", "xarray", "h5py", "typer", "rich"}

@@ -10,13 +10,13 @@ import pytest
 
 from bayesrecon import compile_cache
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels import compiled
+from bayesrecon.running import compiled
 
 SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "TF_CPP_MIN_LOG_LEVEL"}
 
 RUN = """
 import sys
-from bayesrecon.kernels.compiled import keep_by_default
+from bayesrecon.running.compiled import keep_by_default
 keep_by_default()
 import jax
 found = []
@@ -31,7 +31,7 @@ finally:
 ASKED = """
 import os, sys
 assert "jax" not in sys.modules
-from bayesrecon.kernels.compiled import keep_by_default
+from bayesrecon.running.compiled import keep_by_default
 keep_by_default()
 print(os.environ.get("JAX_COMPILATION_CACHE_DIR"))
 """

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.engine import block_entries, mapped, spread, swept, using
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import find_basis
@@ -27,6 +26,7 @@ from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
+from bayesrecon.running.engine import block_entries, mapped, spread, swept, using
 
 pytestmark = pytest.mark.small
 
@@ -280,7 +280,7 @@ DEVICES = """
 import sys; sys.path[:0] = {paths!r}
 import jax, numpy as np
 from test_engine import check, passes, release_of, view
-from bayesrecon.engine import spread, using
+from bayesrecon.running.engine import spread, using
 view.CHUNK = 2**14
 release = release_of(2000)
 alone = passes(release)

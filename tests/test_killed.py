@@ -21,7 +21,7 @@ LARGE = 2**20
 WAIT = 8.0  # seconds for a large file to appear; verbs that write none are killed wherever they are then
 PROGRAM = """
 import sys
-from bayesrecon import scratch
+from bayesrecon.running import scratch
 from bayesrecon.cli.main import main
 from bayesrecon.posteriors import stored
 stored._LARGE, scratch._SPOOLED = 0, 1000  # every file counts as large

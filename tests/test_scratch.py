@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayesrecon.scratch import Scratch
+from bayesrecon.running.scratch import Scratch
 
 PROGRAM = """
 import sys, time
 import numpy as np
 from bayesrecon.cli.main import ending_cleanly
-from bayesrecon.scratch import Scratch
+from bayesrecon.running.scratch import Scratch
 ending_cleanly()
 scratch = Scratch(3)
 scratch.write(np.ones((10, 3)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bayesrecon.engine import using
+from bayesrecon.running.engine import using
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 

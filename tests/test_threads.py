@@ -8,10 +8,10 @@ import scipy.linalg  # noqa: F401
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import bayesrecon
-from bayesrecon import threads
 from bayesrecon.estimation import solve
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_draws
+from bayesrecon.running import threads
 
 
 def used():

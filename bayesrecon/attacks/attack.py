@@ -1,15 +1,15 @@
 """What every attack is: a frozen dataclass of its own options that says what it takes and what it returns.
 
-A module of this package that has `ATTACK`, the class, adds one: `reconstruct` and the command line find it.
+A module of this package that has `ATTACK`, the class, adds one, and so does a plug-in: `reconstruct` and the command
+line find it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from bayesrecon.discovery import discover
+from bayesrecon.discovery import added, discover
 from bayesrecon.kernels.outputs import Outputs
 from bayesrecon.knowledge import KNOWS, Knows, check_keywords
 from bayesrecon.model import Progress
@@ -62,7 +62,12 @@ class Attack(Generic[R]):
 @cache
 def attacks() -> Mapping[str, type[Attack[Any]]]:
     """All attacks by their names (read-only)."""
-    return MappingProxyType({one.name: one for one in discover("bayesrecon.attacks", "ATTACK")})
+    own = discover("bayesrecon.attacks", "ATTACK")
+    return added("attacks", "attack", _is_attack, lambda one: one.name, own).found
+
+
+def _is_attack(given: Any) -> bool:
+    return isinstance(given, type) and issubclass(given, Attack)
 
 
 def takers_of(release: Any) -> str:

@@ -21,8 +21,6 @@ from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.npz import ATTRIBUTES
 from bayesrecon.results.audit import Audit
 
-SUFFIXES = (".nc", ".npz")
-
 
 @np.errstate(over="ignore", invalid="ignore")  # as an audit
 def clean(

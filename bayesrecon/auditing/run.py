@@ -21,7 +21,7 @@ from bayesrecon.auditing.assembly import (
     with_accounts,
     with_held,
 )
-from bayesrecon.auditing.channel import Channel
+from bayesrecon.auditing.channel import channels
 from bayesrecon.auditing.draws import draws_finding, draws_remedies, start
 from bayesrecon.auditing.effort import Budget, Effort, Open, budget_of, told
 from bayesrecon.auditing.fits import audit_fit, look_at_estimates, told_of
@@ -35,7 +35,6 @@ from bayesrecon.auditing.saved_fits import attack_fits
 from bayesrecon.auditing.several_tables import audits_of_tables
 from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
-from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.knowledge import KNOWS, of_model
@@ -52,7 +51,7 @@ from bayesrecon.posteriors.summaries import is_table
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import OneAtom, PosteriorDraws, Release
 from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered
-from bayesrecon.threads import on_one_thread
+from bayesrecon.running.threads import on_one_thread
 
 _OTHERS = "pass the model that made these draws, prior included, and draws with all their digits"
 _MEND = "mend what the reason names, or drop what it would open"
@@ -295,11 +294,6 @@ def _tell(progress: Progress | None, found: Iterable[Finding]) -> None:
             tell(finding)
 
 
-def channels() -> tuple[Channel, ...]:
-    """All that is attacked in a file besides its draws, in order."""
-    return tuple(sorted(discover("bayesrecon.auditing.channels", "CHANNEL"), key=lambda channel: channel.rank))
-
-
 def _stages(
     contents: Contents,
     model: Model,
@@ -315,11 +309,11 @@ def _stages(
     Args:
         budget: for remedies, none of which are tried without one.
     """
-    every = channels()
+    every, skipped = channels()
     known, unit = knows.get("known") or {}, knows.get("unit")
     findings: list[Finding | Open] = []
     warnings: list[str] = []
-    untried: list[NotRun] = []
+    untried: list[NotRun] = [*skipped]
 
     def now(left: Iterable[str]) -> Stage:
         closed = tuple(f.finding if isinstance(f, Open) else f for f in findings)

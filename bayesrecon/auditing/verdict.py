@@ -18,11 +18,11 @@ from bayesrecon.auditing.outcomes import (
     Verdict,
 )
 from bayesrecon.diagnostics import Z95, evenly
-from bayesrecon.engine import pooled, swept
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Progress, Records, entry
 from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Row
+from bayesrecon.running.engine import pooled, swept
 
 _GROUPS = 3  # values of a field from which it counts as a group
 _WITHIN = (np.inf, 1e3, 100.0, 30.0, 10.0)  # bounds on the values of a series that are tried in turn

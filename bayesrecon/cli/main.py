@@ -10,6 +10,8 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +19,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrecon._version import __version__
+from bayesrecon.discovery import plugins
 from bayesrecon.errors import BayesreconError, visible
-from bayesrecon.kernels.compiled import keep_by_default
+from bayesrecon.running.compiled import keep_by_default
 from bayesrecon.temporary import remove_abandoned
 
 _PIPE = 141  # as a shell reports a program that a closed pipe ended
@@ -46,26 +49,28 @@ _SHOWN = {  # by command: its panel and an example
 
 
 class _Commands(TyperGroup):
-    """The modules of the package: their names and first lines make the list, and only the one that is called loads."""
+    """The modules of the package: their names and first lines make the list, and only the one that is called loads.
+    Commands of plug-ins load where all are listed, or a name is none of the package's own."""
 
     listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
-        folder = importlib.import_module(_COMMANDS).__path__
-        return sorted(info.name for info in pkgutil.iter_modules(folder))
+        return sorted([*_own(), *_added()])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in self.list_commands(ctx):
+        own = cmd_name in _own()
+        if not own and cmd_name not in _added():
             return None
         if self.listing:
             group, example = _SHOWN.get(cmd_name, (None, ""))
-            shown = f"{_summary(cmd_name)} Example: bayesrecon {example}" if example else _summary(cmd_name)
+            summary = _summary(cmd_name) if own else _first_line(_added()[cmd_name].__doc__)
+            shown = f"{summary} Example: bayesrecon {example}" if example else summary
             return TyperCommand(cmd_name, help=shown, short_help=shown, rich_help_panel=group)
         keep_by_default()  # the command's name is resolved, and its module imported, before anything is called
         app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT)
         _, example = _SHOWN.get(cmd_name, (None, ""))
         app.command(cmd_name, epilog=f"Example: bayesrecon {example}" if example else None)(
-            importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND
+            importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]
         )
         return typer.main.get_command(app)
 
@@ -77,12 +82,34 @@ class _Commands(TyperGroup):
             self.listing = False
 
 
+def _own() -> list[str]:
+    """The commands of this package."""
+    return [info.name for info in pkgutil.iter_modules(importlib.import_module(_COMMANDS).__path__)]
+
+
+@cache
+def _added() -> Mapping[str, Any]:
+    """The commands of plug-ins."""
+    own = _own()
+
+    def wrong(name: str, given: Any, before: Mapping[str, Any]) -> str:
+        if not callable(given):
+            return "it is no function"
+        return f"there is a command {name!r} already" if name in own else ""
+
+    return plugins("commands", wrong).found
+
+
 def _summary(name: str) -> str:
     """The first line of a command's docstring, without importing it."""
     (folder,) = importlib.import_module(_COMMANDS).__path__
     tree = ast.parse((Path(folder) / f"{name}.py").read_text(encoding="utf-8"))
     (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
-    return (ast.get_docstring(function) or "").partition("\n")[0]
+    return _first_line(ast.get_docstring(function))
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
 
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}

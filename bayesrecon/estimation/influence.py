@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.stored import Stored, mean_and_covariance, row_blocks
+from bayesrecon.running.stored import Stored, mean_and_covariance, row_blocks
 
 
 @dataclass(frozen=True, eq=False)

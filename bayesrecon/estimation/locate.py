@@ -23,7 +23,7 @@ from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records, simulated
-from bayesrecon.stored import as_rows
+from bayesrecon.running.stored import as_rows
 
 # Solves at most: fewer do not reach data far from the first records, more are spent only where noise moves the moments
 # for ever. Twice as many without finite rank, where each pass closes in by a part of the way only.

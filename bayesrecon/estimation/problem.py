@@ -20,7 +20,7 @@ from bayesrecon.kernels.metric import fold_factors, metric_factor
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge, with_factors_of
 from bayesrecon.model import Progress
 from bayesrecon.releases import Release
-from bayesrecon.threads import on_one_thread
+from bayesrecon.running.threads import on_one_thread
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.estimation.standard import Standard
-from bayesrecon.stored import mean_and_covariance
+from bayesrecon.running.stored import mean_and_covariance
 
 Moved = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
 """For functions of the atoms `h (T, P)` (`Rows`), coordinates `j (P,)` and numbers `into (P,)` from zero to K, the

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.estimation.laws import SAMPLED, Law
-from bayesrecon.threads import one_thread, threads_for
+from bayesrecon.running.threads import one_thread, threads_for
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
 # square in the kernel), onto a flat floor of rounding errors. A decaying spectrum keeps falling instead: QR

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.stored import Stored
+from bayesrecon.running.stored import Stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records
 from bayesrecon.results.recovery import Row
-from bayesrecon.stored import column_blocks
+from bayesrecon.running.stored import column_blocks
 
 _SPANNED_TO = 1e-7  # relative, of what rounding leaves of a function that equations span
 _APART = 10.0  # times that a floor of decaying spectra may exceed the standard error that stands above it in theory
@@ -288,7 +288,7 @@ def _of_series(
             estimate, verdict = rows[statistic.name].estimate, rows[statistic.name].verdict
             assert estimate is not None
             if se:
-                se = float(np.hypot(se, _bent(statistic, library, totals, embedding.weights, ess)))
+                se = float(np.hypot(se, _bent(statistic, library, totals, ess)))
             if totals.decays and se and floor > se:
                 # No error lies below its floor: of heavy tails too few draws were seen to tell both.
                 if floor > _APART * se and verdict == "determined":
@@ -322,7 +322,7 @@ def _moved(
     return at
 
 
-def _bent(statistic: Statistic, library: Library, totals: SampledTotals, weights: np.ndarray, ess: float) -> float:
+def _bent(statistic: Statistic, library: Library, totals: SampledTotals, ess: float) -> float:
     """What the curvature H of a statistic in its parts' totals, of error covariance C, adds to its standard error:
     `(tr(H C H C) / 2 + tr(H C)^2 / 4)^(1/2)`, H from slopes one standard error apart."""
     at = library.index(statistic.parts)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from bayesrecon.engine import pooled, swept
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.games.store import Store
 from bayesrecon.model import Progress
+from bayesrecon.running.engine import pooled, swept
 
 _CHUNKS = 64  # in which rounds are dealt out, at least; what is lost by a kill, and what progress tells
 _LARGEST = 50  # rounds of a chunk

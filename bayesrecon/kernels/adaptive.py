@@ -13,7 +13,7 @@ from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.kernels.view import View
 from bayesrecon.model import Records
-from bayesrecon.threads import threads_for
+from bayesrecon.running.threads import threads_for
 
 _SAMPLE = 64  # atoms on which a record's information is judged
 _FEW = 91  # monomials, those of twelve coefficients, up to which nothing is cheaper than the closed form

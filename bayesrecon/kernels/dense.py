@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.engine import on_host, placed, pooled, spread
 from bayesrecon.kernels.embedding import PART, PARTED, Basis, Moments, Stretch
 from bayesrecon.kernels.score import log_lik, prior_score, scores, taylor
 from bayesrecon.kernels.sums import covariance, kernels, numbers, plus
 from bayesrecon.kernels.view import CHUNK, Part, View, blocks, power_of_two, unwhitened
 from bayesrecon.model import Model, Records
+from bayesrecon.running.engine import on_host, placed, pooled, spread
 
 _BLOCK = 256  # atoms of a block, where few are looked at
 _ENDS = 32  # coordinates whose extreme atoms are looked at: there scores overflow first

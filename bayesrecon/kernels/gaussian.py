@@ -14,7 +14,7 @@ from bayesrecon.kernels.score import prior_score
 from bayesrecon.kernels.sums import covariance
 from bayesrecon.kernels.view import Part, View, unwhitened
 from bayesrecon.model import GaussianPredictor, Model, Records
-from bayesrecon.stored import mean_and_covariance
+from bayesrecon.running.stored import mean_and_covariance
 
 _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
 _SCORES = 2**22  # entries of a block of scores

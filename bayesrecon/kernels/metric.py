@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Atoms, Model
-from bayesrecon.stored import as_rows, row_blocks, weighted_sum
+from bayesrecon.running.stored import as_rows, row_blocks, weighted_sum
 
 R = TypeVar("R", bound=Atoms)
 

@@ -18,13 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.engine import block_entries, on_host, placed, pooled, spread
 from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
 from bayesrecon.kernels.score import along_coordinates, gradients, prior_score, touches
 from bayesrecon.kernels.sums import covariance, either_way, kernels, numbers, plus
 from bayesrecon.kernels.touched import Touched, coloured, pays
 from bayesrecon.kernels.view import CHUNK, Part, View
 from bayesrecon.model import Model, Records
+from bayesrecon.running.engine import block_entries, on_host, placed, pooled, spread
 
 _FEWEST = 3  # coordinates of a record, with fewer parameters than pay for which it is not worth a look
 _LOOKED_AT = 8  # atoms at which gradients are looked at for coordinates that are touched

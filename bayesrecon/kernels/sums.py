@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.engine import on_host, placed
+from bayesrecon.running.engine import on_host, placed
 
 
 def either_way(f: Callable[..., Any]) -> Callable[..., Any]:

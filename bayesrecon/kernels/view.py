@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.engine import Work, block_entries, mapped, on_host
-from bayesrecon.model import Atoms, Model, Progress, Records
-from bayesrecon.scratch import Series
-from bayesrecon.stored import as_rows, column_blocks, mean_and_covariance, part_of
+from bayesrecon.model import Atoms, Progress, Records
+from bayesrecon.running.engine import Work, block_entries, mapped, on_host
+from bayesrecon.running.scratch import Series
+from bayesrecon.running.stored import as_rows, column_blocks, mean_and_covariance, part_of
 
 CHUNK = 2**22
 """Largest block of the score tensor, in doubles (32 MiB): memory is bounded by it whatever the number of atoms."""
@@ -139,10 +139,6 @@ class View:
         """Positions of the smallest and largest value of the first coordinates."""
         found = [np.r_[part.argmin(axis=0), part.argmax(axis=0)] for _, part in column_blocks(self._theta, stop=most)]
         return np.unique(np.concatenate(found))
-
-    @property
-    def _static(self) -> tuple[Model, float]:
-        return self.release.model, self.release.temperature
 
     def _chunk(self, *records: Records) -> int:
         """Atoms per block: a power of two, so that few shapes are ever compiled."""

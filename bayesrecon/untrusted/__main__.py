@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bayesrecon.discovery import is_plugin_for
 from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.message import pieces, unpack
 from bayesrecon.untrusted.process import HEAD, OVER
@@ -60,10 +61,10 @@ def _done(request: dict[str, Any], held: dict[str, Any]) -> Any:
 
 
 def reader_of(name: str) -> Any:
-    """The class that `module:class` names, in this package alone."""
+    """The class that `module:class` names, in this package or in one that adds formats."""
     module, _, kind = name.partition(":")
-    if not module.startswith(_PACKAGE):
-        raise BayesreconError(f"{name} is no reader: readers lie in {_PACKAGE[:-1]}")
+    if not module.startswith(_PACKAGE) and not is_plugin_for("formats", module):
+        raise BayesreconError(f"{name} is no reader: readers lie in {_PACKAGE[:-1]}, or in a plug-in for formats")
     return getattr(importlib.import_module(module), kind)
 
 

@@ -1,7 +1,8 @@
 """How a file is opened in the guarded process: a reader is a class, and nothing has to be registered.
 
-A reader lies in a module of this package. It is made of a path, has a method `close`, and its other methods take and
-return what `bayesrecon.untrusted.message` carries: dictionaries, lists, texts, bytes, numbers and arrays.
+A reader lies in a module of this package, or of a plug-in for formats. It is made of a path, has a method `close`, and
+its other methods take and return what `bayesrecon.untrusted.message` carries: dictionaries, lists, texts, bytes,
+numbers and arrays.
 """
 
 from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from bayesrecon.knowledge import KNOWS, check_keywords
 from bayesrecon.pairs import Deletion, paired
 from bayesrecon.precision import x64
 from bayesrecon.releases import Release, refuse_others
-from bayesrecon.threads import one_thread
+from bayesrecon.running.threads import one_thread
 
 P = ParamSpec("P")
 R = TypeVar("R")

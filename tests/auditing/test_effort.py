@@ -87,8 +87,8 @@ def test_an_interruption_leaves_what_was_found(monkeypatch, after, left):
         raise KeyboardInterrupt
 
     if after:
-        first = run.channels()[0]
-        monkeypatch.setattr(run, "channels", lambda: (replace(first, attack=stop),))
+        (first, *_), _ = run.channels()
+        monkeypatch.setattr(run, "channels", lambda: ((replace(first, attack=stop),), ()))
     else:
         monkeypatch.setattr(run, "start", stop)
     with pytest.raises(Interrupted) as caught:

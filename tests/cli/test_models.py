@@ -52,7 +52,7 @@ def test_verdicts_go_to_the_workers(run, monkeypatch):
         )
         return Verdict(name, 40, 3, 1000, True, True, found, (), 1.0)
 
-    monkeypatch.setattr("bayesrecon.engine.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("bayesrecon.running.engine.ProcessPoolExecutor", Pool)
     monkeypatch.setattr("bayesrecon.auditing.verdict.verdict", told)
     names = [f"posterior {k}" for k in range(5)]
     alone = run("posteriors", "--verdict", *names, "bad", "--json")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon.engine import using
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.solve import find_basis
@@ -18,6 +17,7 @@ from bayesrecon.kernels.embedding import Basis, LostDigits
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
+from bayesrecon.running.engine import using
 
 CLOSE = 1e-10
 

@@ -9,7 +9,6 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from bayesrecon.engine import using
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.solve import find_basis
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
@@ -20,6 +19,7 @@ from bayesrecon.kernels.touched import NONE, Touched
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
+from bayesrecon.running.engine import using
 
 GROUPS = 30
 

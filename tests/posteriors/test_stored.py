@@ -9,13 +9,13 @@ import pytest
 import xarray as xr
 
 import bayesrecon
-from bayesrecon import scratch
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_arviz, from_cmdstan, from_file, stored
 from bayesrecon.posteriors.door import release_of
-from bayesrecon.scratch import HDF5Rows, Series
-from bayesrecon.stored import Stored, column_blocks, mean_and_covariance, row_blocks
+from bayesrecon.running import scratch
+from bayesrecon.running.scratch import HDF5Rows, Series
+from bayesrecon.running.stored import Stored, column_blocks, mean_and_covariance, row_blocks
 
 RNG = np.random.default_rng(0)
 DRAWS = {"beta": RNG.normal(26, 3, (2, 201, 2)), "sigma": RNG.gamma(400, 1 / 20, (2, 201))}

@@ -70,7 +70,7 @@ def _show_verdicts(names: Sequence[str], *, build: bool, workers: int, json: boo
     from bayesrecon.auditing.verdict import available, verdicts
     from bayesrecon.cli import console
     from bayesrecon.cli.verdicts import COLUMNS, cells, row
-    from bayesrecon.engine import processes
+    from bayesrecon.running.engine import processes
 
     rest: list[str] = []
     if not names:

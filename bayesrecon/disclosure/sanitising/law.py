@@ -39,7 +39,7 @@ from bayesrecon.estimation.problem import Problem
 from bayesrecon.kernels.score import log_liks
 from bayesrecon.model import Model, PseudoData, Records
 from bayesrecon.results.row import Row
-from bayesrecon.stored import as_rows
+from bayesrecon.running.stored import as_rows
 
 _RECORDS = 1024  # of the predictive law: many times the directions that a few thousand draws resolve
 _DRAWS = 4096  # on which variances are taken: their own error is two per cent

@@ -18,7 +18,7 @@ from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.estimation.checks.check import Check, Looked
 from bayesrecon.estimation.scored import Draws, Moved, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
-from bayesrecon.stored import column_blocks
+from bayesrecon.running.stored import column_blocks
 
 _CUT = 2e-4  # false alarms per release
 _FEWEST = 500  # draws, from which ends are looked at

@@ -26,7 +26,7 @@ from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.releases import PosteriorDraws
-from bayesrecon.stored import as_rows
+from bayesrecon.running.stored import as_rows
 
 _BLOCK = 2**22  # doubles in a block of scores: larger ones are slower, since memory is new each time
 _ROUNDING = 1e-6  # in the sum of weights

@@ -1,6 +1,6 @@
 """What differs by the kind of a release on the way from opening it to what is said of its data.
 
-A module of this package that has `KIND`, an instance, adds one: `kind_of` finds it.
+A module of this package that has `KIND`, an instance, adds one, and so does a plug-in: `kind_of` finds it.
 """
 
 from functools import cache
@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesrecon.discovery import discover
+from bayesrecon.discovery import Plugins, added, discover
+from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.metric import in_coordinates
 from bayesrecon.knowledge import Knows
 from bayesrecon.releases import Release
@@ -59,10 +60,22 @@ class Kind:
 
 
 @cache
-def _kinds() -> dict[type[Release], Kind]:
-    return {kind.of: kind for kind in discover("bayesrecon.estimation.kinds", "KIND")}
+def _kinds() -> Plugins:
+    own = discover("bayesrecon.estimation.kinds", "KIND")
+    return added("kinds", "kind of release", lambda given: isinstance(given, Kind), lambda kind: kind.of, own)
 
 
 def kind_of(release: Release) -> Kind:
-    """The kind of a release, by its type or the nearest one that it is derived from."""
-    return next(kind for base in type(release).__mro__ if (kind := _kinds().get(base)) is not None)
+    """The kind of a release, by its type or the nearest one that it is derived from.
+
+    Raises:
+        BayesreconError: there is none; or the release is of a plug-in whose kind was skipped: that of another would not
+            hold of it.
+    """
+    kinds = _kinds()
+    base = next((base for base in type(release).__mro__ if base in kinds.found), None)
+    lost = [plugin for plugin in kinds.skipped if plugin.package == type(release).__module__.partition(".")[0]]
+    if base is None or (base is not type(release) and lost):
+        reason = lost[0].reason if lost else f"{type(release).__name__} has no kind (bayesrecon.estimation.kinds)"
+        raise BayesreconError(f"what {release.name} says cannot be told: {reason}")
+    return kinds.found[base]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.stored import Stored
+from bayesrecon.running.stored import Stored
 from bayesrecon.temporary import locked_file, remove_abandoned
 
 _CHUNK = (2**12, 1)  # columns are read by themselves, rows a few thousand at a time
