@@ -201,7 +201,7 @@ def over_coordinates(coordinates: int) -> Numbers:
             release.model.fields,
             centre={"x": np.zeros(width), "y": 0.0},
             scale={"x": np.ones(width), "y": 1.0},
-            most=2 * embedding.most_features,
+            most=2 * embedding.features,
         )
         _, basis, _ = find_basis(embedding, reference, np.random.default_rng(0))
         few = evenly(release.size, 1024)

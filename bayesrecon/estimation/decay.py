@@ -29,7 +29,7 @@ def decays(embedding: OneRelease, reference: Reference, fields: Mapping[str, Dom
         True where it does; False says nothing.
     """
     law = law_of(embedding)
-    if law.ends or embedding.most_features:
+    if law.ends or embedding.features:
         return False
     few = reference.draw(rng, _LINE)
     if _spectrum(embedding, few, law).gap:

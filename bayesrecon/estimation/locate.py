@@ -90,7 +90,7 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     kernel looks finite.
     """
     reference = Reference(knowledge.fields, knowledge.known, accept=lambda z: np.isfinite(embedding.information(z)))
-    reference = replace(reference, most=max(reference.most, 2 * embedding.most_features))
+    reference = replace(reference, most=max(reference.most, 2 * embedding.features))
     law = law_of(embedding)
     if law.alone(knowledge.total):
         reference = replace(reference, most=_ONE)

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.definite import solver
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.laws import Law, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
-from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments
+from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, coordinates, features_of
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.releases import Release
 
@@ -24,6 +26,7 @@ _FOUND = 0.5  # visibility of a field's mean or spread from which the search can
 _NEARER = 0.95  # share of the records by which that is judged
 _PER_LEVEL = 8  # generic records for every value of a field with finitely many
 _ALIKE = 1e-12  # basis functions that the probes do not tell apart
+_STEPS = 3  # of least squares by a triangle: the first is good to what rounding leaves of squares
 _STRETCHES = 20  # of the draws, for the jackknife: few enough to be longer than draws are correlated
 _KEPT = 2 * 10**8  # doubles of their sums
 _FELT = 0.25  # squared features per independent draw from which bias is a tenth of a standard error or more
@@ -86,12 +89,7 @@ class Span:
         """
         e = self.cross
         if self.ridge is None or limit:
-            q, r = np.linalg.qr(e)
-            size = np.abs(np.diag(r))
-            if size.min(initial=1.0) > _ALIKE * size.max(initial=1.0):
-                beta = scipy.linalg.solve_triangular(r, q.T @ values, check_finite=False)
-            else:
-                beta = np.linalg.lstsq(e, values, rcond=_ALIKE)[0]
+            beta = self._least_squares(values)
         else:
             weight = self.size / np.sqrt(len(e))
             penalty = self.ridge if self.damping is None else self.ridge + self.size * self.damping
@@ -108,6 +106,24 @@ class Span:
             target = np.concatenate([*aims, np.zeros((len(root), values.shape[1]))])
             beta = np.linalg.lstsq(stacked, target, rcond=1e-14)[0]
         return Projection(beta, e @ beta)
+
+    def _least_squares(self, values: np.ndarray) -> np.ndarray:
+        """By the triangle alone, which is kept: steps of what is left of the functions make up for their orthogonal
+        part (Björck 1987)."""
+        e, r = self.cross, self._triangle
+        size = np.abs(np.diag(r))
+        if not size.min(initial=1.0) > _ALIKE * size.max(initial=1.0):
+            return np.asarray(np.linalg.lstsq(e, values, rcond=_ALIKE)[0])
+        beta = np.zeros((e.shape[1], values.shape[1]))
+        for _ in range(_STEPS):
+            inner = scipy.linalg.solve_triangular(r, e.T @ (values - e @ beta), trans="T", check_finite=False)
+            beta += scipy.linalg.solve_triangular(r, inner, check_finite=False)
+        return beta
+
+    @cached_property
+    def _triangle(self) -> np.ndarray:
+        """`(r, r)` R of `e = Q R`."""
+        return np.asarray(np.linalg.qr(self.cross, mode="r"))
 
     def variance(self, beta: np.ndarray) -> np.ndarray | None:
         """Of the totals of `beta (r, P)`, per squared number of records; None where what is seen is seen exactly."""
@@ -198,7 +214,7 @@ def find_basis(
 
     Raises `BayesreconError` when the draws run out before the spectrum does.
     """
-    available = embedding.equations
+    available, known = embedding.equations, features_of(embedding)
     law = law_of(embedding)
     groups = per_level(reference)
     # Once the rank is known, fewer will do as long as they show all of it, in every group.
@@ -207,8 +223,9 @@ def find_basis(
     largest = law.most(max(reference.most, groups), available)
     while True:
         records = reference.draw(rng, pool)
-        few = embedding.thinned(max(expected, min(pool, _ROWS)) if expected else pool)
-        columns = embedding.scores(records, few)
+        few = embedding.thinned(known or (max(expected, min(pool, _ROWS)) if expected else pool))
+        columns_of = coordinates(embedding, few)
+        columns = columns_of(records)
         spectrum, pivots, coefficients = decompose(columns, finite, law)
         law.check(spectrum.rank, available, embedding.size)
         # Records over many orders of magnitude blur the end of a long spectrum: look again with more of them.
@@ -220,7 +237,7 @@ def find_basis(
         if last or not unclear:
             count = law.fresh(pool if expected else max(pool, _FRESH))
             fresh = reference.draw(rng, count) if spectrum.gap and count else {}
-            if not fresh or _span(columns[:, pivots], embedding.scores(fresh, few)):
+            if not fresh or spectrum.rank == len(columns) or _span(columns[:, pivots], columns_of(fresh)):
                 break
             if last:  # no more records than these may be drawn, and their spectrum did not end
                 spectrum, pivots, coefficients = decompose(columns, False, law)
@@ -437,5 +454,8 @@ def _jackknifed(moments: Moments, plain: np.ndarray) -> np.ndarray:
 
 
 def _solve(gram: np.ndarray, target: np.ndarray) -> np.ndarray:
+    solve = solver(gram)
+    if solve is not None:
+        return solve(target)
     values, vectors = np.linalg.eigh(gram)
     return vectors @ ((vectors.T @ target) / np.maximum(values, 1e-14 * values[-1]))

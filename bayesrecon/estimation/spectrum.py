@@ -15,6 +15,7 @@ from bayesrecon.running.threads import one_thread, threads_for
 _GAP = 1e3
 _ROUNDING = 1e-9  # singular values above it are features, whatever falls behind them
 _FLAT = 30.0  # a floor of rounding varies by less from its first value to its middle; a decay falls on
+_SQUARED = 1e-8  # of the largest eigenvalue of a Gram matrix, above which one has eight digits
 _NOTHING = 1e-15  # rounding of the largest singular value
 
 
@@ -66,8 +67,10 @@ def _decompose(scores: np.ndarray, finite: bool, law: Law) -> tuple[Spectrum, np
     alive = np.flatnonzero((length > 0) & np.isfinite(length))
     if not alive.size:
         return Spectrum(np.zeros(0), 0, False), alive, np.zeros((0, 0))
-    triangle = np.linalg.qr(scores[:, alive] / length[alive], mode="r")
-    singular = scipy.linalg.svdvals(triangle)
+    triangle = scores[:, alive] / length[alive]
+    if len(triangle) > len(alive):
+        triangle = np.linalg.qr(triangle, mode="r")
+    singular = _singular(triangle)
     # Fewer rows than records bound the rank as well.
     singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]
     drop = singular[:-1] / np.maximum(singular[1:], _NOTHING)
@@ -82,6 +85,15 @@ def _decompose(scores: np.ndarray, finite: bool, law: Law) -> tuple[Spectrum, np
     basis = scipy.linalg.solve_triangular(reduced[:rank, :rank], np.eye(rank), check_finite=False)
     spectrum = Spectrum(singular**2, rank, gap)
     return spectrum, pivots, basis / length[pivots][:, None]
+
+
+def _singular(columns: np.ndarray) -> np.ndarray:
+    """Singular values, largest first: of few rows by their Gram matrix, where its squares keep the smallest."""
+    if len(columns) < columns.shape[1]:
+        squares = scipy.linalg.eigvalsh(columns @ columns.T, check_finite=False)
+        if squares[0] > _SQUARED * squares[-1]:
+            return np.asarray(np.sqrt(squares[::-1]))
+    return np.asarray(scipy.linalg.svdvals(columns, check_finite=False))
 
 
 def spanning(rows: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.categories import add_units
+from bayesrecon.estimation.definite import solver
 from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
@@ -200,11 +201,15 @@ def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
     """`G V^+ G beta`: the inverse value kernel between the functions' inner products with the basis."""
     value, target = solved.value, solved.gram @ beta
     scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
-    eigen, vectors = np.linalg.eigh(value * scale[:, None] * scale)
-    kept = eigen > 1e-12 * eigen[-1]
-    inverse = (vectors[:, kept] / eigen[kept]) @ vectors[:, kept].T
-    solved_ = scale[:, None] * (inverse @ (scale[:, None] * target))
-    return solved.gram @ solved_
+    value = value * scale[:, None] * scale
+    solve = solver(value)
+    if solve is None:
+        eigen, vectors = np.linalg.eigh(value)
+        kept = eigen > 1e-12 * eigen[-1]
+        found = (vectors[:, kept] / eigen[kept]) @ (vectors[:, kept].T @ (scale[:, None] * target))
+    else:
+        found = solve(scale[:, None] * target)
+    return solved.gram @ (scale[:, None] * found)
 
 
 def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.kernels.dense import DenseEmbedding
-from bayesrecon.kernels.embedding import Basis, LostDigits, MeanEmbedding, Moments
+from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, MeanEmbedding, Moments
 from bayesrecon.kernels.gaussian import GaussianEmbedding
 from bayesrecon.kernels.sparse import SparseEmbedding
 from bayesrecon.kernels.view import View
@@ -41,8 +41,8 @@ class AdaptiveEmbedding(View):
         return GaussianEmbedding(self.release, self.metric, self.progress, self.folds)
 
     @property
-    def most_features(self) -> int:
-        return 0 if self.closed is None else self.closed.width
+    def features(self) -> int:
+        return 0 if self.closed is None else self.closed.features
 
     def _cheaper(self, *records: Records) -> MeanEmbedding:
         if self.closed is not None and self.closed.width <= _FEW:
@@ -58,6 +58,12 @@ class AdaptiveEmbedding(View):
             return self.closed.scores(records, atoms)
         entries = len(atoms) * self.metric.shape[1] * len(next(iter(records.values())))
         return (self.dense if entries < _LARGE else self._cheaper(records)).scores(records, atoms)
+
+    def coordinates(self, atoms: np.ndarray) -> Coordinates | None:
+        return None if self.closed is None else self.closed.coordinates(atoms)
+
+    def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray | None:
+        return None if self.closed is None else self.closed.slopes(records, h, j)
 
     def information(self, records: Records) -> np.ndarray:
         scores = np.clip(self.scores(records, self.thinned(_SAMPLE)), -1e150, 1e150)

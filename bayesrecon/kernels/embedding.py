@@ -14,10 +14,10 @@ last eigenvalues are. `dense` and `sparse` compute it for one release, `adaptive
 `joint` adds several releases up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, ClassVar, Protocol
+from functools import partial, reduce
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -179,13 +179,55 @@ class MeanEmbedding(Protocol):
         ...
 
 
+@runtime_checkable
+class Featured(Protocol):
+    """An embedding whose kernel may be made of finitely many features that are known beforehand, `k = F' G F`: what is
+    asked of records is then answered by their F features in place of a score for every atom and direction.
+
+    Attributes:
+        features: F, 0 where that is not known.
+    """
+
+    @property
+    def features(self) -> int: ...
+
+    def coordinates(self, atoms: np.ndarray) -> "Coordinates | None":
+        """Columns `(F, M)` of records that have the inner products of their scores at some atoms; None where there are
+        no features, or where these atoms do not tell them apart."""
+        ...
+
+    def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray | None:
+        """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`; None where there are no features.
+
+        Args:
+            h: `(T, P)`, or rows of it that are made when looked at.
+            j: `(P,)` coordinates.
+        """
+        ...
+
+
+Coordinates = Callable[[Records], np.ndarray]
+
+
+def features_of(embedding: MeanEmbedding) -> int:
+    """Features that the kernel is known to be made of, 0 where that is not known."""
+    return embedding.features if isinstance(embedding, Featured) else 0
+
+
+def coordinates(embedding: MeanEmbedding, atoms: np.ndarray) -> Coordinates:
+    """Columns of records that have the inner products of their scores at some atoms: of the features where these are
+    known, else the scores."""
+    found = embedding.coordinates(atoms) if isinstance(embedding, Featured) else None
+    return partial(embedding.scores, atoms=atoms) if found is None else found
+
+
 class OneRelease(MeanEmbedding, Protocol):
     """The embedding of one release: a dataclass, so that `replace` gives the same with another metric or other atoms.
 
     Attributes:
         release: atoms in the coordinates in use.
         metric: `(d, k)` factor of Sigma.
-        most_features: that its kernel can have, 0 where that is not known.
+        features: that its kernel can have, 0 where that is not known.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -195,7 +237,7 @@ class OneRelease(MeanEmbedding, Protocol):
     @property
     def metric(self) -> np.ndarray: ...
     @property
-    def most_features(self) -> int: ...
+    def features(self) -> int: ...
 
     def information(self, records: Records) -> np.ndarray:
         """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.

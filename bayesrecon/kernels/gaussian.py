@@ -1,14 +1,14 @@
 """The kernel mean embedding of a Gaussian linear regression, in closed form (`kernels.monomials`)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from bayesrecon.kernels.embedding import Basis, LostDigits, Moments, Stretch
+from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Expansion, Frame, Products
 from bayesrecon.kernels.score import prior_score
 from bayesrecon.kernels.sums import covariance
@@ -18,6 +18,10 @@ from bayesrecon.running.stored import mean_and_covariance
 
 _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
 _SCORES = 2**22  # entries of a block of scores
+_APART = 1e-5  # of a feature of length one that others leave: below it half of the digits of their kernel are lost
+_KEPT = 2  # kernels of the monomials at some atoms: a basis is chosen on some, and solved on others
+_NONE = np.zeros((0, 0))
+_POWERS = 8  # from which a largest singular value is known to a few per cent: its size is what matters
 _CONDITION = 1e3  # of the monomials, from which the kernel of combinations of them loses too many digits
 
 
@@ -25,15 +29,50 @@ _CONDITION = 1e3  # of the monomials, from which the kernel of combinations of t
 class GaussianEmbedding(View):
     """`MeanEmbedding` of a release of a model that has a `GaussianPredictor`."""
 
+    _grams: dict[bytes, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+
     def scores(self, records: Records, atoms: np.ndarray) -> np.ndarray:
         e, x = self._frame.design(self._predictor, records)
         chunk = _atoms_of(_SCORES, len(e) * self.metric.shape[1])
-        given, found = self._given(np.zeros((0, 0))), []
+        given, found = self._given(_NONE), []
         with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
             for metric, theta, weights, n, _ in self._atoms(chunk, None, atoms):
                 phi = given.expanded(self.release.model, theta[:n], metric).scores(e, x)
                 found.append((phi * np.sqrt(weights[:n])[:, None, None]).reshape(-1, len(e)))
         return np.concatenate(found)
+
+    @property
+    def features(self) -> int:
+        return self.width
+
+    def coordinates(self, atoms: np.ndarray) -> Coordinates | None:
+        gram = self._gram(atoms)
+        scale = np.sqrt(np.diag(gram))
+        if not np.isfinite(gram).all() or not scale.all():
+            return None
+        try:
+            root = np.linalg.cholesky(gram / scale / scale[:, None])
+        except np.linalg.LinAlgError:
+            return None
+        if np.diag(root).min() < _APART:
+            return None
+        root = root.T * scale
+
+        def columns(records: Records) -> np.ndarray:
+            with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
+                return root @ self._frame.monomials(self._predictor, records)
+
+        return columns
+
+    def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
+        plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
+        found = np.zeros((self.width, len(j)))
+        start = 0
+        for metric, theta, weights, n, _ in plain._atoms(self._block, None):
+            at = self._given(_NONE).expanded(self.release.model, theta[:n], metric)
+            found += at.sums(h[start : start + n] * weights[:n, None], j)
+            start += n
+        return self._frame.monomials(self._predictor, records).T @ found
 
     def moments(
         self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
@@ -63,11 +102,7 @@ class GaussianEmbedding(View):
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         functions, columns = self._functions(basis), self._frame.monomials(self._predictor, probes)
-        products: dict[int, Products] = {}
-        for part, kept in self._pass(_products_of, self._given(functions), self._parts(self._block, atoms), "probes"):
-            fold = id(part.metric)
-            products[fold] = products[fold].plus(kept) if fold in products else kept
-        gram = sum(one.gram() for one in products.values())
+        gram = self._gram(atoms)
         _check(np.diag(gram), functions)
         return columns.T @ (gram @ functions)
 
@@ -87,6 +122,24 @@ class GaussianEmbedding(View):
             rows.add(series)
             scores.add(score)
         return rows.done(), scores.done()
+
+    def _gram(self, atoms: np.ndarray | None) -> np.ndarray:
+        """Kernel of the monomials, `(F, F)`."""
+        which = b"" if atoms is None else atoms.tobytes()
+        if which not in self._grams:
+            found = self._summed(atoms)
+            if len(self._grams) == _KEPT:
+                del self._grams[next(iter(self._grams))]
+            self._grams[which] = found
+        return self._grams[which]
+
+    def _summed(self, atoms: np.ndarray | None) -> np.ndarray:
+        products: dict[int, Products] = {}
+        given = self._given(_NONE)
+        for part, kept in self._pass(_products_of, given, self._parts(self._block, atoms), "probes"):
+            fold = id(part.metric)
+            products[fold] = products[fold].plus(kept) if fold in products else kept
+        return np.asarray(sum(one.gram() for one in products.values()))
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
         return covariance(self._pass(_noise_of, given, parts, "noise"))
@@ -214,5 +267,10 @@ def _atoms_of(entries: int, width: int) -> int:
 
 def _check(diagonal: np.ndarray, functions: np.ndarray) -> None:
     """That sums over the monomials keep the digits of the functions."""
-    if np.linalg.norm(np.sqrt(np.maximum(diagonal, 0.0))[:, None] * functions, 2) > _CONDITION:
+    scaled = np.sqrt(np.maximum(diagonal, 0.0))[:, None] * functions
+    direction = np.ones(scaled.shape[1])
+    for _ in range(_POWERS):
+        direction = scaled.T @ (scaled @ (direction / np.linalg.norm(direction)))
+    # Steps of that size squared, from below.
+    if not np.linalg.norm(direction) <= _CONDITION**2:
         raise LostDigits

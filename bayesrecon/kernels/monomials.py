@@ -122,6 +122,16 @@ class Expansion:
         found[:, 2:] += _paired(score @ self.b.T, self.d, *self._pairs) * self.precision
         return self.power * found
 
+    def sums(self, h: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """`sum_t h_tp phi_j(p)` of the monomials, `(F, P)`, for `h (C, P)` along columns `j (P,)` of the metric."""
+        along, other = self.b[:, j], self.precision * h  # (p, P), (C, P)
+        found = self.q.T @ (self.c[:, j] * h)
+        total, mean = other.sum(axis=0), self.d.T @ other
+        found[2 : 2 + len(along)] += along * total
+        i, k = self._pairs
+        found[2 + len(along) :] -= along[i] * mean[k] + np.where(i == k, 0.0, 1.0)[:, None] * along[k] * mean[i]
+        return self.power * found
+
     def score(self, fitted: np.ndarray) -> np.ndarray:
         """`phi fitted`, `(C, k)`, of a polynomial `(F,)`."""
         width = self.d.shape[1]
@@ -173,11 +183,18 @@ class Products:
         crossed = own[:, i] * w[0, 1 + j] + other * own[:, j] * w[0, 1 + i]
         found[middle, tail] += crossed
         found[tail, middle] += crossed.T
-        inner, block = w[1:, 1:], found[tail, tail]
-        for left, right, times in ((i, j, 1.0), (j, i, other[:, None])):
-            block += times * (own[np.ix_(left, i)] * inner[np.ix_(right, j)])
-            block += times * (own[np.ix_(left, j)] * inner[np.ix_(right, i)]) * other
+        # Of `x_i x_j` and `x_k x_l`: every inner product of one of the first with one of the second.
+        (own_i, own_ij, own_j), (inner_i, inner_ij, inner_j) = (_of_pairs(x, i, j) for x in (own, w[1:, 1:]))
+        mixed = own_ij * inner_ij.T
+        found[tail, tail] += own_i * inner_j + own_j * inner_i * (other * other[:, None])
+        found[tail, tail] += mixed * other + mixed.T * other[:, None]
         return found
+
+
+def _of_pairs(matrix: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Entries `(i, i)`, `(i, j)` and `(j, j)` of a matrix for all pairs of pairs."""
+    first, second = matrix.take(i, axis=0), matrix.take(j, axis=0)
+    return first.take(i, axis=1), first.take(j, axis=1), second.take(j, axis=1)
 
 
 def _paired(s: np.ndarray, d: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:

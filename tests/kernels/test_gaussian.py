@@ -108,9 +108,9 @@ def test_many_coefficients(monkeypatch):
     release = from_draws(conjugate.sample_regression(x, x.sum(axis=1), 300, rng), conjugate.regression_model(width))
     both = AdaptiveEmbedding(release, metric_factor(release, None), None, fold_factors(release, None))
     law = Reference(release.model.fields, centre={"x": np.zeros(width), "y": 0.0}, scale={"x": 3.0, "y": 9.0})
-    law = replace(law, most=2 * both.most_features)
+    law = replace(law, most=2 * both.features)
     spectrum, basis, few = find_basis(both, law, rng)
-    assert spectrum.rank == both.most_features - 1  # one is a coefficient's covariate, too
+    assert spectrum.rank == both.features - 1  # one is a coefficient's covariate, too
     assert both._cheaper(basis.records) is both.closed
     y, probes = rng.normal(size=basis.size), law.draw(rng, 30)
 

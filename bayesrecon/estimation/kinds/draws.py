@@ -24,7 +24,9 @@ from bayesrecon.estimation.rounding import Rounding, rounding_of
 from bayesrecon.estimation.scored import Draws, summed
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.spectrum import spanning
+from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import in_coordinates
+from bayesrecon.model import Records
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.running.stored import as_rows
 
@@ -125,21 +127,31 @@ def _halves(problem: Problem) -> list[Draws]:
 
 def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
     """As `stein.Moved`: the data enter by totals of `f_p(z) = E[h_p d_j l(theta, z)]`, like others."""
-    release, solved = problem.release, problem.solved
-    if solved.spectrum.gap:  # of finite rank, a quarter more records than features tell as much, the most unlike ones
-        some = spanning(solved.cross)[: solved.basis.size * 5 // 4 + 16]
-        solved = replace(solved, probes={k: v[some] for k, v in solved.probes.items()}, cross=solved.cross[some])
-    d, count, size = release.model.dimension, len(solved.cross), release.size
-    plain = replace(problem.embedding, metric=np.eye(d), folds=None, progress=None)
+    embedding, solved = problem.embedding, problem.solved
+    values = embedding.slopes(solved.probes, h, j)
+    if values is None:
+        # Of finite rank, a quarter more records than features tell as much, the most unlike ones.
+        if solved.spectrum.gap:
+            some = spanning(solved.cross)[: solved.basis.size * 5 // 4 + 16]
+            solved = replace(solved, probes={k: v[some] for k, v in solved.probes.items()}, cross=solved.cross[some])
+        values = _slopes(embedding, solved.probes, h, j)
+    beta = solved.project(summed(values, into)).beta
+    return -np.asarray(solved.influence(beta)[0])
+
+
+def _slopes(embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
+    """`E[h_p d_j l(theta, z)]` of records, `(M, P)`, from the scores at every atom."""
+    release, count = embedding.release, len(next(iter(records.values())))
+    d, size = release.model.dimension, release.size
+    plain = replace(embedding, metric=np.eye(d), folds=None, progress=None)
     weights, values = np.asarray(release.weights), np.zeros((count, len(j)))
     for part in np.array_split(np.arange(size), -(-size * d * count // _BLOCK)):
         rows = slice(part[0], part[-1] + 1)
         scaled = np.sqrt(weights[part] * weights[part].sum())[:, None] * h[rows]
-        slopes = plain.scores(solved.probes, part).reshape(len(part), d, count)
+        slopes = plain.scores(records, part).reshape(len(part), d, count)
         for one in np.unique(j):
             values[:, j == one] += slopes[:, one].T @ scaled[:, j == one]
-    beta = solved.project(summed(values, into)).beta
-    return -np.asarray(solved.influence(beta)[0])
+    return values
 
 
 def _draws(view: Any, scores: Any) -> Draws:
