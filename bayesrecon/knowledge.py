@@ -26,6 +26,9 @@ class Knows(TypedDict, total=False):
             list of the legal values.
         factors: `{name: columns}` fields that code the levels of one variable together: exclusive dummies with their
             baseline left out, or a `Factor` with another contrast. Columns may have wildcards.
+        fit_weights: of the table of a regression, how its fit weighed records: "frequency", as often as each occurs;
+            "analytic", by precision or sampling weights (WLS, aweights, survey weights); "none".
+        offset: of the table of a regression, whether its fit had an offset.
     """
 
     known: Mapping[str, Any] | None
@@ -34,11 +37,18 @@ class Knows(TypedDict, total=False):
     bounds: Mapping[str, tuple[float, float]] | None
     domain: Mapping[str, Any] | None
     factors: Mapping[str, Any] | None
+    fit_weights: str | None
+    offset: bool | None
 
 
 _DECIMALS = 12  # of the values that contrasts take, which square roots leave inexact
 
 KNOWS = tuple(Knows.__annotations__)
+OF_FITS = ("fit_weights", "offset")
+"""What is known of the fit behind a table, not of its records."""
+OF_RECORDS = tuple(name for name in KNOWS if name not in OF_FITS)
+FIT_WEIGHTS = ("frequency", "analytic", "none")
+_REGRESSIONS = ("ols", "logit", "poisson")  # whose tables do not say how records were weighed
 
 
 def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KNOWS, why: str = "") -> None:
@@ -70,6 +80,10 @@ class Knowledge:
         total: the number of records, when known.
         identities: totals that the model's program fixes, `{name: (f, total)}`.
         factors: whose levels the fields code, as they were stated.
+        fit_weights: how the fit behind a table weighed records, one of `FIT_WEIGHTS`, where it is known. With analytic
+            weights totals are sums of weights, so that `total` stays open.
+        offset: whether that fit had an offset, where it is known.
+        records: the number of records, when known, where `total` is not it.
     """
 
     fields: dict[str, Field]
@@ -78,6 +92,9 @@ class Knowledge:
     total: float | None = None
     identities: Mapping[str, Any] = field(default_factory=dict)
     factors: tuple[Factor, ...] = ()
+    fit_weights: str | None = None
+    offset: bool | None = None
+    records: float | None = None
 
     @property
     def aside(self) -> list[str]:
@@ -100,7 +117,8 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
 
     Raises `BayesreconError` naming the field and the remedy.
     """
-    known, unit, total, bounds, domain, factors = (knows.get(name) for name in KNOWS)
+    known, unit, total, bounds, domain, factors = (knows.get(name) for name in OF_RECORDS)
+    weights, offset = _of_fit(model, knows)
     fields = dict(model.fields)
     for source, given in (("domain", domain), ("bounds", bounds), ("known", known)):
         for name in given or {}:
@@ -132,7 +150,29 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
         if rows is not None and total != rows:
             raise BayesreconError(f"total={total} contradicts the {rows} rows of the known fields")
     count = float(rows) if rows is not None else total
-    return Knowledge(fields, table, unit, count, model.identities, coded)
+    found = Knowledge(fields, table, unit, count, model.identities, coded, weights, offset)
+    return replace(found, total=None, records=count) if weights == "analytic" else found
+
+
+def _of_fit(model: Model, knows: Mapping[str, Any]) -> tuple[str | None, bool | None]:
+    """How the fit weighed records, and whether it had an offset."""
+    weights, offset = (knows.get(name) for name in OF_FITS)
+    if weights is None and offset is None:
+        return None, None
+    if model.name.partition(",")[0] not in _REGRESSIONS:
+        raise BayesreconError(
+            f"fit_weights= and offset= are of the table of a regression ({', '.join(_REGRESSIONS)}), not of "
+            f"{model.name}"
+        )
+    if weights is not None and weights not in FIT_WEIGHTS:
+        raise BayesreconError(
+            f"fit_weights={weights!r} is not one of {', '.join(FIT_WEIGHTS)}{near(str(weights), FIT_WEIGHTS)}"
+        )
+    if offset is not None and not isinstance(offset, bool | np.bool_):
+        raise BayesreconError(f"offset={offset!r}: say True or False, whether the fit had an offset")
+    if weights == "analytic" and knows.get("known"):
+        raise BayesreconError('known= is of no use with fit_weights="analytic": the weights of its rows are not known')
+    return weights, None if offset is None else bool(offset)
 
 
 def _coded(fields: Mapping[str, Field]) -> list[str]:

@@ -30,31 +30,57 @@ _LAWS: dict[str, tuple[Callable[[Any, Any], Any], Domain]] = {
 _Factors = tuple[tuple[str, tuple[str, ...]], ...]
 
 
+OFFSET = "offset"
+"""The field of a record that enters the predictor with the coefficient one, where the fit had an offset."""
+
+
 @cache  # releases of one model belong together by the model object
-def _estimator(kind: str, covariates: tuple[str, ...], response: str, intercept: bool, factors: _Factors = ()) -> Model:
+def _estimator(
+    kind: str,
+    covariates: tuple[str, ...],
+    response: str,
+    intercept: bool,
+    factors: _Factors = (),
+    weights: str | None = None,
+    records: float | None = None,
+    offset: bool = False,
+) -> Model:
     if response in covariates or len(set(covariates)) < len(covariates) or not (covariates or intercept):
         raise BayesreconError(f"{kind} needs distinct covariates, and a response that is not one of them")
+    if offset and OFFSET in (*covariates, response):
+        raise BayesreconError(f"{kind}: {OFFSET!r} is the offset of the fit; give the other column another name")
     width = len(covariates) + intercept
 
     def predictor(params: dict[str, Any], record: dict[str, Any]) -> Any:
         columns = [jnp.asarray(record[c], float) for c in covariates]
-        return jnp.stack([jnp.ones(()), *columns] if intercept else columns) @ params["coefficient"]
+        fixed = jnp.asarray(record[OFFSET], float) if offset else 0.0
+        return jnp.stack([jnp.ones(()), *columns] if intercept else columns) @ params["coefficient"] + fixed
 
     parameters = (Parameter("coefficient", (width,)),)
-    fields = {c: Field() for c in covariates}
+    fields = {c: Field() for c in (*covariates, *([OFFSET] if offset else []))}
     settings: dict[str, Any] = {"covariates": covariates, "response": response, "intercept": intercept}
     if factors:
         settings["factors"] = {name: list(columns) for name, columns in factors}
+    analytic = weights == "analytic"
+    if weights is not None:
+        settings["fit_weights"] = weights
+    if analytic and records is not None:
+        settings["records"] = records
+    if offset:
+        settings["offset"] = True
     if kind == "ols":
+        # The scale divides the sum of squares by n - p, not by n, nor by the sum of analytic weights.
+        counted = 0.0 if analytic else 1.0
+        freedom = width - (records or 0.0) if analytic else width
         return Model(
             name=kind,
             parameters=(*parameters, Parameter("sigma", (), bounds=(0.0, float("inf")))),
             fields={**fields, response: Field()},
             log_lik_at=lambda p, z: (
-                -jnp.log(p["sigma"]) - 0.5 * ((jnp.asarray(z[response], float) - predictor(p, z)) / p["sigma"]) ** 2
+                -counted * jnp.log(p["sigma"])
+                - 0.5 * ((jnp.asarray(z[response], float) - predictor(p, z)) / p["sigma"]) ** 2
             ),
-            # The scale divides by n - p, not by n.
-            log_prior_at=lambda p: width * jnp.log(p["sigma"]),
+            log_prior_at=lambda p: freedom * jnp.log(p["sigma"]),
             settings=settings,
         )
     law, domain = _LAWS[kind]
@@ -112,6 +138,33 @@ def poisson(
     'integer'
     """
     return _estimator("poisson", tuple(covariates), response, intercept, _plain(factors))
+
+
+def fitted_with(
+    model: Model, *, weights: str | None = None, records: float | None = None, offset: bool = False
+) -> Model:
+    """The same regression fitted with weights, or by least squares with an offset of which nothing is known.
+
+    With weights `w_n` that are analytic the records' terms are `w_n log N(y_n; mu_n, sigma)`, the scale is
+    `sum w r^2 / (n - p)`, and totals are sums of weights and weighted sums. An offset is a field of the record.
+
+    Args:
+        weights: "frequency", which are records that stand as often as they count, or "analytic".
+        records: n, which the scale of a fit with analytic weights needs; without it the scale has no equation.
+
+    Raises:
+        BayesreconError: an offset in a logistic or Poisson regression.
+
+    >>> fitted_with(ols(["age"]), offset=True).fields.keys()
+    dict_keys(['age', 'offset', 'y'])
+    """
+    own = model.settings
+    if offset and model.name != "ols":
+        raise BayesreconError(
+            f"the offset of a {model.name} fit enters every record's equation, and is not known: nothing is read of it"
+        )
+    given = own["covariates"], own["response"], own["intercept"], _plain(own.get("factors"))
+    return _estimator(model.name, *given, weights, records, offset)
 
 
 def _plain(factors: Mapping[str, Sequence[str]] | None) -> _Factors:

@@ -1,6 +1,6 @@
 """Results of statsmodels as releases: tables whose numbers are exact."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +21,15 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
     | `OLS`, `GLM` (Gaussian) | `scale (X'X)^-1`, `scale = RSS / (n - p)` | "ols" |
     | `Logit`, `GLM` (Binomial, logit link) | inverse of minus the Hessian | "logit" |
     | `Poisson`, `GLM` (Poisson, log link) | inverse of minus the Hessian | "poisson" |
+    | `WLS` | `scale (X'WX)^-1`, `scale = sum w r^2 / (n - p)` | "ols", weighted |
     | `MixedLM` by maximum likelihood | the same, the scale profiled out | `models.mixed` |
 
     Records are the rows of the design, a column of ones left out; of a `MixedLM` the groups, with the means of their
     rows and the scatter about them, weighted as the fit does where sizes vary or slopes are random (`models.mixed`).
+
+    `freq_weights` that are whole numbers count a record as often. Of a `WLS`, and of a GLM with other weights, totals
+    are sums of weights, and means and variances are weighted ones. An `offset` of least squares is one field of the
+    record more, of which nothing is known.
 
     A result with a robust, clustered or HAC covariance keeps the other one as well (`normalized_cov_params`), which is
     what is read of it.
@@ -34,7 +39,8 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
 
     Raises:
         BayesreconError: another model or link, a covariance that is no inverse Hessian where there is no other one,
-            weights, offsets, or a regularised fit; a `MixedLM` by REML, which does not factorise over groups;
+            weights of a `MixedLM` or of both kinds, an offset or exposure of another fit than least squares, or a
+            regularised fit; a `MixedLM` by REML, which does not factorise over groups;
             data that were removed before the scale was computed.
 
     >>> import statsmodels.api as sm
@@ -51,10 +57,9 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         raise BayesreconError(f"cov_type={robust!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'")
     if getattr(result, "regularized", False) or "Regularized" in type(result).__name__:
         raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
-    for attribute in ("offset", "exposure", "freq_weights", "var_weights"):
-        values = getattr(fitted, attribute, None)
-        if values is not None and np.size(values) and not _plain(attribute, np.asarray(values, float)):
-            raise BayesreconError(f"{attribute} is not read; fit without it")
+    attributes = ("offset", "exposure", "freq_weights", "var_weights", *(["weights"] if kind == "WLS" else []))
+    held = {name: getattr(fitted, name, None) for name in attributes}
+    how = how_fitted(estimator, held, getattr(fitted, "nobs", None))
     if kind == "MixedLM":
         return from_mixed(result, response, name)
     design = getattr(fitted, "exog", None)
@@ -73,7 +78,7 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         ) from None
     constant = _ones(design, names, getattr(getattr(fitted, "data", None), "const_idx", None))
     labels = labelled(names, constant)
-    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind)
+    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind, **how)
     if robust == "nonrobust":
         return release
     note = (
@@ -81,6 +86,36 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         "with the errors of this covariance alone tells less"
     )
     return replace(release, notes=(*release.notes, note))
+
+
+def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[str, Any]:
+    """Weights and offset of a fit, as `models.estimators.fitted_with` takes them.
+
+    Args:
+        held: what the fit holds by the name of its attribute.
+        records: their number.
+
+    Raises:
+        BayesreconError: weights whose equations are not known.
+    """
+    used = {name: np.asarray(v, float) for name, v in held.items() if v is not None and np.size(v)}
+    used = {name: v for name, v in used.items() if not np.all(v == (1.0 if name.endswith("weights") else 0.0))}
+    if used.keys() & {"offset", "exposure"} and estimator != "ols":
+        raise BayesreconError(f"an offset or exposure of a {estimator} fit is not read: it enters every equation")
+    if used and estimator == "MixedLM":
+        raise BayesreconError(f"{next(iter(used))} of a MixedLM is not read; fit without it")
+    found: dict[str, Any] = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
+    counts = used.get("freq_weights")
+    counted = counts is None or bool(np.all(counts == np.round(counts)))
+    others = used.keys() & {"var_weights", "weights"}
+    if counts is not None and (others or (estimator == "ols" and not counted)):
+        raise BayesreconError(
+            "freq_weights are read where they are whole numbers and there are no others; other weights are var_weights"
+        )
+    removed = held.get("weights", ()) is None  # of a WLS whose data were removed
+    if others or not counted or removed:
+        return found | {"weights": "analytic", "records": None if records is None else float(records)}
+    return found if counts is None else found | {"weights": "frequency"}
 
 
 def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:
@@ -108,13 +143,8 @@ def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
     return ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
 
 
-_WEIGHTED = (
-    "counts and moments of the records do not follow from its covariance, which is that of {} sums, but these sums do: "
-    "where the weights are published make them a field of a model of your own"
-)
 _WHY = {
-    "WLS": _WEIGHTED.format("weighted"),
-    "GLS": _WEIGHTED.format("weighted or mixed"),
+    "GLS": "its covariance is that of sums in which records are mixed",
     "GLSAR": "its records are filtered by an estimated correlation first, so that each row is made of several",
     "RLM": "its covariance is no inverse Hessian, and residuals weigh its records",
     "QuantReg": "its loss has no derivative at the records that it passes through, and kernels estimate its covariance",
@@ -125,6 +155,8 @@ _WHY = {
 def _estimator_of(kind: str, fitted: Any) -> str:
     if kind in ("OLS", "Logit", "Poisson"):
         return kind.lower()
+    if kind == "WLS":
+        return "ols"
     if kind == "GLM":
         family, link = type(fitted.family).__name__, type(fitted.family.link).__name__
         found = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
@@ -137,12 +169,9 @@ def _estimator_of(kind: str, fitted: Any) -> str:
         )
     why = f": {_WHY[kind]}" if kind in _WHY else ""
     raise BayesreconError(
-        f"{kind} is not read{why}; expected OLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian with a model"
+        f"{kind} is not read{why}; expected OLS, WLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian with a "
+        "model"
     )
-
-
-def _plain(attribute: str, values: np.ndarray) -> bool:
-    return bool(np.all(values == (1.0 if attribute.endswith("weights") else 0.0)))
 
 
 FIT = ("statsmodels", from_statsmodels)

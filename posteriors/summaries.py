@@ -14,7 +14,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, near, reading
 from bayesrecon.factors import Factor
 from bayesrecon.model import Model
-from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.models.estimators import ESTIMATORS, fitted_with
 from bayesrecon.models.footers import Footer
 from bayesrecon.posteriors.approximations import in_coordinates_of, names_of, printed
 from bayesrecon.posteriors.draws import MAX_NAMES
@@ -192,6 +192,7 @@ def of_estimator(
     covariance: np.ndarray,
     scale: float,
     name: str,
+    **fitted: Any,
 ) -> Release:
     """Estimates and their covariance with all digits, as a release.
 
@@ -200,6 +201,7 @@ def of_estimator(
         labels: of the estimates, "const" for an intercept; others are names of covariates.
         values, covariance: `(p,)` and `(p, p)`.
         scale: residual variance of "ols".
+        fitted: weights and offset of the fit (`models.estimators.fitted_with`).
 
     >>> release = of_estimator("logit", ["const", "x"], "y", np.array([0.1, 0.5]), np.eye(2) / 9, 1.0, "fit")
     >>> release.of.name
@@ -207,6 +209,7 @@ def of_estimator(
     """
     rows = [*labels, *(["sigma"] if kind == "ols" else [])]
     model, order = regression(kind, rows, response)
+    model = fitted_with(model, **fitted) if fitted else model
     at = order[: len(labels)]
     mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
     correlation = np.eye(len(order))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from bayesrecon.discovery import added, discover
 from bayesrecon.kernels.outputs import Outputs
-from bayesrecon.knowledge import KNOWS, Knows, check_keywords
+from bayesrecon.knowledge import KNOWS, OF_RECORDS, Knows, check_keywords
 from bayesrecon.model import Progress
 from bayesrecon.pairs import Deletion
 from bayesrecon.releases import LIMITED, Release, refuse_others
@@ -39,7 +39,7 @@ class Attack(Generic[R]):
     name: ClassVar[str]
     summary: ClassVar[str]
     takes: ClassVar[tuple[type, ...]]
-    uses: ClassVar[tuple[str, ...]] = KNOWS
+    uses: ClassVar[tuple[str, ...]] = OF_RECORDS
 
     @classmethod
     def options(cls) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ KNOWS: Parameters = {
     "bounds": (options.Bounds, None),
     "domain": (options.Domain, None),
     "factors": (options.Factors, None),
+    "fit_weights": (options.FitWeights, None),
+    "offset": (options.Offset, None),
 }
 ESTIMATOR: Parameters = {
     "metric": (options.Metric, None),

@@ -301,6 +301,8 @@ def knows_given(given: Any, model: Model | None) -> dict[str, Any]:
         "bounds": parse_intervals(given.values.get("bounds") or ()) or None,
         "domain": parse_domains(given.domain or ()) or None,
         "factors": parse_factors(given.values.get("factors") or ()) or None,
+        "fit_weights": given.values.get("fit_weights"),
+        "offset": given.values.get("offset"),
     }
     return {name: value for name, value in found.items() if value is not None}
 

@@ -80,6 +80,24 @@ Factors = Annotated[
         rich_help_panel=KNOWLEDGE,
     ),
 ]
+FitWeights = Annotated[
+    str | None,
+    typer.Option(
+        "--fit-weights",
+        help="Of a table of estimates: how its fit weighed records: frequency (as often as each occurs), analytic (by "
+        "precision or sampling weights) or none.",
+        rich_help_panel=KNOWLEDGE,
+    ),
+]
+Offset = Annotated[
+    bool | None,
+    typer.Option(
+        "--offset/--no-offset",
+        help="Of a table of estimates: whether its fit had an offset.",
+        show_default=False,
+        rich_help_panel=KNOWLEDGE,
+    ),
+]
 Formula = Annotated[
     str | None,
     typer.Option("--formula", help="Of a table of estimates: the regression's, which tells factors, 'y ~ C(g) + x'."),

@@ -15,6 +15,7 @@ from bayesrecon.estimation.locate import locate
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import SampledTotals, part_totals
+from bayesrecon.estimation.weighted_fits import restated
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.metric import fold_factors, metric_factor
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge, with_factors_of
@@ -118,7 +119,8 @@ def solve_release(
 ) -> Problem:
     """Check the input of a verb once and solve the embedding, with the errors that releases of its kind have."""
     kind, chosen = kind_of(release), (estimator or Estimator()).settled(release)
-    knowledge = check_knowledge(release.model, **with_factors_of(release.about, knows))  # type: ignore[arg-type]
+    release, stated = restated(release, with_factors_of(release.about, knows))
+    knowledge = check_knowledge(release.model, **stated)  # type: ignore[arg-type]
     if isinstance(knowledge.unit, tuple):
         raise BayesreconError(
             f"unit={knowledge.unit!r}: several fields together name a record in `reconstruct`; here a unit is one field"

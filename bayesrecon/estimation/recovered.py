@@ -13,6 +13,7 @@ from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Library, components
 from bayesrecon.estimation.totals import SampledTotals, rows_of, slopes_of
+from bayesrecon.estimation.weighted_fits import presumed, with_weighted_names
 from bayesrecon.estimation.widths import too_wide
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.precision import in_float64
@@ -65,6 +66,7 @@ def solved(release: Release, statistics: Statistics, **options: Any) -> Solved:
         warnings=problem.asked,
         failures=(*_impossible(rows, problem.knowledge), *problem.failures(scores)),
         seconds=time.perf_counter() - start,
+        presumes=presumed(release.model.name, problem.knowledge) if release.size == 1 else "",
     )
     return problem, recovery, warnings
 
@@ -132,7 +134,7 @@ def shown_of(recovery: Recovery, knowledge: Knowledge) -> Recovery:
                 upper=float(max(min(row.upper, high), low + least)),
             )
         rows.append(replace(row, se=None) if row.verdict == "partly" else row)
-    return replace(recovery, rows=tuple(rows))
+    return replace(recovery, rows=with_weighted_names(rows, knowledge))
 
 
 def _few_draws(solved: Fit, library: Library, totals: SampledTotals, rows: Sequence[Row]) -> tuple[str, ...]:

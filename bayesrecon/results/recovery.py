@@ -17,7 +17,6 @@ from bayesrecon.results.row import Row as Row
 _COLUMNS = [f.name for f in fields(Row)]
 NUMBERS = ["estimate", "se", "lower", "upper", "floor", "visibility", "ess"]
 _OF_A_UNIT = re.compile(r"(.+)\[([^\[\]=]+)=([^\[\]]+)\]$")
-_TABLES = ("ols", "logit", "poisson")  # models of regression tables, which do not say how records were weighed
 META = ["release", "model", "draws", "metric", "coordinates", "temperature", "rank", "gap", "seconds"]
 
 
@@ -34,6 +33,7 @@ class Recovery(Result):
         pseudo: the weighted records whose score matches the release's.
         warnings: one line each.
         failures: checks of draws and model that failed, one line each.
+        presumes: what the numbers of a printed table rest on, since it does not show how its fit weighed records.
     """
 
     rows: tuple[Row, ...]
@@ -50,13 +50,12 @@ class Recovery(Result):
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     seconds: float = 0.0
+    presumes: str = ""
 
     @property
     def condition(self) -> str:
-        """What the numbers rest on; a printed table does not show how records were weighed in its fit."""
-        if self.temperature == 0 and self.model.partition(",")[0] in _TABLES:
-            return "if the fit used no weights, no offset and no robust errors"
-        return super().condition
+        """What the numbers rest on."""
+        return self.presumes or super().condition
 
     def _lowered(self, force: bool) -> Self:
         if force:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.estimates import field_name
-from bayesrecon.posteriors.regressions import labelled
+from bayesrecon.posteriors.regressions import how_fitted, labelled
 from bayesrecon.posteriors.saved.fits import SavedReader, Values
 from bayesrecon.posteriors.summaries import of_estimator
 from bayesrecon.releases import Release
@@ -18,7 +18,7 @@ _RESULTS = frozenset(
 _ATTRIBUTES = [
     "params", "normalized_cov_params", "cov_params_default", "scale", "_cache.scale", "cov_type", "_regularized",
     "model", "model.exog", "model.data.exog", "model.data.orig_exog", "model.data.orig_endog",
-    "model.data._cache.xnames", "model.data._cache.ynames", "model.data.const_idx", "model.weights",
+    "model.data._cache.xnames", "model.data._cache.ynames", "model.data.const_idx", "model.weights", "model.nobs",
     "model.offset", "model.exposure", "model.freq_weights", "model.var_weights", "model.n_trials", "model.family",
     "model.family._link", "mle_settings.optimizer",
 ]  # fmt: skip
@@ -37,13 +37,13 @@ def read(where: str, name: str, values: Values) -> Release:
         raise BayesreconError(f"cov_type={str(given['cov_type'])[:20]!r} is not the inverse of a Hessian")
     if "l1" in str(given.get("mle_settings.optimizer", "")) or given.get("_regularized"):
         raise BayesreconError("a regularised fit has no covariance of this kind")
-    for attribute in ("offset", "exposure", "freq_weights", "var_weights", "n_trials", "weights"):
-        if attribute == "weights" and name == "GLMResults":  # those of the last step of its fit
-            continue
-        stated = given.get(f"model.{attribute}")
-        plain = 0.0 if attribute in ("offset", "exposure") else 1.0
-        if stated is not None and np.size(stated) and not np.all(np.asarray(stated, float) == plain):
-            raise BayesreconError(f"a fit with {attribute} is not read")
+    trials = given.get("model.n_trials")
+    if trials is not None and np.size(trials) and not np.all(np.asarray(trials, float) == 1):
+        raise BayesreconError("a fit with n_trials is not read")
+    # The weights of a GLM are those of the last step of its fit.
+    weighed = ["weights"] if _class(given.get("model")) == "WLS" else []
+    held = {k: given.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weighed)}
+    how = how_fitted(kind, held, given.get("model.nobs"))
     params = np.asarray(given["params"], float).ravel()
     covariance, scale = _covariance(kind, {**given, "cov_params_default": None} if robust else given)
     names = _names(given, len(params))
@@ -51,7 +51,7 @@ def read(where: str, name: str, values: Values) -> Release:
         raise BayesreconError(f"this {name} has no covariance of its estimates")
     response = _first(given.get("model.data._cache.ynames"), given.get("model.data.orig_endog")) or "y"
     constant = _constant(given, names)
-    return of_estimator(kind, labelled(names, constant), field_name(response), params, covariance, scale, name)
+    return of_estimator(kind, labelled(names, constant), field_name(response), params, covariance, scale, name, **how)
 
 
 def _estimator(name: str, given: dict[str, Any]) -> str:
@@ -64,6 +64,8 @@ def _estimator(name: str, given: dict[str, Any]) -> str:
         raise BayesreconError(f"a GLM of family {pair[0] or '?'} with link {pair[1] or '?'} is not read")
     if model in ("OLS", "Logit", "Poisson"):
         return model.lower()
+    if model == "WLS":
+        return "ols"
     raise BayesreconError(f"{model or name} is not read from a file")
 
 

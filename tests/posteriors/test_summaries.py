@@ -47,18 +47,142 @@ def test_least_squares_of_statsmodels():
         assert found[name].estimate == pytest.approx(true, rel=1e-9)
 
 
+def weighted_table(fit, digits=None):
+    """A table with correlations of a regression on age, to all digits or rounded to some."""
+    show = (lambda v: v) if digits is None else (lambda v: text(v, digits))
+    rows = {"estimate": [show(v) for v in (*fit.params, np.sqrt(fit.scale))], "std. error": [*map(show, fit.bse), ""]}
+    r = np.asarray(fit.cov_params())[0, 1] / np.prod(fit.bse)
+    one = "1" if digits else 1.0
+    return from_table(
+        pd.DataFrame(rows, index=["const", "age", "sigma"]), "ols", correlations=[[one, show(r)], [show(r), one]]
+    )
+
+
+def weighted_truth(weights, x, y):
+    mean = lambda v: np.average(v, weights=weights)  # noqa: E731
+    return {
+        "mean(age)": mean(x),
+        "mean(y)": mean(y),
+        "var(age)": mean((x - mean(x)) ** 2),
+        "var(y)": mean((y - mean(y)) ** 2),
+        "cov(age,y)": mean((x - mean(x)) * (y - mean(y))),
+    }
+
+
 def test_a_table_states_that_nothing_was_weighed():
     """A weighted fit prints the same lines, and what comes back is then weighted as well."""
-    weighed = sm.WLS(INCOME, sm.add_constant(AGE), weights=AGE).fit()
-    rows = {"estimate": [*weighed.params, np.sqrt(weighed.scale)], "std. error": [*weighed.bse, np.nan]}
-    covariance = np.asarray(weighed.cov_params())
-    correlation = covariance / np.outer(weighed.bse, weighed.bse)
-    names = ["const", "age"]
-    table = pd.DataFrame(rows, index=[*names, "sigma"])
-    found = bayesrecon.recover(from_table(table, "ols", correlations=pd.DataFrame(correlation, names, names)))
+    table = weighted_table(sm.WLS(INCOME, sm.add_constant(AGE), weights=AGE).fit())
+    found = bayesrecon.recover(table)
     assert found.condition == "if the fit used no weights, no offset and no robust errors"
     assert found["mean(age)"].estimate == pytest.approx(np.average(AGE, weights=AGE), rel=1e-6)
     assert "no weights, no offset and no robust errors" in str(found)
+    said = bayesrecon.recover(table, fit_weights="none", offset=False)
+    assert said.condition == "if the fit used no robust errors"
+
+
+def test_a_table_of_analytic_weights():
+    """n is not the sum of weights, and the scale tells the response's variance where n is known alone."""
+    weights = RNG.gamma(2, 0.8, len(AGE))
+    table = weighted_table(sm.WLS(INCOME, sm.add_constant(AGE), weights=weights).fit())
+    truth = {"sum(weights)": weights.sum(), **weighted_truth(weights, AGE, INCOME)}
+    found = bayesrecon.recover(table, fit_weights="analytic")
+    assert found.condition == "weighted as the fit was, if the fit used no offset and no robust errors"
+    assert (found["n"].estimate, found["var(y)"].estimate) == (None, None)
+    known = bayesrecon.recover(table, fit_weights="analytic", total=len(AGE))
+    assert known["n"].estimate == len(AGE)
+    assert found.failures == known.failures == ()
+    for name, true in truth.items():
+        assert known[name].estimate == pytest.approx(true, rel=1e-6)
+        assert name == "var(y)" or found[name].estimate == pytest.approx(true, rel=1e-6)
+    # Weights that count are records.
+    counts = RNG.integers(1, 5, len(AGE))
+    fit = sm.GLM(INCOME, sm.add_constant(AGE), freq_weights=counts).fit()
+    found = bayesrecon.recover(weighted_table(fit), fit_weights="frequency")
+    assert found.condition.startswith("with each record as often as its weight says, if the fit used no offset")
+    for name, true in {"n": counts.sum(), **weighted_truth(counts, AGE, INCOME)}.items():
+        assert found[name].estimate == pytest.approx(true, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_rounded_tables_of_analytic_weights_hold(seed):
+    rng = np.random.default_rng(seed)
+    x, weights = rng.normal(3, 1 + rng.gamma(2), 200), rng.gamma(2, 1, 200)
+    y = 1 + x + rng.normal(0, 2, 200)
+    table = weighted_table(sm.WLS(y, sm.add_constant(x), weights=weights).fit(), 4)
+    truth = {"sum(weights)": weights.sum(), **weighted_truth(weights, x, y)}
+    for total in (None, 200):
+        found = bayesrecon.recover(table, fit_weights="analytic", total=total)
+        assert not found.failures
+        for name, true in truth.items():
+            row = found[name]
+            assert row.lower is None or row.lower <= true <= row.upper
+            assert (row.lower is None) == (name == "var(y)" and total is None)
+
+
+def test_a_table_of_a_fit_with_an_offset():
+    offset = RNG.normal(0, 3, len(AGE))
+    fit = sm.GLM(INCOME, sm.add_constant(AGE), offset=offset).fit()
+    less = {"less": lambda r: r["y"] - r["offset"]}
+    for release in (from_statsmodels(fit, response="y"), weighted_table(fit)):
+        found = bayesrecon.recover(release, statistics=less, offset=True)
+        assert found.condition.startswith("with an offset, if the fit used no weights")
+        assert found["n"].estimate == pytest.approx(len(AGE), rel=1e-6)
+        assert (found["mean(y)"].estimate, found["mean(offset)"].estimate) == (None, None)
+        assert found["mean(less)"].estimate == pytest.approx(np.mean(INCOME - offset), rel=1e-6)
+
+
+def test_weighted_fits_of_statsmodels(tmp_path):
+    weights, counts = RNG.gamma(2, 0.8, len(AGE)), RNG.integers(1, 5, len(AGE))
+    design = sm.add_constant(pd.DataFrame({"age": AGE}))
+    y = pd.Series(INCOME, name="y")
+    total = {"n": len(AGE), "sum(weights)": weights.sum(), **weighted_truth(weights, AGE, INCOME)}
+    fits = [(sm.WLS(y, design, weights=weights).fit(), total)]
+    fits.append((sm.GLM(y, design, var_weights=weights).fit(), total))
+    fits.append((sm.GLM(y, design, freq_weights=counts).fit(), {"n": counts.sum()}))
+    fits.append((sm.WLS(y, design, weights=np.ones(len(AGE))).fit(), {"n": len(AGE)}))
+    for fit, truth in fits:
+        found = bayesrecon.recover(from_statsmodels(fit))
+        assert not found.failures
+        for name, true in truth.items():
+            assert found[name].estimate == pytest.approx(true, rel=1e-6)
+    bare = fits[0][0]
+    assert bare.scale > 0
+    bare.remove_data()
+    removed = bayesrecon.recover(from_statsmodels(bare, response="y"))
+    assert removed["sum(weights)"].estimate == pytest.approx(weights.sum(), rel=1e-6)
+
+
+def test_what_is_said_of_a_fit_is_checked():
+    table, weights = weighted_table(FIT), RNG.gamma(2, 1, len(AGE))
+    refused = {
+        "fit_weights='aweight' is not one of frequency, analytic, none": {"fit_weights": "aweight"},
+        "offset=1: say True or False": {"offset": 1},
+        "2 coefficients need more records than that": {"fit_weights": "analytic", "total": 2},
+        "known= is of no use with fit_weights": {"fit_weights": "analytic", "known": {"age": AGE}},
+    }
+    for message, said in refused.items():
+        with pytest.raises(BayesreconError, match=message):
+            bayesrecon.recover(table, **said)
+    weighed = from_statsmodels(sm.WLS(INCOME, sm.add_constant(AGE), weights=weights).fit())
+    with pytest.raises(BayesreconError, match="has analytic weights, not 'none'"):
+        bayesrecon.recover(weighed, fit_weights="none")
+    with pytest.raises(BayesreconError, match="total=99: WLS is of 150 records"):
+        bayesrecon.recover(weighed, total=99)
+    alone = from_table(
+        pd.DataFrame({"estimate": [1.0, 2.0, 3.0], "se": [0.1, 0.2, np.nan]}, index=["const", "age", "sigma"]), "ols"
+    )
+    with pytest.raises(BayesreconError, match="bound no counts; supply the correlations"):
+        bayesrecon.recover(alone, fit_weights="analytic")
+    with pytest.raises(BayesreconError, match="are of the table of a regression"):
+        bayesrecon.recover(
+            bayesrecon.posteriors.dirac(load("linear_predictor", intercept=False), {"coef": [[0.5]]}), offset=True
+        )
+    with pytest.raises(BayesreconError, match="freq_weights are read where they are whole numbers"):
+        from_statsmodels(sm.GLM(INCOME, sm.add_constant(AGE), freq_weights=weights).fit())
+    counts = RNG.poisson(2, len(AGE))
+    with pytest.raises(BayesreconError, match="an offset or exposure of a poisson fit is not read"):
+        from_statsmodels(sm.Poisson(counts, sm.add_constant(AGE), exposure=weights).fit(disp=0))
 
 
 def test_a_printed_table_bounds_the_statistics(tmp_path):
@@ -127,8 +251,8 @@ def test_other_covariances_and_models_are_refused():
     alone.normalized_cov_params = None
     with pytest.raises(BayesreconError, match="cov_type='HC3'"):
         from_statsmodels(alone)
-    with pytest.raises(BayesreconError, match="WLS is not read"):
-        from_statsmodels(sm.WLS(INCOME, sm.add_constant(AGE), weights=AGE**2).fit())
+    with pytest.raises(BayesreconError, match="GLS is not read: its covariance is that of sums in which"):
+        from_statsmodels(sm.GLS(INCOME, sm.add_constant(AGE), sigma=np.diag(AGE**2) + 1).fit())
     gamma = sm.GLM(AGE**2, sm.add_constant(AGE), sm.families.Gamma(sm.families.links.Log())).fit()
     with pytest.raises(BayesreconError, match="Gamma with link Log"):
         from_statsmodels(gamma)

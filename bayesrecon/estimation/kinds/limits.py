@@ -8,6 +8,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.statistics import components, moments
+from bayesrecon.estimation.weighted_fits import presumed
 from bayesrecon.inexact import Limit
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.model import PseudoData
@@ -30,6 +31,11 @@ class OfLimits(Kind):
     def stated(self, release: Any, statistics: Any, knows: Knows) -> Recovery:
         start = time.perf_counter()
         knowledge = check_knowledge(release.model, **knows)
+        if knowledge.fit_weights == "analytic" or knowledge.offset:
+            raise BayesreconError(
+                f"{release.name}: without correlations the errors of a weighted fit, or of one with an offset, bound "
+                "no counts; supply the correlations of its estimates"
+            )
         if statistics is not None or knowledge.known or knowledge.unit is not None:
             raise BayesreconError(
                 f"{release.name} has limits of n, means and variances alone: statistics=, known= and unit= are of no "
@@ -51,6 +57,7 @@ class OfLimits(Kind):
             warnings=(*release.notes, *remarks),
             failures=failures,
             seconds=time.perf_counter() - start,
+            presumes=presumed(release.model.name, knowledge),
         )
 
 
