@@ -69,7 +69,7 @@ def _decompose(scores: np.ndarray, finite: bool, law: Law) -> tuple[Spectrum, np
         return Spectrum(np.zeros(0), 0, False), alive, np.zeros((0, 0))
     triangle = scores[:, alive] / length[alive]
     if len(triangle) > len(alive):
-        triangle = np.linalg.qr(triangle, mode="r")
+        triangle = np.asarray(np.linalg.qr(triangle, mode="r"))
     singular = _singular(triangle)
     # Fewer rows than records bound the rank as well.
     singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]

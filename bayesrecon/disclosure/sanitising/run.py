@@ -99,7 +99,7 @@ def sanitise(
     job = _prepared(release, worth, private, draws)
     if most is not None:
         about = job.law.records if private is None else private
-        codes = None if who is None else _codes(table[who])[1]
+        codes = None if who is None or table is None else _codes(table[who])[1]
         one = "a record" if who is None else f"all records of one {who}"
         found = worth_for(most, lambda k: float(job.law.at(k).shift(about, job.count, codes).max()), one)
         worth = min(found, max(LEAST_WORTH, float(job.count)))  # beyond it the draws' own error hides more
@@ -232,7 +232,8 @@ def _columns(model: Model, table: Any, named: str | None) -> dict[str, Any]:
     if table is None:
         return {}
     groups = [k for k, f in model.fields.items() if not f.shape and len(f.domain.levels) > 2 and k in table]
-    return {k: np.asarray(table[k]) for k in dict.fromkeys([*([] if named is None else [named]), *groups])}
+    wanted = groups if named is None or named in groups else [named, *groups]
+    return {k: np.asarray(table[k]) for k in wanted}
 
 
 def _codes(column: Any) -> tuple[np.ndarray, np.ndarray]:
