@@ -18,12 +18,14 @@ import numpy as np
 from markup import table
 
 import bayesrecon
-from bayesrecon import Estimator, Reconstruction, Release, ScoreMatching
+from bayesrecon import Estimator, ScoreMatching
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find
 from bayesrecon.plots import plot_traces
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.results import Reconstruction
+from bayesrecon.types import Release
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE, PICTURE = HERE / "central.json", HERE / "CENTRAL.md", HERE / "central.png"

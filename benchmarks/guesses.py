@@ -9,7 +9,8 @@ import numpy as np
 from experiment import Embedded, Experiment
 from page import ALL, MAXDIFF, PROBABILITIES, PUBLISHED
 
-from bayesrecon import HRec, Improvements
+from bayesrecon import HRec
+from bayesrecon.attacks import Improvements
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.results.deletion import Inversion

@@ -19,8 +19,10 @@ from networks_cases import CASES, SHAPE
 from sklearn.datasets import load_digits
 
 import bayesrecon
-from bayesrecon import GradientMatching, TotalVariation, held_out_residual
+from bayesrecon import GradientMatching
+from bayesrecon.attacks import held_out_residual
 from bayesrecon.evaluate import match, ssim
+from bayesrecon.regularisers import TotalVariation
 
 HERE = Path(__file__).resolve().parent
 KEPT = HERE / "networks_images.json"

@@ -22,10 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon import Box, GradientMatching, TotalVariation, datasets, reconstruct
+from bayesrecon import GradientMatching, datasets, reconstruct
 from bayesrecon.evaluate import ssim
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
+from bayesrecon.regularisers import Box, TotalVariation
 
 KEPT = Path(__file__).resolve().parent / "networks_penalty.json"
 SHAPE, PIXELS, CLASSES = (14, 14), 196, 10

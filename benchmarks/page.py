@@ -17,7 +17,7 @@ Made by `python benchmarks/hrec.py` and `python benchmarks/mnist.py`. A model is
 again, exactly, without one of them; the attack sees both parameters and the other half of the records. *Median* is that
 of the cosine similarity between the deleted and the reconstructed record, with its 95 % bootstrap interval; *scale* the
 median of `|log(|x_hat| / |x|)|`, and *label* the share of labels inferred rightly, with its 95 % Clopper-Pearson
-interval. Improvements are those of `bayesrecon.Improvements`, each added to the published method alone and left out of
+interval. Improvements are those of `attacks.Improvements`, each added to the published method alone and left out of
 all of them alone. Penalties called tuned are chosen by the private half, of those at which training ends at an optimum.
 Seconds were measured on machines that others used, too.
 

@@ -99,7 +99,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
 def verdicts(
     posteriors: Sequence[str], *, build: bool = True, progress: Progress | None = None
 ) -> Iterator[tuple[str, Verdict | BayesreconError]]:
-    """`verdict` of each, or why there is none, in their order, by the workers of `bayesrecon.using` where there are.
+    """`verdict` of each, or why there is none, in their order, by the workers of `running.using` where there are.
 
     Args:
         progress: called with the posterior and a label, and the fraction done; not by workers.
