@@ -39,7 +39,7 @@ import bayesrecon  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.estimation.checks.check import Looked  # noqa: E402
 from bayesrecon.estimation.checks.ends import check_ends  # noqa: E402
-from bayesrecon.estimation.scored import Draws  # noqa: E402
+from bayesrecon.estimation.scored import ScoredDraws  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson  # noqa: E402
 from bayesrecon.models.registry import shipped  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
@@ -416,7 +416,7 @@ def ends(repetitions: int) -> Iterator[Row]:
             for key in range(10 * repetitions):
                 theta, scores = getattr(untouched, law)(np.random.default_rng([key, draws]), draws)
                 chain = np.repeat(np.arange(CHAINS), draws // CHAINS)
-                good = Draws(theta, np.full(draws, 1 / draws), chain, scores)
+                good = ScoredDraws(theta, np.full(draws, 1 / draws), chain, scores)
                 hits.append(bool(check_ends(Looked(("a", "b", "c"), good, lambda h, j, into: np.zeros((len(h), 1))))))
             every += hits
             yield dict(zip(COLUMNS["ends"], (law.replace("_", " "), f"{draws}", *share(hits)), strict=True))

@@ -2,7 +2,7 @@
 
     python benchmarks/density.py [data sets]      about a minute on one core
 
-`posteriors.from_density` sees the part of an error that no data can make, and takes the other to be at most a multiple
+`from_log_density` sees the part of an error that no data can make, and takes the other to be at most a multiple
 of it. Here both are known: q is a normal law with the mode and Hessian of a posterior, or with its mean and covariance.
 """
 
@@ -30,7 +30,7 @@ Made by `python benchmarks/density.py`. An error of an approximate `log q` at th
 could have made of it, which is seen, and what some data could have, which moves totals. *Ratio* is the length of the
 second over that of the first, of normal laws for posteriors of simulated data: *Laplace* with the mode and the Hessian
 there, *moments* with the mean and covariance. *Above* counts the laws whose ratio is larger than the
-factor that `posteriors.from_density` allows for, 3. A law that is wrong in another way can have a larger one: *mean
+factor that `from_log_density` allows for, 3. A law that is wrong in another way can have a larger one: *mean
 field*, with the variances given the others and no correlations, is no posterior of the model, and is not covered.
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.neural_network import MLPClassifier
 
 from bayesrecon.datasets import mnist
-from bayesrecon.games import Estimator, Exm, Game, Ins, Reduction, Shokri, Yeom, play, table
+from bayesrecon.games import Exm, Game, Ins, Reduction, ScikitLearner, Shokri, Yeom, play, table
 
 BATCH = "batch | MNIST | network"
 PRIVATE, DELETED, HIDDEN, SHADOWS, ROUNDS = 4000, 20, 64, 4, 10
@@ -23,7 +23,7 @@ comes, fresh weights each time), {DELETED} deleted and {DELETED} kept records, a
 def batch(folder: Path, workers: int | None, rounds: Path | None) -> list[dict[str, Any]]:
     images = mnist(folder, "test")
     data = table(images.x, images.y, classification=True, standardised=False, name="MNIST", share=PRIVATE / 10_000)
-    learner = Estimator(f"network with {HIDDEN} hidden units", MLPClassifier((HIDDEN,)), "probabilities")
+    learner = ScikitLearner(f"network with {HIDDEN} hidden units", MLPClassifier((HIDDEN,)), "probabilities")
     players = (Exm(), Ins(), Reduction(Yeom(), "labels"), Reduction(Shokri(SHADOWS), "confidences"))
     game = Game(data, learner, players, name="batch", deletions=DELETED, auxiliary=PRIVATE)
     result = play(game, ROUNDS, seed=27, workers=workers, folder=None if rounds is None else rounds / "batch")

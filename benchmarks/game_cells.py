@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.datasets import mnist
-from bayesrecon.games import Estimator, Exm, Game, Ins, Law, LinearLaw, Logistic, Retrain, Table, TwoNormals, table
+from bayesrecon.games import Exm, Game, Ins, Law, LinearLaw, Logistic, Retrain, ScikitLearner, Table, TwoNormals, table
 from bayesrecon.games.named import named_learner
 
 INFERENCE, CLASSES, WORKSHOP = "Table 2: regression", "Table 3: classification", "Workshop: synthetic laws"
@@ -99,26 +99,26 @@ def _classes(data: Callable[[bool], Table], learner: Any, scaled: bool = False, 
     return make
 
 
-def _default_logistic() -> Estimator:
+def _default_logistic() -> ScikitLearner:
     from sklearn.linear_model import LogisticRegression
 
-    return Estimator("logistic regression, default", LogisticRegression(), "probabilities")
+    return ScikitLearner("logistic regression, default", LogisticRegression(), "probabilities")
 
 
-def _liblinear() -> Estimator:
+def _liblinear() -> ScikitLearner:
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
     day = OneVsRestClassifier(LogisticRegression(solver="liblinear"))
-    return Estimator("logistic regression, liblinear", day, "probabilities")
+    return ScikitLearner("logistic regression, liblinear", day, "probabilities")
 
 
-def _pipeline(name: str, steps: Callable[[], list[Any]], answers: str) -> Callable[[], Estimator]:
-    def make() -> Estimator:
+def _pipeline(name: str, steps: Callable[[], list[Any]], answers: str) -> Callable[[], ScikitLearner]:
+    def make() -> ScikitLearner:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        return Estimator(f"{name}, standardised", make_pipeline(StandardScaler(), *steps()), answers)
+        return ScikitLearner(f"{name}, standardised", make_pipeline(StandardScaler(), *steps()), answers)
 
     return make
 

@@ -13,7 +13,7 @@ from numpyro.distributions import constraints
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
-from bayesrecon.models.latent import Law, index, levels, observe, standard
+from bayesrecon.models.latent import DensityLaw, index, levels, observe, standard
 from bayesrecon.models.linear import array
 
 _PLACES = (-10.0, -8.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -97,7 +97,7 @@ def gp_regr(x: Sequence[float] = _PLACES) -> Model:
         def draw(key: Any) -> Any:
             return jax.random.normal(key, (y.shape[0], len(places))) @ factor.T
 
-        law = Law(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw)
+        law = DensityLaw(jax.vmap(log_density), constraints.real_vector, (y.shape[0],), (len(places),), draw)
         observe("y", law, y, y.shape[0])
 
     settings = {"x": tuple(map(float, places))}

@@ -92,7 +92,7 @@ class BinomialLogit(dist.BinomialLogits):
         return value * eta - n * jax.nn.softplus(eta) + ways
 
 
-class Law(dist.Distribution):
+class DensityLaw(dist.Distribution):
     """A law given by its log density, and by how to draw from it where that is known.
 
     Args:

@@ -14,7 +14,7 @@ from numpyro.distributions import constraints
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
-from bayesrecon.models.latent import Law, floats, levels, observe
+from bayesrecon.models.latent import DensityLaw, floats, levels, observe
 
 
 class NormalPair(dist.Distribution):
@@ -90,7 +90,7 @@ def normal_mixture() -> Model:
     return adapt(program, {"y": ()}, name="normal_mixture")
 
 
-def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Law:
+def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> DensityLaw:
     """Law of `count` values, each of one of K normal laws; weights and means for all, `(K,)`, or each, `(count, K)`."""
 
     def log_density(values: Any) -> Any:
@@ -103,7 +103,7 @@ def _normals(log_weights: Any, mean: Any, sigma: Any, count: int) -> Law:
         at = jnp.broadcast_to(mean, (count, len(sigma)))[jnp.arange(count), k]
         return at + sigma[k] * jax.random.normal(noise, (count,))
 
-    return Law(log_density, constraints.real, (count,), draw=draw)
+    return DensityLaw(log_density, constraints.real, (count,), draw=draw)
 
 
 def normal_mixture_k(components: int = 5) -> Model:

@@ -19,12 +19,12 @@ from bayesrecon.domains import Domain
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
-from bayesrecon.models.latent import Law, index, levels, observe, standard
+from bayesrecon.models.latent import DensityLaw, index, levels, observe, standard
 
 _HISTORY = constraints.independent(constraints.boolean, 1)
 
 
-def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasions: int) -> Law:
+def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasions: int) -> DensityLaw:
     """Law of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it exists."""
 
     def log_density(y: Any) -> Any:
@@ -40,7 +40,7 @@ def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasio
             y = y.at[:, j].set(caught.astype(int))
         return y * jax.random.bernoulli(exists, omega, (count, 1))
 
-    return Law(log_density, _HISTORY, (count,), (occasions,), draw)
+    return DensityLaw(log_density, _HISTORY, (count,), (occasions,), draw)
 
 
 def _logit(p: Any) -> Any:
@@ -136,7 +136,7 @@ def mh_model(animals: int = 385, occasions: int = 5) -> Model:
             seen = ways + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
             return jnp.where(times > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
 
-        law = Law(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
+        law = DensityLaw(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
         observe("y", law, y, animal.shape[0])
 
     return adapt(
@@ -169,7 +169,9 @@ def multi_occupancy(species: int = 50, sites: int = 20, visits: int = 18) -> Mod
             seen = jnp.sum(counts, axis=1) > 0
             return jnp.where(seen, available, jnp.logaddexp(available, jnp.log1p(-omega)))
 
-        law = Law(log_density, constraints.independent(constraints.nonnegative_integer, 1), (raw.shape[0],), (sites,))
+        law = DensityLaw(
+            log_density, constraints.independent(constraints.nonnegative_integer, 1), (raw.shape[0],), (sites,)
+        )
         observe("X", law, X, raw.shape[0])
 
     return adapt(

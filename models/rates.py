@@ -15,7 +15,7 @@ from bayesrecon.domains import Domain
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
-from bayesrecon.models.latent import BinomialLogit, Law, index, levels, observe, standard
+from bayesrecon.models.latent import BinomialLogit, DensityLaw, index, levels, observe, standard
 
 
 def _rate(name: str, latents: tuple[str, ...], separate: bool = False) -> Any:
@@ -60,7 +60,7 @@ def survey(nmax: int = 500, surveys: int = 5) -> Model:
             return jax.random.binomial(returns, n, theta, (k.shape[0], surveys)).astype(int)
 
         support = constraints.independent(constraints.integer_interval(0, nmax), 1)
-        observe("k", Law(log_density, support, (k.shape[0],), (surveys,), draw), k, k.shape[0])
+        observe("k", DensityLaw(log_density, support, (k.shape[0],), (surveys,), draw), k, k.shape[0])
 
     return adapt(
         program,
@@ -112,7 +112,7 @@ def _shocked(log_p: Any) -> Any:
     def log_density(y: Any) -> Any:
         return jnp.where(y == 1, log_p, jnp.log(-jnp.expm1(jnp.minimum(log_p, -1e-300))))
 
-    return Law(
+    return DensityLaw(
         log_density, constraints.boolean, log_p.shape, draw=lambda key: jax.random.bernoulli(key, jnp.exp(log_p)) * 1
     )
 

@@ -15,19 +15,19 @@ from numpyro.distributions import constraints
 from bayesrecon.model import Model, Records
 from bayesrecon.models.adapter import adapt
 from bayesrecon.models.entry import Shipped
-from bayesrecon.models.latent import Law, observe
+from bayesrecon.models.latent import DensityLaw, observe
 from bayesrecon.models.linear import array, flat, flat_positive, half_cauchy
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> Law:
+def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> DensityLaw:
     """Law of `count` independent series, from the log density of one and how one is drawn, `(key) -> (length,)`."""
 
     def draw_all(key: Any) -> Any:
         return jax.vmap(draw)(jax.random.split(key, count))
 
-    return Law(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
+    return DensityLaw(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
 
 
 def _normal(error: Any, scale: Any) -> Any:
@@ -192,7 +192,9 @@ def _hmm_drive(name: str, length: int, rows: Any, scales: tuple[float, float] | 
                 emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
             return _forward(emission, jnp.stack(transition))
 
-        law = Law(lambda values: jax.vmap(log_density)(values, v), constraints.real_vector, (u.shape[0],), (length,))
+        law = DensityLaw(
+            lambda values: jax.vmap(log_density)(values, v), constraints.real_vector, (u.shape[0],), (length,)
+        )
         observe("u", law, u, u.shape[0])
 
     def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:

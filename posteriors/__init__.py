@@ -1,7 +1,8 @@
 """Where releases come from: NUTS, posteriordb, ArviZ, CmdStan, archives of draws, trained parameters."""
 
+from bayesrecon.moved import moved
 from bayesrecon.posteriors.approximations import gaussian as gaussian
-from bayesrecon.posteriors.densities import from_density as from_density
+from bayesrecon.posteriors.densities import from_log_density as from_log_density
 from bayesrecon.posteriors.door import release_of as release_of
 from bayesrecon.posteriors.draws import Draws as Draws
 from bayesrecon.posteriors.estimators import from_sklearn as from_sklearn
@@ -25,3 +26,5 @@ from bayesrecon.posteriors.summaries import from_table as from_table
 from bayesrecon.posteriors.training import Trained as Trained
 from bayesrecon.posteriors.training import retrain_without as retrain_without
 from bayesrecon.posteriors.training import train as train
+
+__getattr__ = moved(__name__, {"from_density": "bayesrecon.posteriors.from_log_density"})

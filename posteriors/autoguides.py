@@ -11,7 +11,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.normal import pack
-from bayesrecon.posteriors.laws import Law, check_transforms, numbers, one_of, phi_of, placed, probes
+from bayesrecon.posteriors.laws import FittedLaw, check_transforms, numbers, one_of, phi_of, placed, probes
 
 _FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariateNormal", "AutoLaplaceApproximation")
 GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)
@@ -27,7 +27,7 @@ def is_autoguide(guide: Any) -> bool:
     return any(c.__name__ == "AutoGuide" and c.__module__.startswith("numpyro") for c in type(guide).__mro__)
 
 
-def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]) -> Law:
+def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
     """The law of a guide that was run.
 
     Raises:
@@ -51,7 +51,7 @@ def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]
         raise BayesreconError(f"the parameters of the {kind} lie on or outside their support")
     if kind == "AutoLaplaceApproximation":
         phi = _laplace(model, guide, params, phi)
-    return Law(
+    return FittedLaw(
         kind={"AutoDelta": "mode", "AutoLaplaceApproximation": "laplace"}.get(kind, "variational"),
         name=f"{kind} of {model.name}",
         native=here,

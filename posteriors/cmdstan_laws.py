@@ -13,7 +13,7 @@ from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws, assemble
-from bayesrecon.posteriors.laws import Law, phi_of
+from bayesrecon.posteriors.laws import FittedLaw, phi_of
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.untrusted.cmdstan_file import MAX_LINE, CmdStanFile, Settings
 from bayesrecon.untrusted.guarded import opened
@@ -47,7 +47,7 @@ def is_law(source: Any) -> bool:
     return False
 
 
-def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:
+def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> FittedLaw:
     """The law whose draws a CSV file of CmdStan holds.
 
     Of `variational` the first row is the mean; of `laplace` mean and covariance are those of the draws.
@@ -99,7 +99,7 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Law:
         return phi_of(model, x[:d], jnp.diag(jnp.exp(x[d:])))
 
     native = np.concatenate([mean, root[lower] if full else np.log(np.diag(root))])
-    return Law(
+    return FittedLaw(
         kind=method,
         name=path.stem,
         native=native,

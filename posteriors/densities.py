@@ -17,7 +17,7 @@ _MOST = 1000  # points that are used: what a log density is off does not average
 
 
 @in_float64
-def from_density(
+def from_log_density(
     model: Model,
     log_q: Callable[[Any], Any],
     points: Any = None,
@@ -53,7 +53,7 @@ def from_density(
     >>> x, y = rng.normal(size=(2, 40))  # the private records
     >>> def log_q(theta):  # slope and intercept
     ...     return -0.5 * ((y - theta[:, :1] * x - theta[:, 1:]) ** 2).sum(axis=1)
-    >>> release = from_density(model, log_q, rng.normal(size=(100, 2)))
+    >>> release = from_log_density(model, log_q, rng.normal(size=(100, 2)))
     >>> round(bayesrecon.recover(release)["n"].estimate, 8)
     40.0
     """

@@ -17,7 +17,7 @@ from bayesrecon.models.normal import by_another_rule, laplace, variational, whit
 from bayesrecon.models.tempered import tempered
 from bayesrecon.posteriors.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.cmdstan_laws import cmdstan_law, is_csv, is_law
-from bayesrecon.posteriors.laws import Law
+from bayesrecon.posteriors.laws import FittedLaw
 from bayesrecon.posteriors.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
 from bayesrecon.posteriors.smooth import check_smooth
 from bayesrecon.precision import in_float64
@@ -132,7 +132,7 @@ def release_of_law(source: Any, model: Any, power: float | None) -> Release | No
     return from_guide(model_of(model), source, power=power)
 
 
-def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> Law:
+def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> FittedLaw:
     if is_autoguide(guide):
         return autoguide_law(model, guide, params, iterates)
     if is_pymc_approximation(guide):
@@ -145,7 +145,7 @@ def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> La
     )
 
 
-def _variational(model: Model, law: Law, residual: Any, name: str) -> Release:
+def _variational(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
     derived, points = variational(model), _points(law)
     phis = np.array([np.asarray(law.phi(x)) for x in points])
     phi = phis.mean(axis=0)
@@ -189,7 +189,7 @@ def _slope(phi: Any, native: Any) -> Any:
     return jax.jacfwd(phi)(native)
 
 
-def _laplace(model: Model, law: Law, residual: Any, name: str) -> Release:
+def _laplace(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
     """The Hessian is exact wherever it was taken; only the gradient can be left of an optimisation."""
     phi, d = np.asarray(law.phi(law.native)), model.dimension
     check_smooth(model, phi[:d])
@@ -209,7 +209,7 @@ def _laplace(model: Model, law: Law, residual: Any, name: str) -> Release:
     return Approximation(atom, derived, metric, model, name=name)
 
 
-def _mode(model: Model, law: Law, residual: Any, name: str) -> Release:
+def _mode(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
     theta, directions = np.asarray(law.native), np.eye(model.dimension)
     if np.isfinite(theta).all():
         check_smooth(model, theta)
@@ -220,7 +220,7 @@ def _mode(model: Model, law: Law, residual: Any, name: str) -> Release:
     return OptimisedMode(theta[None], model, ascent, name=name)
 
 
-def _points(law: Law) -> np.ndarray:
+def _points(law: FittedLaw) -> np.ndarray:
     """The native parameters of all steps, each once; of the last one alone where there are no others, `(K, g)`."""
     points = np.array([*law.iterates, law.native])
     if not law.iterates:

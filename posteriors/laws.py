@@ -17,7 +17,7 @@ _ALIKE = 1e-5  # relative: guides are often fitted in single precision
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class FittedLaw:
     """A fitted law.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.posteriors.laws import Law, check_transforms, numbers, one_of, phi_of, placed, probes
+from bayesrecon.posteriors.laws import FittedLaw, check_transforms, numbers, one_of, phi_of, placed, probes
 
 APPROXIMATIONS = ("MeanField", "FullRank")
 """Approximations that are read, by their names."""
@@ -20,7 +20,7 @@ def is_pymc_approximation(guide: Any) -> bool:
     return any(c.__name__ == "Approximation" and c.__module__.startswith("pymc") for c in type(guide).__mro__)
 
 
-def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> Law:
+def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
     """The law of what `pymc.fit` returned.
 
     Args:
@@ -66,7 +66,7 @@ def pymc_law(model: Model, fit: Any, params: Any, iterates: Sequence[Any]) -> La
         root = root - jnp.diag(jnp.diag(root)) + jnp.diag(jax.nn.softplus(jnp.diag(root)))
         return phi_of(model, x[:d][at], root[at])
 
-    return Law(
+    return FittedLaw(
         kind="variational",
         name=f"PyMC {kind} of {model.name}",
         native=native(_own(fit, spread) if params is None else params, "the parameters of the fit"),

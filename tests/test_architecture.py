@@ -212,12 +212,17 @@ def test_every_folder_is_installed():
 
 
 def test_what_moved_is_found_with_a_warning():
-    for place, names in bayesrecon._MOVED.items():
-        for name in names:
-            with pytest.warns(DeprecationWarning, match=rf"bayesrecon\.{name} is bayesrecon\.{place}\.{name}"):
-                moved = getattr(bayesrecon, name)
-            assert moved is getattr(importlib.import_module(f"bayesrecon.{place}"), name)
-            assert name not in dir(bayesrecon)
+    renamed = {
+        "bayesrecon.games.Estimator": "bayesrecon.games.ScikitLearner",
+        "bayesrecon.posteriors.from_density": "bayesrecon.posteriors.from_log_density",
+    }
+    for was, now in [*((f"bayesrecon.{name}", now) for name, now in bayesrecon._MOVED.items()), *renamed.items()]:
+        package, _, name = was.rpartition(".")
+        assert name not in dir(importlib.import_module(package))
+        with pytest.warns(DeprecationWarning, match=f"{was} is {now}"):
+            moved = getattr(importlib.import_module(package), name)
+        place, _, name = now.rpartition(".")
+        assert moved is getattr(importlib.import_module(place), name)
 
 
 # What importing costs

@@ -99,11 +99,12 @@ PACKAGES = ("attacks", "models", "posteriors", "plots", "evaluate", "games", "re
 def exported(path, package):
     """`{public name: (module, name)}` of what an `__init__` imports from other modules."""
     return {
-        f"{package}.{alias.asname or alias.name}": (module, alias.name)
+        f"{package}.{alias.asname}": (module, alias.name)
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ImportFrom) and node.module
         if (module := f"{package}.{node.module}" if node.level else node.module) in SOURCES and module != package
         for alias in node.names
+        if alias.asname
     }
 
 

@@ -21,9 +21,9 @@ from bayesrecon.games.data import Records as Records
 from bayesrecon.games.data import Table as Table
 from bayesrecon.games.data import table as table
 from bayesrecon.games.inference import Game as Game
-from bayesrecon.games.learner import Estimator as Estimator
 from bayesrecon.games.learner import Functions as Functions
 from bayesrecon.games.learner import Learner as Learner
+from bayesrecon.games.learner import ScikitLearner as ScikitLearner
 from bayesrecon.games.learner import as_learner as as_learner
 from bayesrecon.games.learners.least_squares import LeastSquares as LeastSquares
 from bayesrecon.games.learners.logistic import Logistic as Logistic
@@ -53,3 +53,6 @@ from bayesrecon.games.synthetic import LinearLaw as LinearLaw
 from bayesrecon.games.synthetic import TwoNormals as TwoNormals
 from bayesrecon.games.view import Oracles as Oracles
 from bayesrecon.games.view import View as View
+from bayesrecon.moved import moved
+
+__getattr__ = moved(__name__, {"Estimator": "bayesrecon.games.ScikitLearner"})

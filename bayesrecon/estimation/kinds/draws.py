@@ -21,7 +21,7 @@ from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem, embedding_of
 from bayesrecon.estimation.rounding import Rounding, rounding_of
-from bayesrecon.estimation.scored import Draws, summed
+from bayesrecon.estimation.scored import ScoredDraws, summed
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.kernels.metric import in_coordinates
@@ -106,7 +106,7 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
     return replace(problem, release=release, embedding=embedding_of(release, metric), solved=solved)
 
 
-def _halves(problem: Problem) -> list[Draws]:
+def _halves(problem: Problem) -> list[ScoredDraws]:
     """Every other draw with the score of what it alone determines; none where that is too little."""
     release: Any = problem.release
     found = []
@@ -142,8 +142,8 @@ def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) ->
     return -np.asarray(solved.influence(beta)[0])
 
 
-def _draws(view: Any, scores: Any) -> Draws:
-    return Draws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
+def _draws(view: Any, scores: Any) -> ScoredDraws:
+    return ScoredDraws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
 
 
 KIND = OfDraws()
