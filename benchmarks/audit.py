@@ -36,7 +36,7 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import from_numpyro, load, shipped
 from bayesrecon.posteriors import from_posteriordb, nuts
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import x64
 
 NAME, SCHOOLS = "kidiq-kidscore_momiq", "eight_schools-eight_schools_noncentered"

@@ -23,7 +23,7 @@ from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find
 from bayesrecon.plots import plot_traces
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.results import Reconstruction
 from bayesrecon.types import Release
 

@@ -43,7 +43,7 @@ from bayesrecon.estimation.scored import ScoredDraws  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson  # noqa: E402
 from bayesrecon.models.registry import shipped  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
-from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
+from bayesrecon.posteriors.made.database import open_database, read_data  # noqa: E402
 from bayesrecon.running.engine import swept  # noqa: E402
 from bayesrecon.types import Model, Release  # noqa: E402
 

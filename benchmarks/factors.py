@@ -22,7 +22,7 @@ from markup import table as markdown
 
 import bayesrecon
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed_numbers import cell
+from bayesrecon.posteriors.printed.numbers import cell
 from bayesrecon.results.audit import Thresholds
 
 HERE = Path(__file__).resolve().parent

@@ -101,7 +101,7 @@ def rows_of(files: list[hiding.File], model: Any, done: dict[str, Any]) -> Itera
 def untouched(folder: Path | None) -> dict[str, Row]:
     """Files that nobody changed, audited with their model: reference draws, and those of a folder."""
     from bayesrecon.models import from_stan
-    from bayesrecon.posteriors.database import (
+    from bayesrecon.posteriors.made.database import (
         open_database,
         posterior_info,
         posteriordb_model,

@@ -21,7 +21,7 @@ from networks_grid import model_of, spectrum_of
 
 import bayesrecon
 from bayesrecon.models import load
-from bayesrecon.models.glm import logistic_regression, poisson_regression
+from bayesrecon.models.catalogue.glm import logistic_regression, poisson_regression
 from bayesrecon.posteriors import nuts, train_network
 
 HERE = Path(__file__).resolve().parent

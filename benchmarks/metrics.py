@@ -13,7 +13,7 @@ from bayesrecon import Estimator
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import bayesrecon
 from bayesrecon.evaluate import true_statistics, wasserstein
 from bayesrecon.models import find
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 
 NAME = "low_dim_gauss_mix-low_dim_gauss_mix"
 SIMULATED = 2000

@@ -13,7 +13,7 @@ from networks_margin import descend_to_margin
 import bayesrecon
 from bayesrecon.models import from_loss, from_margin, smoothed_relu
 from bayesrecon.posteriors import dirac, train_network
-from bayesrecon.posteriors.training import Trained
+from bayesrecon.posteriors.made.training import Trained
 
 SHAPE, PIXELS, CLASSES = (8, 8), 64, 10
 

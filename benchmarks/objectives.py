@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from markup import table
 
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "objectives.json", HERE / "OBJECTIVES.md"

@@ -25,7 +25,7 @@ from bayesrecon.attacks.records import layers
 from bayesrecon.evaluate import score_records
 from bayesrecon.models import find, load
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.types import PosteriorDraws
 
 DRAWN, DRAWS = 10_000, 2_000

@@ -29,7 +29,7 @@ from bayesrecon.estimation.rounding import rounding_of  # noqa: E402
 from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
 from bayesrecon.models import find, load  # noqa: E402
 from bayesrecon.posteriors import from_draws, from_posteriordb  # noqa: E402
-from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
+from bayesrecon.posteriors.made.database import open_database, read_data  # noqa: E402
 from bayesrecon.precision import x64  # noqa: E402
 from bayesrecon.types import Release  # noqa: E402
 

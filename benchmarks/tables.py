@@ -32,9 +32,9 @@ import bayesrecon  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
 from bayesrecon.evaluate import true_statistics  # noqa: E402
 from bayesrecon.models import find  # noqa: E402
-from bayesrecon.models.normal import by_another_rule, pack, variational, whitening  # noqa: E402
 from bayesrecon.posteriors import from_posteriordb, from_table, gaussian  # noqa: E402
-from bayesrecon.posteriors.database import open_database, read_data  # noqa: E402
+from bayesrecon.posteriors.approximated.normal import by_another_rule, pack, variational, whitening  # noqa: E402
+from bayesrecon.posteriors.made.database import open_database, read_data  # noqa: E402
 from bayesrecon.precision import in_float64  # noqa: E402
 from bayesrecon.types import Limit, VariationalOptimum  # noqa: E402
 

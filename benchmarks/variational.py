@@ -28,9 +28,10 @@ from variational import optimum, ready
 import bayesrecon
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, from_numpyro
-from bayesrecon.models.normal import variational
-from bayesrecon.posteriors import autoguides, from_guide, from_posteriordb, gaussian
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors import from_guide, from_posteriordb, gaussian
+from bayesrecon.posteriors.approximated import autoguides
+from bayesrecon.posteriors.approximated.normal import variational
+from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import x64
 
 PAGE = Path(__file__).resolve().parent / "VARIATIONAL.md"

@@ -21,8 +21,8 @@ from bayesrecon.auditing.outcomes import Verdict
 from bayesrecon.auditing.verdict import available, verdicts
 from bayesrecon.cli.verdicts import COLUMNS, cells, row
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.database import open_database
-from bayesrecon.posteriors.fitted import built_file
+from bayesrecon.posteriors.made.database import open_database
+from bayesrecon.posteriors.made.fitted import built_file
 
 HERE = Path(__file__).resolve().parent
 ROWS, PAGE = HERE / "verdict.json", HERE / "VERDICT.md"

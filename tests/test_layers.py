@@ -95,8 +95,8 @@ def test_a_planted_import_is_found(name):
     ("one", "other"),
     [
         ("bayesrecon.kernels.score", "bayesrecon.kernels.dense"),
-        ("bayesrecon.models.linear", "bayesrecon.models.glm"),
-        ("bayesrecon.plots.frame", "bayesrecon.plots"),
+        ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.glm"),
+        ("bayesrecon.plots.frame", "bayesrecon.plots.forest"),
     ],
 )
 def test_a_planted_circle_is_found(one, other):

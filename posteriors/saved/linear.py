@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.estimators import LINEAR, of_linear
+from bayesrecon.posteriors.fits.estimators import LINEAR, of_linear
 from bayesrecon.posteriors.saved.fits import SavedReader, Values
 from bayesrecon.releases import Release
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.estimates import field_name
-from bayesrecon.posteriors.regressions import labelled
+from bayesrecon.posteriors.fits.regressions import labelled
+from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.summaries import of_estimator
 from bayesrecon.posteriors.saved.fits import SavedReader, Values
-from bayesrecon.posteriors.summaries import of_estimator
 from bayesrecon.releases import Release
 
 _RESULTS = frozenset(

@@ -12,8 +12,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Params, PseudoData, Records
-from bayesrecon.posteriors.chains import Settings, sampled
-from bayesrecon.posteriors.nuts import DENSE
+from bayesrecon.posteriors.made.chains import Settings, sampled
+from bayesrecon.posteriors.made.nuts import DENSE
 
 MOST = 1 / 3
 """Share of the draws that may be published: of more of them, those that the tilt favours most would be too few."""
