@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Saved, Unread, stamp
+from bayesrecon.posteriors.fits.saved.entries import parts_of
+from bayesrecon.posteriors.fits.saved.fits import fits_of
 from bayesrecon.posteriors.formats.format import Format
-from bayesrecon.posteriors.saved.entries import parts_of
-from bayesrecon.posteriors.saved.fits import fits_of
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.saved.file import SavedFile

@@ -6,9 +6,9 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.fits.regressions import labelled
+from bayesrecon.posteriors.fits.saved.fits import SavedReader, Values
 from bayesrecon.posteriors.printed.estimates import field_name
 from bayesrecon.posteriors.printed.summaries import of_estimator
-from bayesrecon.posteriors.saved.fits import SavedReader, Values
 from bayesrecon.releases import Release
 
 _RESULTS = frozenset(

@@ -1,6 +1,6 @@
 """Saved models as the same fits in Python would be read: by their numbers, without their library.
 
-A module of `bayesrecon.posteriors.saved` that has `SAVED` reads some classes of one library.
+A module of `bayesrecon.posteriors.fits.saved` that has `SAVED` reads some classes of one library.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ def fits_of(objects: Iterable[tuple[str, str]], values: Values) -> tuple[SavedFi
     Args:
         objects: places and classes.
     """
-    readers: list[SavedReader] = discover("bayesrecon.posteriors.saved", "SAVED")
+    readers: list[SavedReader] = discover("bayesrecon.posteriors.fits.saved", "SAVED")
     found: list[SavedFit] = []
     for where, of in objects:
         library, name = of.partition(".")[0], of.rpartition(".")[2]

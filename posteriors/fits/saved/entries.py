@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.posteriors.contents import Part, entry_of_bytes
+from bayesrecon.posteriors.fits.saved.kept import kept
 from bayesrecon.posteriors.roles import RECORD
-from bayesrecon.posteriors.saved.kept import kept
 
 _FEWEST = 8
 """Records from which an array of their number is taken for one value of each: fewer are as many as there may be
