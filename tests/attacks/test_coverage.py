@@ -1,4 +1,5 @@
-"""Coverage of intervals (at length: benchmarks/calibration.py), and z-scores over every linear posterior with draws."""
+"""Coverage of intervals (at length: benchmarks/draws/calibration.py), and z-scores over every linear posterior with
+draws."""
 
 import numpy as np
 import pytest
