@@ -5,6 +5,7 @@ from bayesrecon.inexact import Ascent as Ascent
 from bayesrecon.inexact import Limit as Limit
 from bayesrecon.inexact import Limits as Limits
 from bayesrecon.inexact import Noise as Noise
+from bayesrecon.knowledge import Knows as Knows
 from bayesrecon.model import Field as Field
 from bayesrecon.model import GaussianPredictor as GaussianPredictor
 from bayesrecon.model import Identity as Identity
@@ -26,6 +27,8 @@ from bayesrecon.pairs import DrawsPair as DrawsPair
 from bayesrecon.pairs import TrainedPair as TrainedPair
 from bayesrecon.pairs import paired as paired
 from bayesrecon.pairs import shortly as shortly
+from bayesrecon.regularisers import Box as Box
+from bayesrecon.regularisers import TotalVariation as TotalVariation
 from bayesrecon.releases import EQUATIONS as EQUATIONS
 from bayesrecon.releases import Approximation as Approximation
 from bayesrecon.releases import Derived as Derived

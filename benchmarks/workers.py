@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-from bayesrecon import using
+from bayesrecon.running import using
 from bayesrecon.running.engine import processes
 
 

@@ -9,7 +9,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
-PACKAGES = ("models", "posteriors", "evaluate", "games", "plots", "datasets")
+PACKAGES = ("models", "posteriors", "evaluate", "games", "plots", "datasets", "results", "types", "attacks", "running")
 
 
 def _title(path):
@@ -24,10 +24,11 @@ def exported(path):
 
 def reference():
     """`{page: text}` of the API pages: one for the package, one for each package that it names."""
-    modules = {"bayesrecon": ROOT / "bayesrecon/__init__.pyi"}
-    for name in PACKAGES:
+    modules = {"bayesrecon": ROOT / "bayesrecon/__init__.pyi", "bayesrecon.types": ROOT / "bayesrecon/types.py"}
+    for name in set(PACKAGES) - {"types"}:
         folder = ROOT / name if name in ("models", "posteriors") else ROOT / "bayesrecon" / name
-        modules[f"bayesrecon.{name}"] = folder / "__init__.py"
+        stub = folder / "__init__.pyi"
+        modules[f"bayesrecon.{name}"] = stub if stub.exists() else folder / "__init__.py"
     pages = {}
     for module, path in modules.items():
         names = [name for name in exported(path) if name not in PACKAGES]

@@ -9,7 +9,7 @@ from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.models.door import is_program, model_of
-from bayesrecon.models.tempered import tempered
+from bayesrecon.models.power import tempered
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats import read_draws, suffix_of, suffixes
 from bayesrecon.posteriors.sources import dirac, from_draws, stored_model

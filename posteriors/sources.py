@@ -12,12 +12,12 @@ import numpy as np
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.model import Model, Parameter
 from bayesrecon.models.losses import named_leaves
+from bayesrecon.models.power import tempered
 from bayesrecon.models.registry import load
-from bayesrecon.models.tempered import tempered
-from bayesrecon.posteriors.arviz import read_arviz
-from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.npz import read_npz
+from bayesrecon.posteriors.formats.arviz import read_arviz
+from bayesrecon.posteriors.formats.cmdstan import read_cmdstan
+from bayesrecon.posteriors.formats.npz import read_npz
 from bayesrecon.posteriors.weights import in_runs, weighted, weights_among
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import PosteriorDraws, TrainedParameter

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, reading
-from bayesrecon.posteriors.npz import load_npz
+from bayesrecon.posteriors.formats.npz import load_npz
 from bayesrecon.untrusted.csv_table import CsvTable
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.json_file import JsonFile

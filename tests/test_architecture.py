@@ -160,17 +160,17 @@ def test_a_planted_constant_is_found():
 
 # Public names
 
+PUBLIC = ("attacks", "datasets", "evaluate", "games", "models", "plots", "posteriors", "results", "running", "types")
+
 
 def stub():
-    """`{public name: module}` of the stub; names without an import have no module."""
+    """`{public name: module}` of the stub."""
     found = {}
     for node in ast.parse((ROOT / "bayesrecon/__init__.pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 assert alias.name == alias.asname, "a re-export is spelt `name as name`"
-                found[alias.name] = node.module
-        elif isinstance(node, ast.AnnAssign):
-            found[node.target.id] = None
+                found[alias.name] = f"bayesrecon.{node.module}" if node.module else "bayesrecon"
     return found
 
 
@@ -183,20 +183,19 @@ def test_the_stub_names_what_the_package_offers():
         value = getattr(bayesrecon, name)
         if module == "bayesrecon":
             assert value is importlib.import_module(f"bayesrecon.{name}")
-        elif module is not None:
+        else:
             assert value is getattr(importlib.import_module(module), name)
-    with pytest.raises(AttributeError, match="no attribute 'recovr'"):
+    with pytest.raises(AttributeError, match="attribute recovr"):
         _ = bayesrecon.recovr
 
 
 @pytest.mark.parametrize(
-    "module", [f"bayesrecon{end}" for end in ("", ".datasets", ".models", ".posteriors", ".plots", ".games")]
+    "module", [f"bayesrecon{end}" for end in ("", *(f".{name}" for name in PUBLIC if name != "types"))]
 )
 def test_public_names_have_docstrings(module):
     package = importlib.import_module(module)
     assert package.__doc__
-    names = bayesrecon.__all__ if module == "bayesrecon" else [n for n in vars(package) if not n.startswith("_")]
-    own = [getattr(package, name) for name in names if name != "__version__"]
+    own = [getattr(package, name) for name in dir(package) if not name.startswith("_")]
     assert own
     for value in own:
         assert (value.__doc__ or "").strip(), value
@@ -210,6 +209,20 @@ def test_every_folder_is_installed():
         listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
     modules = (layers.module_name(path, ROOT) for path in PACKAGE if path.name == "__init__.py")
     assert sorted(listed) == sorted(modules)
+
+
+def test_what_moved_is_found_with_a_warning():
+    renamed = {
+        "bayesrecon.games.Estimator": "bayesrecon.games.ScikitLearner",
+        "bayesrecon.posteriors.from_density": "bayesrecon.posteriors.from_log_density",
+    }
+    for was, now in [*((f"bayesrecon.{name}", now) for name, now in bayesrecon._MOVED.items()), *renamed.items()]:
+        package, _, name = was.rpartition(".")
+        assert name not in dir(importlib.import_module(package))
+        with pytest.warns(DeprecationWarning, match=f"{was} is {now}"):
+            moved = getattr(importlib.import_module(package), name)
+        place, _, name = now.rpartition(".")
+        assert moved is getattr(importlib.import_module(place), name)
 
 
 # What importing costs

@@ -8,9 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from bayesrecon import compile_cache
 from bayesrecon.errors import BayesreconError
-from bayesrecon.running import compiled
+from bayesrecon.running import compile_cache, compiled
 
 SETTLED = {"JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "TF_CPP_MIN_LOG_LEVEL"}
 
@@ -39,7 +38,7 @@ print(os.environ.get("JAX_COMPILATION_CACHE_DIR"))
 CALLED = """
 import sys, bayesrecon
 {before}
-folder = bayesrecon.compile_cache(sys.argv[1])
+folder = bayesrecon.running.compile_cache(sys.argv[1])
 import jax
 assert jax.config.jax_compilation_cache_dir == str(folder)
 print(jax.config.jax_persistent_cache_min_compile_time_secs)

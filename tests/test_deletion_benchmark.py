@@ -1,22 +1,17 @@
 """The experiment behind the page of deletions: both baselines, and records behind features."""
 
 import importlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bayesrecon.evaluate import cosine_similarity
 
-FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
-
 
 @pytest.fixture
-def program(monkeypatch):
+def program():
     """A program of benchmarks by its name."""
-    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
-    return importlib.import_module
+    return lambda name: importlib.import_module(f"benchmarks.deletion.{name}")
 
 
 def test_rows_over_features_are_those_of_records(program):

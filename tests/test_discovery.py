@@ -35,7 +35,7 @@ import numpy as np
 
 from bayesrecon.posteriors.contents import from_named_draws
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.format import Format
+from bayesrecon.posteriors.formats.format import Format
 
 
 def read(path, *, name=None):

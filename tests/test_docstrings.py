@@ -93,21 +93,27 @@ def test_what_is_skipped_says_why():
     assert [(name, source) for name, source in every if not REASON.search(source)] == []
 
 
+PACKAGES = ("attacks", "models", "posteriors", "plots", "evaluate", "games", "results", "running")
+
+
 def exported(path, package):
     """`{public name: (module, name)}` of what an `__init__` imports from other modules."""
     return {
-        f"{package}.{alias.asname or alias.name}": (node.module, alias.name)
+        f"{package}.{alias.asname}": (module, alias.name)
         for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ImportFrom) and node.module in SOURCES and node.module != package
+        if isinstance(node, ast.ImportFrom) and node.module
+        if (module := f"{package}.{node.module}" if node.level else node.module) in SOURCES and module != package
         for alias in node.names
+        if alias.asname
     }
 
 
 def public_functions():
     """`{public name: docstring}` of every function of the facade and of the packages that it names."""
-    found = exported(ROOT / "bayesrecon/__init__.pyi", "bayesrecon")
-    for package in ("models", "posteriors", "plots", "evaluate", "games"):
-        found |= exported(PATHS[f"bayesrecon.{package}"], f"bayesrecon.{package}")
+    found = {}
+    for package in ("bayesrecon", *(f"bayesrecon.{name}" for name in PACKAGES)):
+        stub = PATHS[package].with_suffix(".pyi")
+        found |= exported(stub if stub.exists() else PATHS[package], package)
     for public, (module, name) in found.items():
         for node in tree(module).body:
             if isinstance(node, ast.FunctionDef) and node.name == name:

@@ -23,7 +23,7 @@ PROGRAM = """
 import sys
 from bayesrecon.running import scratch
 from bayesrecon.cli.main import main
-from bayesrecon.posteriors import stored
+from bayesrecon.posteriors.formats import stored
 stored._LARGE, scratch._SPOOLED = 0, 1000  # every file counts as large
 main()
 """

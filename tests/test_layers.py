@@ -1,5 +1,6 @@
 """Who may import whom: packages in one order, no circle, attacks and truth apart."""
 
+import re
 from pathlib import Path
 
 import layers
@@ -95,8 +96,8 @@ def test_a_planted_import_is_found(name):
     ("one", "other"),
     [
         ("bayesrecon.kernels.score", "bayesrecon.kernels.dense"),
-        ("bayesrecon.models.linear", "bayesrecon.models.glm"),
-        ("bayesrecon.plots.frame", "bayesrecon.plots"),
+        ("bayesrecon.models.catalogue.linear", "bayesrecon.models.catalogue.glm"),
+        ("bayesrecon.plots.frame", "bayesrecon.plots.forest"),
     ],
 )
 def test_a_planted_circle_is_found(one, other):
@@ -116,3 +117,16 @@ def test_few_modules_import_by_a_name_made_at_run_time():
 def test_docstrings_are_no_imports():
     assert not set(layers.imports_of("bayesrecon.types", '"""See `bayesrecon.plots`."""', SOURCES)) - {""}
     assert set(layers.imports_of("bayesrecon.types", '"""bayesrecon.plots"""', SOURCES)) == set()
+
+
+def test_the_page_has_the_order():
+    """`docs/architecture.md` names every package, in the order that is tested."""
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(?:bayesrecon/\*\.py|(\w+)/)` \|", page, re.MULTILINE)
+    listed = {}
+    for rank, package in rows:
+        listed.setdefault(int(rank), set()).add(package or "bayesrecon")
+    assert listed == dict(enumerate(map(set, layers.RANKS), start=1))
+    folders = {path.parent.name for path in FILES if path.name == "__init__.py"}
+    named = set(re.findall(r"`(\w+)/`", page))
+    assert named <= folders | {"models", "posteriors"}

@@ -5,10 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bayesrecon import Box, TotalVariation
 from bayesrecon.errors import BayesreconError
 from bayesrecon.precision import x64
-from bayesrecon.regularisers import described
+from bayesrecon.regularisers import Box, TotalVariation, described
 
 ONE = np.ones(1)
 

@@ -1,23 +1,18 @@
 """Programs that attack many releases: the rows are those of one process, whoever attacks."""
 
 import importlib
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bayesrecon.running.engine import using
 
-FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
-
 
 @pytest.fixture
-def program(monkeypatch):
+def program():
     """A program of benchmarks by its name."""
-    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
-    return importlib.import_module
+    return lambda name: importlib.import_module(f"benchmarks.draws.{name}")
 
 
 class Counting(ThreadPoolExecutor):

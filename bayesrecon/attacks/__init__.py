@@ -1,0 +1,5 @@
+"""Attacks, one folder each, and what their options are made of."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

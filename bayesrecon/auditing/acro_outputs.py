@@ -7,8 +7,8 @@ from typing import Any
 
 from bayesrecon.auditing.small_counts import Count, small_counts
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.acro import AcroOutput, file_of, read_acro
 from bayesrecon.posteriors.contents import stamp
+from bayesrecon.posteriors.printed.acro import AcroOutput, file_of, read_acro
 from bayesrecon.results.audit import Audit, NotRun, Thresholds
 
 _FORM = "output of ACRO"

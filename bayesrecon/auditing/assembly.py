@@ -18,7 +18,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents, SavedProgram
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.saved_programs import model_of_program
+from bayesrecon.posteriors.fits.saved_programs import model_of_program
 from bayesrecon.results.audit import Audit, Finding, NotRun, ordered, with_score
 
 

@@ -18,14 +18,14 @@ from bayesrecon.estimation.recovered import recovered
 from bayesrecon.knowledge import of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.models.normal import unpack
-from bayesrecon.posteriors.coarser import estimates_alone, fewer_digits
+from bayesrecon.posteriors.approximated.normal import unpack
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.posteriors.estimates import Estimates
-from bayesrecon.posteriors.mixed import from_known_law
-from bayesrecon.posteriors.printed_numbers import cell
+from bayesrecon.posteriors.fits.mixed import from_known_law
+from bayesrecon.posteriors.printed.coarser import estimates_alone, fewer_digits
+from bayesrecon.posteriors.printed.estimates import Estimates
+from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.summaries import from_table, of_estimator
 from bayesrecon.posteriors.roles import ESTIMATE
-from bayesrecon.posteriors.summaries import from_table, of_estimator
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import Audit, Finding, NotRun, Remedy, Thresholds, ordered
 from bayesrecon.results.recovery import Recovery, Row

@@ -18,7 +18,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.files import write_netcdf, write_whole
 from bayesrecon.model import Model
 from bayesrecon.posteriors.contents import Contents
-from bayesrecon.posteriors.npz import ATTRIBUTES
+from bayesrecon.posteriors.formats.npz import ATTRIBUTES
 from bayesrecon.results.audit import Audit
 
 

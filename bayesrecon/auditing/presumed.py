@@ -13,8 +13,8 @@ import numpy as np
 from bayesrecon.factors import families
 from bayesrecon.inexact import Limit
 from bayesrecon.knowledge import check_knowledge
-from bayesrecon.models.coded_tables import Coded
 from bayesrecon.models.estimators import ESTIMATORS
+from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.releases import Release
 
 _PLAIN = ("real", "interval", "integer")  # kinds of domains that say little enough to presume more

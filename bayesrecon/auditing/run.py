@@ -41,13 +41,13 @@ from bayesrecon.knowledge import KNOWS, of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.posteriors.acro import is_acro
-from bayesrecon.posteriors.cmdstan_laws import is_law
+from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
 from bayesrecon.posteriors.contents import Contents
 from bayesrecon.posteriors.door import is_fit, release_of
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.named import contents_of
-from bayesrecon.posteriors.summaries import is_table
+from bayesrecon.posteriors.printed.acro import is_acro
+from bayesrecon.posteriors.printed.summaries import is_table
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import OneAtom, PosteriorDraws, Release
 from bayesrecon.results.audit import LEVELS, Audit, Finding, NotRun, Thresholds, ordered

@@ -8,10 +8,10 @@ from typing import Any
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.posteriors.coarser import estimates_alone
-from bayesrecon.posteriors.printed import as_printed
-from bayesrecon.posteriors.printed_numbers import cell
-from bayesrecon.posteriors.summaries import from_table, read_frame
+from bayesrecon.posteriors.printed.coarser import estimates_alone
+from bayesrecon.posteriors.printed.numbers import cell
+from bayesrecon.posteriors.printed.reading import as_printed
+from bayesrecon.posteriors.printed.summaries import from_table, read_frame
 from bayesrecon.releases import Release
 from bayesrecon.results.audit import NotRun
 

@@ -50,9 +50,9 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
     """
     from bayesrecon.attacks.records.rows import combinations
     from bayesrecon.models.registry import find, shipped
-    from bayesrecon.posteriors.database import has_reference_draws, open_database, read_data
-    from bayesrecon.posteriors.fitted import built_file
-    from bayesrecon.posteriors.reference import from_posteriordb
+    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, read_data
+    from bayesrecon.posteriors.made.fitted import built_file
+    from bayesrecon.posteriors.made.reference import from_posteriordb
 
     programs = {name: program.name for program in shipped().values() for name in program.posteriors}
     if posterior not in programs:
@@ -99,7 +99,7 @@ def verdict(posterior: str, *, build: bool = True, progress: Progress | None = N
 def verdicts(
     posteriors: Sequence[str], *, build: bool = True, progress: Progress | None = None
 ) -> Iterator[tuple[str, Verdict | BayesreconError]]:
-    """`verdict` of each, or why there is none, in their order, by the workers of `bayesrecon.using` where there are.
+    """`verdict` of each, or why there is none, in their order, by the workers of `running.using` where there are.
 
     Args:
         progress: called with the posterior and a label, and the fraction done; not by workers.
@@ -323,8 +323,8 @@ def available(*, build: bool = False) -> tuple[list[str], list[str]]:
         build: count those that would have to be sampled first as well.
     """
     from bayesrecon.models import shipped
-    from bayesrecon.posteriors.database import has_reference_draws, open_database, posterior_names
-    from bayesrecon.posteriors.fitted import built_file
+    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_names
+    from bayesrecon.posteriors.made.fitted import built_file
 
     database = open_database()
     covered = {name for entry in shipped().values() for name in entry.posteriors}

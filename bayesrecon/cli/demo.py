@@ -18,7 +18,7 @@ from bayesrecon.files import write_whole
 from bayesrecon.model import Records
 from bayesrecon.models import load
 from bayesrecon.plots import plot_summary
-from bayesrecon.posteriors.nuts import nuts
+from bayesrecon.posteriors.made.nuts import nuts
 from bayesrecon.results.recovery import Recovery
 
 COVARIATES = ("age", "sex", "bmi", "bp", "s3", "s5")

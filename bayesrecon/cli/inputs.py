@@ -206,7 +206,7 @@ def open_release(
 
 def at_power(model: Model, power: float | None) -> Model:
     """The model of the posterior at the power that was stated."""
-    from bayesrecon.models.tempered import tempered
+    from bayesrecon.models.power import tempered
 
     return model if power is None else tempered(model, power)
 
@@ -227,7 +227,7 @@ def _opened(
     chosen = load_model(model, given, sources) if model else None
     if len(sources) == 1 and not is_file(sources[0]):
         from bayesrecon.cli.console import say
-        from bayesrecon.posteriors.reference import from_posteriordb
+        from bayesrecon.posteriors.made.reference import from_posteriordb
 
         found = from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
         return replace(found, model=at_power(found.model, power))
@@ -253,7 +253,7 @@ def _open_table(
     file: str, model: str | None, settings: str | None, correlations: str | None, formula: str | None
 ) -> Release:
     """The release of a regression's table."""
-    from bayesrecon.posteriors.summaries import from_table
+    from bayesrecon.posteriors.printed.summaries import from_table
 
     read = table_of(file, model, settings)
     if not isinstance(read["model"], str):
@@ -353,7 +353,7 @@ def open_data(
     if Path(data).suffix.lower() in (".csv", ".json", ".npz") or Path(data).exists():
         table = read_table(data)
     else:
-        from bayesrecon.posteriors.database import open_database, read_data
+        from bayesrecon.posteriors.made.database import open_database, read_data
 
         table = read_data(open_database(), data)
     given = parse_settings(settings)

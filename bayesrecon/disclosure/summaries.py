@@ -15,8 +15,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.totals import rows_of
 from bayesrecon.model import Model, PseudoData
-from bayesrecon.models.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
-from bayesrecon.posteriors.approximations import FULL_RANK, MEAN_FIELD, gaussian
+from bayesrecon.posteriors.approximated.approximations import FULL_RANK, MEAN_FIELD, gaussian
+from bayesrecon.posteriors.approximated.normal import fitted_mean_field, fitted_normal, pack, unpack, variational
 from bayesrecon.releases import Release
 from bayesrecon.results.plan import EXACT
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.laws import Law, law_of
+from bayesrecon.estimation.laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.model import Records
@@ -38,7 +38,7 @@ def decays(embedding: OneRelease, reference: Reference, fields: Mapping[str, Dom
     return any(_along(embedding, few, f, law) for f in lines[:_LINES])
 
 
-def _along(embedding: OneRelease, few: Records, name: str, law: Law) -> bool:
+def _along(embedding: OneRelease, few: Records, name: str, law: ErrorLaw) -> bool:
     records = {k: np.repeat(v[:1], _LINE, axis=0) for k, v in few.items()}
     values = records[name].reshape(_LINE, -1)
     values[:, 0] = few[name].reshape(_LINE, -1)[:, 0]
@@ -46,7 +46,7 @@ def _along(embedding: OneRelease, few: Records, name: str, law: Law) -> bool:
     return not spectrum.gap and not spectrum.full and spectrum.rank > _BENT
 
 
-def _spectrum(embedding: OneRelease, records: Records, law: Law) -> Spectrum:
+def _spectrum(embedding: OneRelease, records: Records, law: ErrorLaw) -> Spectrum:
     with np.errstate(all="ignore"):
         scores = embedding.scores(records, embedding.thinned(_LINE))
     return decompose(scores[:, np.isfinite(scores).all(axis=0)], True, law)[0]

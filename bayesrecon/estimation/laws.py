@@ -25,7 +25,7 @@ Records in a narrow range far from zero make one that they do not span look near
 _EQUATIONS = 4  # per feature, or errors cannot be judged
 
 
-class Law(ABC):
+class ErrorLaw(ABC):
     """What differs.
 
     Attributes:
@@ -77,7 +77,7 @@ class Law(ABC):
         """What a visibility means for the reader."""
 
 
-class Sampled(Law):
+class Sampled(ErrorLaw):
     """Of draws."""
 
     smallest = 1e-10  # of a decaying spectrum: later ones drown in rounding before they do in noise
@@ -118,7 +118,7 @@ class Sampled(Law):
         return "determined" if visibility >= DETERMINED else "partly" if visibility >= PARTLY else "undetermined"
 
 
-class Stationary(Law):
+class Stationary(ErrorLaw):
     """Of a parameter: nothing was sampled, and there are as many equations as directions."""
 
     # One atom has as many features as parameters at most; what training resolves of a gradient ends about here.
@@ -161,6 +161,6 @@ SAMPLED, STATIONARY = Sampled(), Stationary()
 _BY_TEMPERATURE = {1.0: SAMPLED, 0.0: STATIONARY}
 
 
-def law_of(embedding: Any) -> Law:
+def law_of(embedding: Any) -> ErrorLaw:
     """That of an embedding, by its tau."""
     return _BY_TEMPERATURE[float(embedding.temperature)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from bayesrecon.inexact import Limit
 from bayesrecon.knowledge import check_knowledge, of_model
-from bayesrecon.models.nested_tables import between
+from bayesrecon.posteriors.printed.nested_tables import between
 from bayesrecon.releases import Release
 from bayesrecon.results.recovery import Recovery, Row
 

@@ -15,7 +15,7 @@ series `(T, K)` by which errors of the fitted data move the sums of the `E[h_p s
 
 
 @dataclass(frozen=True)
-class Draws:
+class ScoredDraws:
     """Draws with the score of the posterior that was fitted to them.
 
     Attributes:
@@ -29,10 +29,10 @@ class Draws:
     chain: np.ndarray
     scores: Any
 
-    def part(self, at: Any, scores: np.ndarray) -> "Draws":
+    def part(self, at: Any, scores: np.ndarray) -> "ScoredDraws":
         """Some of the draws, with another score."""
         weights = self.weights[at]
-        return Draws(self.theta[at], weights / weights.sum(), self.chain[at], scores)
+        return ScoredDraws(self.theta[at], weights / weights.sum(), self.chain[at], scores)
 
     def standardised(self) -> tuple[Standard, Standard, np.ndarray]:
         """Atoms and scores free of units, and the `(d,)` units."""

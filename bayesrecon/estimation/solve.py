@@ -11,7 +11,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.definite import solver
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.laws import Law, law_of
+from bayesrecon.estimation.laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, coordinates, features_of
 from bayesrecon.model import PseudoData, Records
@@ -164,7 +164,7 @@ class Fit(Span):
         return np.asarray((vectors / np.maximum(values, 1e-14 * values[-1])) @ vectors.T)
 
     @property
-    def law(self) -> Law:
+    def law(self) -> ErrorLaw:
         """That of its equations."""
         return law_of(self.embedding)
 

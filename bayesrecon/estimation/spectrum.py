@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.estimation.laws import SAMPLED, Law
+from bayesrecon.estimation.laws import SAMPLED, ErrorLaw
 from bayesrecon.running.threads import one_thread, threads_for
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its
@@ -46,7 +46,9 @@ class Spectrum:
         return bool(rest.size and rest[0] * _GAP**2 > self.values[self.rank - 1])
 
 
-def decompose(scores: np.ndarray, finite: bool = True, law: Law = SAMPLED) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+def decompose(
+    scores: np.ndarray, finite: bool = True, law: ErrorLaw = SAMPLED
+) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     """Spectrum, pivots and basis of a score matrix `(rows, M)`.
 
     The columns are equilibrated to unit length, so that the scale of a record does not matter, and reduced by
@@ -61,7 +63,7 @@ def decompose(scores: np.ndarray, finite: bool = True, law: Law = SAMPLED) -> tu
         return _decompose(scores, finite, law)
 
 
-def _decompose(scores: np.ndarray, finite: bool, law: Law) -> tuple[Spectrum, np.ndarray, np.ndarray]:
+def _decompose(scores: np.ndarray, finite: bool, law: ErrorLaw) -> tuple[Spectrum, np.ndarray, np.ndarray]:
     with np.errstate(over="ignore"):  # far from the data, scores or their squares do
         length = np.linalg.norm(scores, axis=0)
     alive = np.flatnonzero((length > 0) & np.isfinite(length))

@@ -13,7 +13,7 @@ from bayesrecon.estimation.definite import solver
 from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, Law
+from bayesrecon.estimation.laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.solve import Fit, spans
 from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
 from bayesrecon.kernels.embedding import MeanEmbedding
@@ -40,7 +40,7 @@ class Totals:
 
     totals: np.ndarray
     visibility: np.ndarray
-    law: Law = SAMPLED
+    law: ErrorLaw = SAMPLED
     spanned: bool = False
     decays: bool = False
 

@@ -64,14 +64,14 @@ class Learner:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimator(Learner):
+class ScikitLearner(Learner):
     """Any object with scikit-learn's `fit` and `predict`; for classes `predict_proba`, or else `decision_function`.
 
     It is cloned for every training; parameters named `random_state` are set from the round's seed.
 
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> data = Records(np.array([[0.0], [1.0]]), np.array([3.0, 5.0]))
-    >>> Estimator("tree", DecisionTreeRegressor(), VALUES).fit(data, 0, 7)(np.array([[0.9]]))
+    >>> ScikitLearner("tree", DecisionTreeRegressor(), VALUES).fit(data, 0, 7)(np.array([[0.9]]))
     array([5.])
     """
 
@@ -158,11 +158,11 @@ def as_learner(learner: Any, classes: int, name: str | None = None) -> Learner:
         raise BayesreconError(f"a learner has fit and predict, or is a pair of functions (train, predict), got {kind}")
     promised = None if _is_setting("epsilon", learner) else getattr(learner, "epsilon", None)
     if not classes:
-        return Estimator(name or kind, learner, VALUES, epsilon=promised)
+        return ScikitLearner(name or kind, learner, VALUES, epsilon=promised)
     if hasattr(learner, "predict_proba"):
-        return Estimator(name or kind, learner, PROBABILITIES, epsilon=promised)
+        return ScikitLearner(name or kind, learner, PROBABILITIES, epsilon=promised)
     if hasattr(learner, "decision_function"):
-        return Estimator(name or kind, learner, DECISIONS, epsilon=promised)
+        return ScikitLearner(name or kind, learner, DECISIONS, epsilon=promised)
     raise BayesreconError(f"{kind} has neither predict_proba nor decision_function, which classes need")
 
 

@@ -71,7 +71,7 @@ def play(
         game: `Game`, `ReconstructionGame`, or anything `Playable`.
         n: rounds, numbered from 0.
         seed: of everything random.
-        workers: processes; by default those of `bayesrecon.using` or of the caller's `joblib.parallel_config`, whatever
+        workers: processes; by default those of `running.using` or of the caller's `joblib.parallel_config`, whatever
             its backend (Dask included), or else one per core, and one alone for rounds of a few milliseconds.
         folder: where finished rounds are kept: a run that was killed goes on there, to the same result bit for bit.
         progress: called with a label and the fraction done.

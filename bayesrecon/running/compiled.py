@@ -39,7 +39,7 @@ def compile_cache(folder: str | Path | None = None) -> Path:
 
     Args:
         folder: default JAX_COMPILATION_CACHE_DIR, or else one for the versions of bayesrecon and JAX and the kind of
-            processor in the user's cache directory (see `bayesrecon.posteriors.cache`). Who can write to it can make
+            processor in the user's cache directory (`bayesrecon.posteriors.made.cache`). Who can write to it can make
             this process run anything.
 
     Returns:

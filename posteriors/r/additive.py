@@ -8,7 +8,7 @@ follow, and with them the least-squares fit without penalty, which is attacked a
 
 import numpy as np
 
-from bayesrecon.posteriors.estimates import Estimates
+from bayesrecon.posteriors.printed.estimates import Estimates
 from bayesrecon.posteriors.r.parts import family_of, labels_of, left_of, one_number, response_of, unsaid
 from bayesrecon.posteriors.r.tree import Objects
 from bayesrecon.posteriors.r.walk import Place

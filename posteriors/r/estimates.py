@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.estimates import WEIGHTED, Estimates
+from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates
 from bayesrecon.posteriors.r.additive import additive
 from bayesrecon.posteriors.r.names import FITS, REASONS
 from bayesrecon.posteriors.r.parts import family_of, labels_of, left_of, one_number, response_of, unsaid

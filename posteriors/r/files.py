@@ -9,7 +9,7 @@ from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, Variable, from_named_draws, stamp
 from bayesrecon.posteriors.draws import Draws, assembled, levels_of
-from bayesrecon.posteriors.format import Format
+from bayesrecon.posteriors.formats.format import Format
 from bayesrecon.posteriors.r.entries import entries_of
 from bayesrecon.posteriors.r.estimates import estimates_of
 from bayesrecon.posteriors.r.recognised import known_class, roles

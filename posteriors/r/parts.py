@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrecon.posteriors.estimates import WEIGHTED, field_name
+from bayesrecon.posteriors.printed.estimates import WEIGHTED, field_name
 from bayesrecon.posteriors.r.code import code_of
 from bayesrecon.posteriors.r.tree import Objects
 

@@ -1,4 +1,5 @@
-"""Coverage of intervals (at length: benchmarks/calibration.py), and z-scores over every linear posterior with draws."""
+"""Coverage of intervals (at length: benchmarks/draws/calibration.py), and z-scores over every linear posterior with
+draws."""
 
 import numpy as np
 import pytest
@@ -6,9 +7,9 @@ from conjugate import normal_mean_model, regression_model, sample_normal_mean, s
 
 import bayesrecon
 from bayesrecon.evaluate import compare, true_statistics
-from bayesrecon.models.gaussian_linear import MODELS
+from bayesrecon.models.catalogue.gaussian_linear import MODELS
 from bayesrecon.posteriors import from_draws, from_posteriordb
-from bayesrecon.posteriors.database import posterior_info, read_data
+from bayesrecon.posteriors.made.database import posterior_info, read_data
 
 pytestmark = pytest.mark.slow
 

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon import Estimator, PseudoData, ScoreMatching, WeightedRecords
+from bayesrecon import Estimator, ScoreMatching, WeightedRecords
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.kernels.embedding import Basis
 from bayesrecon.models import load
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.posteriors.sources import dirac
 from bayesrecon.precision import x64
+from bayesrecon.types import PseudoData
 
 FEW = 10
 """Weighted records, one number in all tests: programs are compiled for it once."""

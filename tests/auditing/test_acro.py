@@ -6,7 +6,7 @@ import pytest
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.acro import is_acro, read_acro
+from bayesrecon.posteriors.printed.acro import is_acro, read_acro
 
 ABOVE = """Dep. Variable:,y,R-squared:,0.051
 No. Observations:,85,F-statistic:,2.207

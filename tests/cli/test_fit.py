@@ -10,7 +10,7 @@ import pytest
 from command import PROGRAM, QUICK, document, one_line, statistics
 
 from bayesrecon.posteriors import from_draws
-from bayesrecon.posteriors.nuts import convergence
+from bayesrecon.posteriors.made.nuts import convergence
 
 
 def regression_draws(data, shape, rng):
@@ -38,7 +38,7 @@ def sampler(request, monkeypatch):
         return release, convergence(release)
 
     if request.param != "NUTS":
-        monkeypatch.setattr(sys.modules["bayesrecon.posteriors.nuts"], "sample", sample)
+        monkeypatch.setattr(sys.modules["bayesrecon.posteriors.made.nuts"], "sample", sample)
 
 
 def test_fit_then_recover(run, sampler, tmp_path):

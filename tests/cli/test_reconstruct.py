@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from command import document
 
-from bayesrecon.posteriors.database import open_database, read_data
+from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.results.base import plain
 
 

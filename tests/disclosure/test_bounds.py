@@ -74,7 +74,7 @@ def test_a_mean_field_bounds_what_it_does_not_tell(digits):
 @pytest.mark.slow
 def test_bounds_cover():
     """Stated to hold jointly at 99 %: at least 14 of 16 data sets (at 98 % a false alarm in 250 runs), many more in
-    benchmarks/calibration.py."""
+    benchmarks/draws/calibration.py."""
     rng, hits = np.random.default_rng(1), 0
     for i in range(16):
         data, release, domain = (logistic if i % 2 else poisson)(rng)

@@ -13,7 +13,7 @@ from conjugate import normal_mean_model, sample_normal_mean
 
 import bayesrecon
 from bayesrecon.models import from_numpyro
-from bayesrecon.models.gaussian_linear import MODELS
+from bayesrecon.models.catalogue.gaussian_linear import MODELS
 from bayesrecon.plots import plot_diagnosis
 from bayesrecon.posteriors import dirac, from_draws, from_posteriordb
 

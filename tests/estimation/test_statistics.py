@@ -6,7 +6,7 @@ import pytest
 import bayesrecon
 from bayesrecon.estimation.statistics import Component, moments
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.database import read_data
+from bayesrecon.posteriors.made.database import read_data
 
 
 def test_raw_second_moments_stand_in_for_invisible_variances(database):

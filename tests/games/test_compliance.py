@@ -13,7 +13,6 @@ from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games import (
     Adversary,
-    Estimator,
     Exm,
     Functions,
     Game,
@@ -26,6 +25,7 @@ from bayesrecon.games import (
     PosteriorDraw,
     ReconstructionGame,
     Retrain,
+    ScikitLearner,
     TwoNormals,
     as_learner,
     play,
@@ -176,7 +176,7 @@ def test_users_promise_by_an_attribute():
         epsilon = 0.7
 
     assert as_learner(Theirs(), 2).epsilon == 0.7
-    assert Estimator("theirs", LogisticRegression(), "probabilities", epsilon=0.2).epsilon == 0.2
+    assert ScikitLearner("theirs", LogisticRegression(), "probabilities", epsilon=0.2).epsilon == 0.2
     for settings, classes in ((SVR(epsilon=0.3), 0), (SGDRegressor(), 0), (MLPClassifier(), 2)):
         assert as_learner(settings, classes).epsilon is None
 
@@ -186,7 +186,7 @@ def test_users_promise_by_an_attribute():
     assert as_learner(Tube(), 0).epsilon is None
     for wrong in (0.0, -1.0, float("inf"), "1"):
         with pytest.raises(BayesreconError, match=r"epsilon=.*: expected a positive number"):
-            Game(NORMALS, Estimator("theirs", LogisticRegression(), "probabilities", epsilon=wrong), Exm())
+            Game(NORMALS, ScikitLearner("theirs", LogisticRegression(), "probabilities", epsilon=wrong), Exm())
 
 
 def test_a_private_scale_is_said():

@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
 from bayesrecon.errors import BayesreconError, version
-from bayesrecon.games import Estimator, Functions, LeastSquares, Logistic, Neighbours, Records, as_learner, table
+from bayesrecon.games import Functions, LeastSquares, Logistic, Neighbours, Records, ScikitLearner, as_learner, table
 from bayesrecon.games.named import named_learner, named_learners
 
 pytestmark = pytest.mark.small
@@ -173,7 +173,7 @@ def test_what_users_bring():
         with pytest.raises(BayesreconError, match=message):
             as_learner(wrong, 3)
     with pytest.raises(BayesreconError, match="answers with values, and the response is classes"):
-        Estimator("line", LinearRegression(), "values").check(3)
+        ScikitLearner("line", LinearRegression(), "values").check(3)
     with pytest.raises(BayesreconError, match=r"there is no learner 'linera'; did you mean linear"):
         named_learner("linera", 0)
 

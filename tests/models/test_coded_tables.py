@@ -8,7 +8,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.factors import Factor, factors_by_name
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed_numbers import cell
+from bayesrecon.posteriors.printed.numbers import cell
 
 sm = pytest.importorskip("statsmodels.api")
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bayesrecon.domains import BINARY, REAL, Domain
-from bayesrecon.models.least_squares import Untold
+from bayesrecon.posteriors.printed.least_squares import Untold
 from bayesrecon.types import Field
 
 

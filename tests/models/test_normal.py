@@ -7,7 +7,7 @@ from summaries import DATA, MODEL
 from variational import optimum
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models.normal import (
+from bayesrecon.posteriors.approximated.normal import (
     MOST,
     by_another_rule,
     fitted_mean_field,

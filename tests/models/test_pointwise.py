@@ -2,7 +2,7 @@ import jax
 import numpy as np
 from summaries import DATA, MODEL
 
-from bayesrecon.models.pointwise import contrasts, evaluated
+from bayesrecon.posteriors.approximated.pointwise import contrasts, evaluated
 from bayesrecon.precision import x64
 
 

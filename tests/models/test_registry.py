@@ -12,10 +12,11 @@ from programs import agrees_with_numpyro
 from scipy import stats
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.models import find, from_numpyro, gaussian_linear, glm, load, logistic, mixtures, shipped
+from bayesrecon.models import find, from_numpyro, load, shipped
+from bayesrecon.models.catalogue import gaussian_linear, glm, logistic, mixtures
 from bayesrecon.models.estimators import ESTIMATORS
-from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data, read_reference_draws
-from bayesrecon.posteriors.nuts import check_records
+from bayesrecon.posteriors.made.database import posterior_info, posteriordb_model, read_data, read_reference_draws
+from bayesrecon.posteriors.made.nuts import check_records
 from bayesrecon.posteriors.sources import from_draws
 from bayesrecon.precision import x64
 

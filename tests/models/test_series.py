@@ -11,9 +11,10 @@ from scipy.linalg import expm
 from scipy.special import expit, logit
 
 from bayesrecon.kernels.score import gradients
-from bayesrecon.models import curves, load, occupancy, series, shipped
+from bayesrecon.models import load, shipped
+from bayesrecon.models.catalogue import curves, occupancy, series
 from bayesrecon.posteriors import from_posteriordb
-from bayesrecon.posteriors.database import has_reference_draws, posterior_names
+from bayesrecon.posteriors.made.database import has_reference_draws, posterior_names
 from bayesrecon.precision import x64
 from bayesrecon.types import simulated
 

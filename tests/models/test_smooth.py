@@ -5,7 +5,8 @@ import pytest
 from densities import check_density
 from scipy import special, stats
 
-from bayesrecon.models import load, mixtures, smooth, trends
+from bayesrecon.models import load
+from bayesrecon.models.catalogue import mixtures, smooth, trends
 
 N = stats.norm.logpdf
 RNG = np.random.default_rng(5)

@@ -13,8 +13,8 @@ from scipy import stats
 from scipy.special import expit, log_expit, logsumexp
 
 from bayesrecon.models import find, load
-from bayesrecon.posteriors.database import posterior_info, posteriordb_model, read_data
-from bayesrecon.posteriors.nuts import check_records
+from bayesrecon.posteriors.made.database import posterior_info, posteriordb_model, read_data
+from bayesrecon.posteriors.made.nuts import check_records
 
 N, HC = stats.norm.logpdf, stats.halfcauchy.logpdf
 
@@ -386,7 +386,7 @@ def test_density_of_the_published_program_and_map_of_its_draws(name):
 
 
 def test_every_model_with_units_has_an_oracle():
-    from bayesrecon.models import glm, graded, grouped_glm, item_response, logistic, radon, rates
+    from bayesrecon.models.catalogue import glm, graded, grouped_glm, item_response, logistic, radon, rates
 
     families = (glm, graded, grouped_glm, item_response, logistic, radon, rates)
     assert {e.name for f in families for e in f.MODELS if e.posteriors} == set(ORACLES)

@@ -9,8 +9,8 @@ import xarray as xr
 from written import BETA, LP, SIGMA, refused, same
 
 from bayesrecon.errors import MissingExtraError
-from bayesrecon.posteriors.arviz import read_arviz
 from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.posteriors.formats.arviz import read_arviz
 
 pytestmark = pytest.mark.small
 

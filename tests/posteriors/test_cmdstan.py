@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import BETA, CHAINS, DRAWS, LP, SIGMA, draws_or_complaint, refused, same
 
-from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.formats import read_contents, read_draws
+from bayesrecon.posteriors.formats.cmdstan import read_cmdstan
 from bayesrecon.untrusted import cmdstan_file
 
 pytestmark = pytest.mark.small

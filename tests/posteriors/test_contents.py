@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bayesrecon.errors import BayesreconError, version
-from bayesrecon.posteriors import stream
-from bayesrecon.posteriors.cmdstan import read_cmdstan
 from bayesrecon.posteriors.contents import group_of, stride, wide_rows
-from bayesrecon.posteriors.formats import read_contents
-from bayesrecon.posteriors.hdf5 import dataset_of
+from bayesrecon.posteriors.formats import read_contents, stream
+from bayesrecon.posteriors.formats.cmdstan import read_cmdstan
+from bayesrecon.posteriors.formats.hdf5 import dataset_of
 from bayesrecon.untrusted import cmdstan_file
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File

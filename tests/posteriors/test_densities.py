@@ -9,7 +9,7 @@ from summaries import DATA, MODEL, TRUTH
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
-from bayesrecon.posteriors import from_density
+from bayesrecon.posteriors import from_log_density
 
 RNG = np.random.default_rng(2)
 
@@ -36,7 +36,7 @@ def points():
 
 
 def test_the_posterior_itself_gives_the_statistics_exactly(points):
-    found = bayesrecon.recover(from_density(MODEL, log_posterior(MODEL, DATA), points))
+    found = bayesrecon.recover(from_log_density(MODEL, log_posterior(MODEL, DATA), points))
     assert not found.failures
     assert not found.warnings
     for name, true in TRUTH.items():
@@ -47,7 +47,7 @@ def test_the_posterior_itself_gives_the_statistics_exactly(points):
 
 @pytest.mark.slow
 def test_a_power_is_taken_out(points):
-    release = from_density(MODEL, jax.vmap(log_posterior(MODEL, DATA, 0.3)), points, power=0.3)
+    release = from_log_density(MODEL, jax.vmap(log_posterior(MODEL, DATA, 0.3)), points, power=0.3)
     assert bayesrecon.recover(release)["n"].estimate == pytest.approx(80, rel=1e-8)
 
 
@@ -64,7 +64,7 @@ def test_what_an_approximation_is_off_is_in_the_errors(count, runs):
     for _ in range(runs):
         x = rng.normal(3, 2, (count, 1))
         y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, count)
-        found = bayesrecon.recover(from_density(MODEL, *normal({"x": x, "y": y}, 300, rng)), force=True)
+        found = bayesrecon.recover(from_log_density(MODEL, *normal({"x": x, "y": y}, 300, rng)), force=True)
         assert "off by" in (*found.warnings, *found.failures)[0]
         truth = {"n": count, "mean(x[1])": x.mean(), "mean(y)": y.mean(), "var(y)": y.var()}
         held += [found[k].lower <= v <= found[k].upper for k, v in truth.items()]
@@ -74,13 +74,13 @@ def test_what_an_approximation_is_off_is_in_the_errors(count, runs):
 
 def test_the_density_of_another_law_determines_nothing():
     law = scipy.stats.multivariate_t([1, 0.5, 1], df=3)
-    found = bayesrecon.recover(from_density(MODEL, law.logpdf, law.rvs(120, random_state=np.random.default_rng(0))))
+    found = bayesrecon.recover(from_log_density(MODEL, law.logpdf, law.rvs(120, random_state=np.random.default_rng(0))))
     assert "is it of this model" in found.failures[0]
     assert found["n"].estimate is None
 
 
 def test_too_few_points_to_tell(points):
-    found = bayesrecon.recover(from_density(MODEL, log_posterior(MODEL, DATA), points[:12]))
+    found = bayesrecon.recover(from_log_density(MODEL, log_posterior(MODEL, DATA), points[:12]))
     assert "23 or more are needed" in found.failures[0]
 
 
@@ -89,7 +89,7 @@ def test_single_precision_is_felt(points):
     def rounded(theta):
         return np.float32(log_posterior(MODEL, DATA)(theta))
 
-    found = bayesrecon.recover(from_density(MODEL, rounded, points))["n"]
+    found = bayesrecon.recover(from_log_density(MODEL, rounded, points))["n"]
     assert found.lower < 80 < found.upper
     assert 1e-6 < found.upper - found.lower < 0.1
 
@@ -101,19 +101,19 @@ def test_a_decaying_spectrum():
     data = {"a": a, "b": b, "y": y.astype(int)}
     mode, covariance = summaries.mode(model, data, np.zeros(3), jacobian=False)
     at = RNG.multivariate_normal(mode, covariance, 300)
-    found = bayesrecon.recover(from_density(model, log_posterior(model, data), at))
+    found = bayesrecon.recover(from_log_density(model, log_posterior(model, data), at))
     for name, true in {"n": 300, "mean(a)": a.mean(), "mean(b)": b.mean(), "mean(y)": y.mean()}.items():
         assert found[name].lower <= true <= found[name].upper
     assert found["n"].estimate == pytest.approx(300, abs=5)
     law = scipy.stats.multivariate_normal(mode, covariance)
-    rows = [bayesrecon.recover(from_density(model, law.logpdf, at))[k] for k in ("n", "mean(y)")]
+    rows = [bayesrecon.recover(from_log_density(model, law.logpdf, at))[k] for k in ("n", "mean(y)")]
     for row, true in zip(rows, (300, y.mean()), strict=True):
         assert row.estimate is None or row.lower <= true <= row.upper
 
 
 @pytest.mark.slow
 def test_other_verbs_take_it(points):
-    release = from_density(MODEL, log_posterior(MODEL, DATA), points)
+    release = from_log_density(MODEL, log_posterior(MODEL, DATA), points)
     found = bayesrecon.reconstruct(release, n=12)
     assert found.pseudo.weights.sum() == pytest.approx(80, rel=1e-3)
 
@@ -141,4 +141,4 @@ def flat(theta):
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_bad_input(log_q, at, message):
     with pytest.raises(BayesreconError, match=message):
-        from_density(MODEL, log_q, at)
+        from_log_density(MODEL, log_q, at)

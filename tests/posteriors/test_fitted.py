@@ -19,9 +19,9 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import find, from_numpyro, load
 from bayesrecon.posteriors import Run, fitted, from_draws, from_npz, from_posteriordb, nuts
-from bayesrecon.posteriors.cache import cache_folder, cache_path
-from bayesrecon.posteriors.database import read_data
-from bayesrecon.posteriors.nuts import check_records, convergence
+from bayesrecon.posteriors.made.cache import cache_folder, cache_path
+from bayesrecon.posteriors.made.database import read_data
+from bayesrecon.posteriors.made.nuts import check_records, convergence
 from bayesrecon.precision import x64
 
 COIN = {"n": [10], "k": [7]}
@@ -50,7 +50,7 @@ def sampler(monkeypatch):
         return replace(release, model=model, notes=state.warnings), state
 
     sample.stuck = 0
-    monkeypatch.setattr(sys.modules["bayesrecon.posteriors.fitted"], "sample", sample)
+    monkeypatch.setattr(sys.modules["bayesrecon.posteriors.made.fitted"], "sample", sample)
     return SimpleNamespace(calls=calls, sample=sample)
 
 
@@ -108,7 +108,7 @@ def test_the_key_is_the_run_the_data_the_program_and_the_versions(cache, monkeyp
         cache_path("coins-coin", model, {**records, "k": np.array([6])}, {"seed": 0}),
         cache_path("coins-coin", load("Rate_4_model"), records, {"seed": 0}),
     ]
-    monkeypatch.setattr("bayesrecon.posteriors.cache.version", lambda _: "99")
+    monkeypatch.setattr("bayesrecon.posteriors.made.cache.version", lambda _: "99")
     others.append(cache_path("coins-coin", model, records, {"seed": 0}))
     assert len({path, *others}) == 5
 

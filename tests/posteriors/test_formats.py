@@ -5,9 +5,8 @@ import io
 import pytest
 from written import SIGMA, refused
 
-from bayesrecon.posteriors import exports
 from bayesrecon.posteriors.draws import Draws
-from bayesrecon.posteriors.formats import read_draws, suffixes
+from bayesrecon.posteriors.formats import exports, read_draws, suffixes
 
 pytestmark = pytest.mark.small
 

@@ -13,7 +13,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import true_statistics
 from bayesrecon.models import find, from_numpyro
 from bayesrecon.posteriors import from_guide, from_posteriordb
-from bayesrecon.posteriors.database import read_data
+from bayesrecon.posteriors.made.database import read_data
 
 MODEL = from_numpyro(variational.program, {"x": (1,), "y": ()})
 

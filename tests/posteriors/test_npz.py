@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from written import BETA, DRAWS, LP, SIGMA, draws_or_complaint, refused, same
 
 from bayesrecon.posteriors.formats import read_draws
-from bayesrecon.posteriors.npz import from_arrays, read_npz
+from bayesrecon.posteriors.formats.npz import from_arrays, read_npz
 from bayesrecon.untrusted import limits
 
 pytestmark = pytest.mark.small

@@ -7,8 +7,8 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_table
-from bayesrecon.posteriors.printed import as_printed
-from bayesrecon.posteriors.summaries import as_table
+from bayesrecon.posteriors.printed.reading import as_printed
+from bayesrecon.posteriors.printed.summaries import as_table
 
 sm = pytest.importorskip("statsmodels.api")
 smf = pytest.importorskip("statsmodels.formula.api")
@@ -44,7 +44,7 @@ HEADERS = {
 
 def row(header, name, estimate, error):
     """A line with these two numbers where the header has them, and others elsewhere."""
-    from bayesrecon.posteriors.headers import columns_of
+    from bayesrecon.posteriors.printed.headers import columns_of
 
     columns = columns_of(header)
     cells = [name, *["9.99"] * (len(header) - 1)]

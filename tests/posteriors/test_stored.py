@@ -11,8 +11,9 @@ import xarray as xr
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.models import load
-from bayesrecon.posteriors import from_arviz, from_cmdstan, from_file, stored
+from bayesrecon.posteriors import from_arviz, from_cmdstan, from_file
 from bayesrecon.posteriors.door import release_of
+from bayesrecon.posteriors.formats import stored
 from bayesrecon.running import scratch
 from bayesrecon.running.scratch import HDF5Rows, Series
 from bayesrecon.running.stored import Stored, column_blocks, mean_and_covariance, row_blocks

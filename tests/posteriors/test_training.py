@@ -6,7 +6,8 @@ from predictors import CASES, SCORE, X, make
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import penalty_of, split_gradient
-from bayesrecon.posteriors import dirac, from_sklearn, retrain_without, train, training
+from bayesrecon.posteriors import dirac, from_sklearn, retrain_without, train
+from bayesrecon.posteriors.made import training
 
 
 @pytest.mark.parametrize("loss", CASES)
@@ -59,7 +60,7 @@ def test_block_preconditioning_reaches_the_same_optimum(monkeypatch):
     outputs, y, *_ = CASES["softmax"]
     whole = train(make("softmax", outputs), {"x": X, "y": y})
     one = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
-    monkeypatch.setattr("bayesrecon.posteriors.training._FULL", 0)
+    monkeypatch.setattr("bayesrecon.posteriors.made.training._FULL", 0)
     other = retrain_without(whole.release, {"x": X, "y": y}, [5])[0]
     np.testing.assert_allclose(one.release.theta, other.release.theta, atol=1e-8)
 

@@ -15,9 +15,11 @@ import pytest
 import xarray as xr
 
 import bayesrecon
-from bayesrecon import BayesreconError, PseudoData, Recovery, load_result
+from bayesrecon import BayesreconError, load_result
 from bayesrecon.errors import visible
+from bayesrecon.results import Recovery
 from bayesrecon.results.recovery import Row
+from bayesrecon.types import PseudoData
 
 pytestmark = pytest.mark.small
 

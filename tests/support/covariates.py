@@ -7,12 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-from families import exact, release_of
 from numpyro import distributions as dist
 
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
 from bayesrecon.types import Model, Release
+from tests.support.families import exact, release_of
 
 RECORDS, DRAWS = (200, 500, 1000, 2000), (1000, 2000, 4000, 10_000)
 REGRESSIONS = ("logistic", "Poisson", "ordered", "negative binomial")

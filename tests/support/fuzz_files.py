@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from fuzz_changes import Rng, bytes_of, cells_of, either, hdf5_of, json_of, members_of, words_of
 
 from bayesrecon.results.bounds import Bounds, Interval
+from tests.support.fuzz_changes import Rng, bytes_of, cells_of, either, hdf5_of, json_of, members_of, words_of
 
 RNG = np.random.default_rng(0)
 BETA, SIGMA, LOG_LIK = RNG.normal(size=(2, 30, 2)), RNG.gamma(5, size=(2, 30)), RNG.normal(size=(2, 30, 5))

@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from costs import children, peak
-from fuzz_files import KINDS, netcdf
 
 import bayesrecon
 from bayesrecon.auditing.around import look_around
@@ -26,6 +24,8 @@ from bayesrecon.auditing.look import Look
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.posteriors.tables import read_table
+from tests.support.costs import children, peak
+from tests.support.fuzz_files import KINDS, netcdf
 
 SLOW, LARGE = 20.0, 2 * 2**30
 """Seconds of CPU time and bytes beyond which a verb on a small file counts as a hang, and as a bomb."""

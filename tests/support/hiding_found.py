@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hiding import (
+from scipy import stats
+
+from tests.support.hiding import (
     AGE,
     CHAINS,
     CLINIC,
@@ -30,7 +32,6 @@ from hiding import (
     groups,
     write,
 )
-from scipy import stats
 
 _RNG = np.random.default_rng(5)
 _SHAPE = (CHAINS, LENGTH)

@@ -11,7 +11,7 @@ import variational
 from numpyro.infer.autoguide import AutoDelta, AutoNormal
 
 from bayesrecon.models import from_numpyro
-from bayesrecon.posteriors import dirac, from_density, from_draws, from_guide, from_table, gaussian
+from bayesrecon.posteriors import dirac, from_draws, from_guide, from_log_density, from_table, gaussian
 from bayesrecon.types import (
     Approximation,
     LogDensity,
@@ -58,7 +58,7 @@ _MADE = {
     Summary: lambda: gaussian(model(), [MEAN], [[SD**2]], digits=5),
     OptimisedFit: lambda: _guide(AutoNormal, {"mean_auto_loc": MEAN, "mean_auto_scale": SD}, residual=0.01),
     OptimisedMode: lambda: _guide(AutoDelta, {"mean_auto_loc": MEAN}, residual=0.01),
-    LogDensity: lambda: from_density(
+    LogDensity: lambda: from_log_density(
         model(),
         lambda t: -0.5 * ((t[:, 0] - MEAN) / SD) ** 2,
         MEAN + SD * np.random.default_rng(2).normal(size=(60, 1)),

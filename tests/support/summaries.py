@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from conjugate import PRIOR_SCALE, RATE, SHAPE
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import biject_to
 
 from bayesrecon.precision import x64
 from bayesrecon.types import Field, Model, Parameter
+from tests.support.conjugate import PRIOR_SCALE, RATE, SHAPE
 
 
 def _log_lik(params, record):

@@ -7,7 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 from conjugate import PRIOR_SCALE, RATE, SHAPE
 
-from bayesrecon.models.normal import pack, unpack, variational, whitening
+from bayesrecon.posteriors.approximated.normal import pack, unpack, variational, whitening
 from bayesrecon.precision import x64
 
 

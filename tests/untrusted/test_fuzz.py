@@ -25,7 +25,7 @@ pytestmark = [
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("percent", [0.01, pytest.param(1, marks=pytest.mark.slow)])
 def test_mutated_files(name, percent):
-    """One in a hundred of those of `benchmarks/fuzz.py`, with whole verbs."""
+    """One in a hundred of those of `benchmarks/files/fuzz.py`, with whole verbs."""
     pytest.importorskip("zarr")
     count = int(max(3, 1000 * KINDS[name].share // 100 * percent))
     tally = fuzz(name, range(count))

@@ -17,8 +17,8 @@ from written import hdf5_fit, refused
 from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_contents, read_draws
-from bayesrecon.posteriors.npz import read_array
-from bayesrecon.posteriors.summaries import read_frame
+from bayesrecon.posteriors.formats.npz import read_array
+from bayesrecon.posteriors.printed.summaries import read_frame
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.untrusted import __main__ as worker
 from bayesrecon.untrusted import process

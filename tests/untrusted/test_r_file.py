@@ -117,7 +117,7 @@ def test_bytes_behind_the_end_are_listed(tmp_path):
 
 @pytest.mark.parametrize("many", [40, pytest.param(2000, marks=pytest.mark.slow)])
 def test_mutated_files(tmp_path, many):
-    """`benchmarks/r_objects.py --fuzz` reads ten thousand."""
+    """`benchmarks/files/r_objects.py --fuzz` reads ten thousand."""
     path, outcomes = tmp_path / "a.rds", {"read": 0, "refused": 0}
 
     def parse():

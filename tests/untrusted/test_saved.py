@@ -197,7 +197,7 @@ def test_a_slice_brings_all_that_it_was_cut_from(tmp_path):
 
 @pytest.mark.parametrize("name", fuzzed_saved.FORMATS)
 def test_files_that_nobody_wrote(name):
-    """A fixed part of what `benchmarks/fuzz_saved.py` reads."""
+    """A fixed part of what `benchmarks/files/fuzz_saved.py` reads."""
     tally = fuzzed_saved.fuzz(name, 25)
     assert tally.failures == []
     assert tally.counts.total() == 25

@@ -12,7 +12,7 @@ from costs import measured
 from written import refused
 
 from bayesrecon.posteriors.formats import read_contents, read_draws
-from bayesrecon.posteriors.hdf5 import dataset_of
+from bayesrecon.posteriors.formats.hdf5 import dataset_of
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.process import PROCESS
 from bayesrecon.untrusted.zarr_folder import ZarrFolder

@@ -23,7 +23,7 @@ _BLOCK = 512  # records that are projected and asked about at once
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class PriorLaw:
     """Where records lie, and what of an answer is error.
 
     Attributes:
@@ -51,7 +51,7 @@ class Law:
         return np.asarray(self.arrays["mean"] + c @ self.arrays["basis"].T)
 
 
-def fitted_law(release: Outputs, at: np.ndarray, components: int, clusters: int, scale: float, seed: int) -> Law:
+def fitted_law(release: Outputs, at: np.ndarray, components: int, clusters: int, scale: float, seed: int) -> PriorLaw:
     """The law of public records at some positions.
 
     Args:
@@ -75,7 +75,7 @@ def fitted_law(release: Outputs, at: np.ndarray, components: int, clusters: int,
     gain = (c.T @ about) @ np.linalg.pinv(about.T @ about, rcond=_RANK, hermitian=True)
     arrays = {"mean": mean, "basis": basis} | _mixture(c, clusters, seed) | _error(release, smooth, missed, scale)
     spread = max(float(smooth.var(axis=0).sum()), 1e-300)
-    return Law(
+    return PriorLaw(
         arrays,
         np.maximum(x.var(axis=0) - (basis**2).sum(axis=1), 0.0),
         gain,

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
-from bayesrecon.attacks.outputs.law import Law, fitted_law, log_likelihood, log_prior
+from bayesrecon.attacks.outputs.law import PriorLaw, fitted_law, log_likelihood, log_prior
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
@@ -79,7 +79,7 @@ class PosteriorSampling(Attack[InputEstimate]):
 
     @in_float64
     def sample(
-        self, release: Outputs, law: Law, asked: np.ndarray, rng: np.random.Generator
+        self, release: Outputs, law: PriorLaw, asked: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draws `(n, D, q)` of the numbers behind answers `(n, K)`, a chain each, and how many of them diverged."""
         keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), len(asked))
@@ -89,7 +89,7 @@ class PosteriorSampling(Attack[InputEstimate]):
         return np.asarray(c), np.asarray(diverged)
 
     def _result(
-        self, release: Outputs, law: Law, c: np.ndarray, diverged: np.ndarray, held: np.ndarray, began: float
+        self, release: Outputs, law: PriorLaw, c: np.ndarray, diverged: np.ndarray, held: np.ndarray, began: float
     ) -> InputEstimate:
         spread, values = spread_of(release), release.values
         both = c[:_CHAINS].reshape(-1, c.shape[2])
@@ -138,7 +138,7 @@ class PosteriorSampling(Attack[InputEstimate]):
 ATTACK = PosteriorSampling
 
 
-def moments(law: Law, c: np.ndarray, values: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+def moments(law: PriorLaw, c: np.ndarray, values: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     """Posterior mean and standard deviation of every field, `(p,)`, from draws `(D, q)`.
 
     What lies outside the components is added to the variance.

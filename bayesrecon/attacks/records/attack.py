@@ -23,7 +23,7 @@ from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.kinks import refuse_kinks
 from bayesrecon.estimation.laws import PARTLY, SAMPLED
 from bayesrecon.estimation.problem import Estimator
-from bayesrecon.estimation.scored import Draws
+from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.kernels.metric import in_coordinates, metric_factor
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Progress
@@ -213,9 +213,9 @@ def _failures(view: PosteriorDraws, system: System, independent: float) -> tuple
     directions = np.concatenate([slots.directions, np.eye(theta.shape[1])[slots.shared]])
     called = tuple(names[int(np.abs(direction / theta.std(axis=0)).argmax())] for direction in directions)
     along = theta @ np.linalg.inv(directions)
-    draws = Draws(along, np.asarray(view.weights), np.asarray(view.chain), system.scores())
+    draws = ScoredDraws(along, np.asarray(view.weights), np.asarray(view.chain), system.scores())
 
-    def halves() -> list[Draws]:
+    def halves() -> list[ScoredDraws]:
         first, second = slice(system.split), slice(system.split, None)
         if system.halves is None:
             return []

@@ -78,9 +78,9 @@ def audit(
     from bayesrecon.auditing.fix import clean, write_audited
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli import console, inputs
-    from bayesrecon.posteriors.acro import is_acro
-    from bayesrecon.posteriors.cmdstan_laws import is_law
+    from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import read_contents
+    from bayesrecon.posteriors.printed.acro import is_acro
     from bayesrecon.results.audit import Thresholds
 
     if all(is_table(file) for file in files):
@@ -167,7 +167,7 @@ def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Au
 
 def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
     """What to read, and the model that a posteriordb name stands for."""
-    from bayesrecon.posteriors.cmdstan_laws import is_law
+    from bayesrecon.posteriors.approximated.cmdstan_laws import is_law
     from bayesrecon.posteriors.formats import suffix_of
 
     chains = [f for f in files if suffix_of(f).startswith(".csv") and not is_law(f)]
@@ -188,7 +188,7 @@ def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
 
 def _reference(name: str, download: bool) -> tuple[Any, Any]:
     """Reference draws of a posteriordb posterior, and its model."""
-    from bayesrecon.posteriors.database import (
+    from bayesrecon.posteriors.made.database import (
         open_database,
         posterior_info,
         posteriordb_model,

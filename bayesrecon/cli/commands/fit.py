@@ -41,7 +41,7 @@ def fit(
     (BAYESRECON_CACHE), where every command finds it by its name.
     """
     from bayesrecon.cli import console
-    from bayesrecon.posteriors.nuts import check_run, convergence
+    from bayesrecon.posteriors.made.nuts import check_run, convergence
 
     if out is not None:
         check_suffix(out, (".nc",), "--out")
@@ -60,7 +60,7 @@ def fit(
         check_run(chains, 1000 if draws is None else draws, warmup, thin, run["target_accept"], seed)
         release = _from_data(model, data, run, seed, chain_method, response, covariates, settings)
     if out is not None:
-        from bayesrecon.posteriors.nuts import save_draws
+        from bayesrecon.posteriors.made.nuts import save_draws
 
         length = release.size // chains
         save_draws(release, out, {"seed": seed, "chains": chains, "draws": length, "warmup": warmup, "thin": thin})
@@ -87,8 +87,8 @@ COMMAND = fit
 
 def _by_name(name: str, settings: dict[str, Any], refresh: bool) -> "PosteriorDraws":
     from bayesrecon.cli import console
-    from bayesrecon.posteriors.database import has_reference_draws, open_database, posterior_info
-    from bayesrecon.posteriors.fitted import Run, fitted_posterior
+    from bayesrecon.posteriors.made.database import has_reference_draws, open_database, posterior_info
+    from bayesrecon.posteriors.made.fitted import Run, fitted_posterior
 
     database = open_database()
     info = posterior_info(database, name)
@@ -109,7 +109,7 @@ def _from_data(
     settings: str | None,
 ) -> "PosteriorDraws":
     from bayesrecon.cli import console, inputs
-    from bayesrecon.posteriors.nuts import check_records, nuts
+    from bayesrecon.posteriors.made.nuts import check_records, nuts
 
     target, records = inputs.open_data(model, data, response=response, covariates=covariates, settings=settings)
     records = check_records(target, records)

@@ -47,7 +47,7 @@ def outputs(
     Exit codes of --audit: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete (no --decoder).
     """
     from bayesrecon.cli import inputs
-    from bayesrecon.posteriors.npz import read_array
+    from bayesrecon.posteriors.formats.npz import read_array
 
     check_suffix(html, (".html", ".htm"), "--html")
     shape = inputs.image_shape(image)
@@ -69,7 +69,7 @@ def outputs(
         return
     from bayesrecon.attacks.attack import attacks
     from bayesrecon.attacks.reconstruction import reconstruct
-    from bayesrecon.posteriors.outputs import outputs as release_of_outputs
+    from bayesrecon.posteriors.fits.outputs import outputs as release_of_outputs
 
     z: Any = read_array(str(outputs), name="z")
     release = release_of_outputs(

@@ -17,7 +17,7 @@ from bayesrecon.disclosure.sanitising.tilted_draws import MOST, USUAL, chosen, d
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.model import Model, Progress, PseudoData, Records
-from bayesrecon.posteriors.nuts import check_records
+from bayesrecon.posteriors.made.nuts import check_records
 from bayesrecon.posteriors.tables import read_table
 from bayesrecon.releases import PosteriorDraws
 from bayesrecon.results.sanitised import Sanitised

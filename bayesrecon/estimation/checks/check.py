@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from bayesrecon.discovery import discover
-from bayesrecon.estimation.scored import Draws, Moved
+from bayesrecon.estimation.scored import Moved, ScoredDraws
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Looked:
     """
 
     names: tuple[str, ...]
-    draws: Draws
+    draws: ScoredDraws
     moved: Moved
-    halves: Callable[[], Sequence[Draws]] = tuple
+    halves: Callable[[], Sequence[ScoredDraws]] = tuple
     finite: bool = True
     release: Any = None
     independent: float = 1.0

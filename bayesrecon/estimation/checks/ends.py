@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.estimation.checks.check import Check, Looked
-from bayesrecon.estimation.scored import Draws, Moved, confirmed
+from bayesrecon.estimation.scored import Moved, ScoredDraws, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.running.stored import column_blocks
 
@@ -37,7 +37,7 @@ def check_ends(looked: Looked) -> tuple[str, ...]:
 
     >>> rng = np.random.default_rng(0)
     >>> theta = rng.normal(size=(4000, 1))
-    >>> whole = Draws(theta, np.full(4000, 1 / 4000), np.ones(4000, int), -theta)
+    >>> whole = ScoredDraws(theta, np.full(4000, 1 / 4000), np.ones(4000, int), -theta)
     >>> kept = theta[:, 0] > -1.5
     >>> none = lambda h, j, into: np.zeros((len(h), into.max() + 1))
     >>> [len(check_ends(Looked(("mu",), draws, none))) for draws in (whole, whole.part(kept, -theta[kept]))]
@@ -49,7 +49,7 @@ def check_ends(looked: Looked) -> tuple[str, ...]:
     return (*_tied(names, draws), *_cut(names, draws, looked.moved, looked.halves, looked.finite))
 
 
-def _tied(names: tuple[str, ...], draws: Draws) -> Iterator[str]:
+def _tied(names: tuple[str, ...], draws: ScoredDraws) -> Iterator[str]:
     """Many draws of one value at an end, and none so often elsewhere.
 
     A sampler that stays where it is, in one coordinate or in all, visits a value once. Values that were rounded agree
@@ -167,9 +167,9 @@ def _independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> 
 
 def _cut(
     names: tuple[str, ...],
-    draws: Draws,
+    draws: ScoredDraws,
     moved: Moved,
-    halves: Callable[[], Sequence[Draws]],
+    halves: Callable[[], Sequence[ScoredDraws]],
     finite: bool,
 ) -> Iterator[str]:
     """Densities that are left where draws end: of single ends, and of those of all parameters together."""
@@ -233,7 +233,7 @@ def _spread(share: float) -> float:
     return share * (2 + u**2 - u * normal.pdf(u) / share)
 
 
-def _size(ends: Sequence[_End], draws: Draws, t: Standard, sd: np.ndarray) -> float:
+def _size(ends: Sequence[_End], draws: ScoredDraws, t: Standard, sd: np.ndarray) -> float:
     """The mean over other draws, in the units of all."""
     atoms = (np.asarray(draws.theta) - t.shift) * t.scale
     scores = np.asarray(draws.scores) * sd[: draws.scores.shape[1]]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesrecon.diagnostics import evenly
-from bayesrecon.estimation.scored import Draws
+from bayesrecon.estimation.scored import ScoredDraws
 
 _FEWEST, _EACH = 100, 20  # draws, in all and for every parameter, from which they show whether they are normal
 _LIKELY = 0.05  # chance of as much skewness or kurtosis, above which a normal law is taken for theirs
@@ -16,7 +16,7 @@ READ = (
 _MOST = 2**18  # draws that are looked at: what a million show of an approximation, a quarter of them does
 
 
-def normal(draws: Draws) -> bool:
+def normal(draws: ScoredDraws) -> bool:
     """Whether draws are normal to what they show, by skewness and kurtosis of every principal component.
 
     D'Agostino and Pearson (1973), as of independent draws, which those of an approximation are.

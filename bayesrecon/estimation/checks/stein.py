@@ -17,7 +17,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.checks.check import Check, Looked
 from bayesrecon.estimation.checks.normality import READ, normal
 from bayesrecon.estimation.fields import Fields
-from bayesrecon.estimation.scored import Draws, Moved, confirmed
+from bayesrecon.estimation.scored import Moved, ScoredDraws, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 
 # False alarms per release, half a percent in all. Of single identities, by their family:
@@ -52,11 +52,11 @@ def check_identities(looked: Looked) -> tuple[str, ...]:
 
 def _identities(
     names: tuple[str, ...],
-    draws: Draws,
+    draws: ScoredDraws,
     t: Standard,
     s: Standard,
     moved: Moved,
-    halves: Callable[[], Sequence[Draws]],
+    halves: Callable[[], Sequence[ScoredDraws]],
 ) -> list[tuple[str, str]]:
     """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
     found = []
@@ -121,7 +121,7 @@ class _Power:
         """Means over the draws, `(P,)`."""
         return np.concatenate([weights @ self.values(s, at) for at in self.blocks(len(s))])
 
-    def judged(self, s: Standard, draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    def judged(self, s: Standard, draws: ScoredDraws) -> tuple[np.ndarray, np.ndarray]:
         """Means over the draws and their number of standard errors, `(P,)` each."""
         sizes, z = [], []
         for at in self.blocks(len(s)):
@@ -143,17 +143,17 @@ def _powers(t: Standard, s: Standard) -> dict[str, _Power]:
     }
 
 
-def _sizes_of_powers(draws: Draws, label: str) -> np.ndarray:
+def _sizes_of_powers(draws: ScoredDraws, label: str) -> np.ndarray:
     t, s, _ = draws.standardised()
     return _powers(t, s)[label].sizes(s, draws.weights)
 
 
 def _together(
-    draws: Draws,
+    draws: ScoredDraws,
     t: Standard,
     s: Standard,
     moved: Moved,
-    halves: Callable[[], Sequence[Draws]],
+    halves: Callable[[], Sequence[ScoredDraws]],
     finite: bool,
 ) -> list[tuple[str, str]]:
     """`E[<h, score> + div h] = 0` for fields h that sum up what single coordinates show too little of."""
@@ -186,7 +186,7 @@ def _together(
     return found
 
 
-def _sizes(draws: Draws) -> list[float]:
+def _sizes(draws: ScoredDraws) -> list[float]:
     t, s, _ = draws.standardised()
     fields = Fields.of(t, s)
     return fields.sizes(fields.sums(), draws.weights)

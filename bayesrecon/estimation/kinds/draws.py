@@ -21,7 +21,7 @@ from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.problem import Problem, embedding_of
 from bayesrecon.estimation.rounding import Rounding, rounding_of
-from bayesrecon.estimation.scored import Draws, summed
+from bayesrecon.estimation.scored import ScoredDraws, summed
 from bayesrecon.estimation.solve import Fit, fit
 from bayesrecon.estimation.spectrum import spanning
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
@@ -108,7 +108,7 @@ def _unrounded(problem: Problem, rounding: Rounding) -> Problem:
     return replace(problem, release=release, embedding=embedding_of(release, metric), solved=solved)
 
 
-def _halves(problem: Problem) -> list[Draws]:
+def _halves(problem: Problem) -> list[ScoredDraws]:
     """Every other draw with the score of what it alone determines; none where that is too little."""
     release: Any = problem.release
     found = []
@@ -154,8 +154,8 @@ def _slopes(embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarra
     return values
 
 
-def _draws(view: Any, scores: Any) -> Draws:
-    return Draws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
+def _draws(view: Any, scores: Any) -> ScoredDraws:
+    return ScoredDraws(as_rows(view.theta), np.asarray(view.weights), np.asarray(view.chain), scores)
 
 
 KIND = OfDraws()

@@ -58,7 +58,7 @@ class Logistic(Learner):
         return Predictor(copy.deepcopy(fitted.model).fit(kept.x, kept.y), PROBABILITIES, classes)
 
     def release(self, fitted: Predictor) -> Any:
-        from bayesrecon.posteriors.estimators import from_sklearn
+        from bayesrecon.posteriors.fits.estimators import from_sklearn
 
         return from_sklearn(fitted.model, name=self.name)
 

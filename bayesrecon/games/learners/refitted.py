@@ -2,41 +2,41 @@
 
 from typing import Any
 
-from bayesrecon.games.learner import Estimator
+from bayesrecon.games.learner import ScikitLearner
 from bayesrecon.games.outputs import DECISIONS, PROBABILITIES, VALUES
 
 
-def lasso(classes: int) -> Estimator:
+def lasso(classes: int) -> ScikitLearner:
     from sklearn.linear_model import Lasso
 
-    return Estimator("Lasso (alpha 0.1)", Lasso(alpha=0.1), VALUES, quick=True)
+    return ScikitLearner("Lasso (alpha 0.1)", Lasso(alpha=0.1), VALUES, quick=True)
 
 
-def svm(classes: int) -> Estimator:
+def svm(classes: int) -> ScikitLearner:
     """Decision values: `SVC(probability=True)` calibrates on random folds, whose noise is larger than a record's."""
     from sklearn.svm import SVC, SVR
 
     if not classes:
-        return Estimator("SVM (RBF, C 1)", SVR(), VALUES)
-    return Estimator("SVM (RBF, C 1), decision values", SVC(), DECISIONS)
+        return ScikitLearner("SVM (RBF, C 1)", SVR(), VALUES)
+    return ScikitLearner("SVM (RBF, C 1), decision values", SVC(), DECISIONS)
 
 
-def calibrated_svm(classes: int) -> Estimator:
+def calibrated_svm(classes: int) -> ScikitLearner:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
     # Stratified folds in the order of the records: nothing random in them.
     either: Any = False  # one model on all records, calibrated on answers to records that it was not fitted on
-    return Estimator("SVM (RBF, C 1), calibrated", CalibratedClassifierCV(SVC(), ensemble=either), PROBABILITIES)
+    return ScikitLearner("SVM (RBF, C 1), calibrated", CalibratedClassifierCV(SVC(), ensemble=either), PROBABILITIES)
 
 
-def tree(classes: int) -> Estimator:
+def tree(classes: int) -> ScikitLearner:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     return _either("decision tree", classes, DecisionTreeRegressor(), DecisionTreeClassifier())
 
 
-def forest(classes: int) -> Estimator:
+def forest(classes: int) -> ScikitLearner:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     # One thread each: rounds are what runs in parallel.
@@ -44,7 +44,7 @@ def forest(classes: int) -> Estimator:
     return _either("forest of 10 trees", classes, regressor, RandomForestClassifier(n_estimators=10, n_jobs=1))
 
 
-def mlp(classes: int) -> Estimator:
+def mlp(classes: int) -> ScikitLearner:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
     name = f"MLP (20, {10 if classes else 2}), L-BFGS, at most 200 iterations"
@@ -53,8 +53,8 @@ def mlp(classes: int) -> Estimator:
     return _either(name, classes, regressor, classifier)
 
 
-def _either(name: str, classes: int, regressor: Any, classifier: Any) -> Estimator:
-    return Estimator(name, classifier, PROBABILITIES) if classes else Estimator(name, regressor, VALUES)
+def _either(name: str, classes: int, regressor: Any, classifier: Any) -> ScikitLearner:
+    return ScikitLearner(name, classifier, PROBABILITIES) if classes else ScikitLearner(name, regressor, VALUES)
 
 
 LEARNERS = {

@@ -6,7 +6,7 @@ from summaries import DATA, MODEL
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors import from_density, gaussian
+from bayesrecon.posteriors import from_log_density, gaussian
 
 
 def without(rows):
@@ -79,7 +79,7 @@ def test_densities():
             prior = -(beta**2).sum(axis=1) / (2 * conjugate.PRIOR_SCALE**2 * variance) - points[:, 2]
             return log_lik + prior - (conjugate.SHAPE + 1) * points[:, 2] - conjugate.RATE / variance + points[:, 2]
 
-        releases.append(from_density(MODEL, log_q, theta))
+        releases.append(from_log_density(MODEL, log_q, theta))
     found = bayesrecon.infer_deletion(bayesrecon.deletion(*releases), DATA)
     assert found.ranking[0] == 5
     assert deleted(found)["n"].estimate == pytest.approx(1, abs=1e-6)

@@ -7,7 +7,8 @@ import pytest
 from predictors import CASES, X, make
 
 import bayesrecon
-from bayesrecon import HRec, Improvements
+from bayesrecon import HRec
+from bayesrecon.attacks import Improvements
 from bayesrecon.attacks.deletion.general import gradient_of_deleted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.kernels.linear import join, split_gradient

@@ -6,7 +6,8 @@ from predictors import CASES, X, make
 from sklearn.datasets import load_diabetes, load_digits
 
 import bayesrecon
-from bayesrecon import HRec, Improvements
+from bayesrecon import HRec
+from bayesrecon.attacks import Improvements
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import cosine_similarity
 from bayesrecon.kernels.linear import split_gradient

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon import HRec, Improvements
+from bayesrecon import HRec
+from bayesrecon.attacks import Improvements
 from bayesrecon.attacks.deletion.inversion import _metric, _product, embed, invert_embedding
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import cosine_similarity

@@ -14,7 +14,7 @@ def test_a_pair_of_fits_is_read():
     y = x @ [1.0, -2.0] + rng.normal(size=60)
     before, after = Ridge().fit(x, y), Ridge().fit(x[1:], y[1:])
     attack = bayesrecon.HRec(public={"x": x[30:], "y": y[30:]})
-    given, read = bayesrecon.Deletion(before, after), bayesrecon.deletion(before, after)
+    given, read = bayesrecon.types.Deletion(before, after), bayesrecon.deletion(before, after)
     found, expected = (bayesrecon.reconstruct(pair, attack=attack).record for pair in (given, read))
     np.testing.assert_allclose(found["x"], expected["x"])
     known = {"candidates": {"x": x[:5], "y": y[:5]}, "public": {"x": x[30:], "y": y[30:]}}

@@ -46,7 +46,8 @@ def test_the_deleted_record_is_likely():
 
 @pytest.mark.slow
 def test_the_deleted_record_is_found_among_the_members():
-    """Games as in benchmarks/bayesian_deletion.py: at its rate, 0.91, fewer than 31 hits once in three hundred."""
+    """Games as in benchmarks/deletion/bayesian_deletion.py: at its rate, 0.91, fewer than 31 hits once in three
+    hundred."""
     hits, shifts, called, cosines, chance = 0, 0, [], [], 0
     for seed in range(40):
         members, k, pair = play(seed)

@@ -5,7 +5,8 @@ import pytest
 from predictors import make
 
 import bayesrecon
-from bayesrecon import HRec, Improvements
+from bayesrecon import HRec
+from bayesrecon.attacks import Improvements
 from bayesrecon.attacks.deletion import trained_on
 from bayesrecon.evaluate import cosine_similarity
 from bayesrecon.kernels.linear import design, slopes, split_gradient

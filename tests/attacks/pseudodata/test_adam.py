@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon import PseudoData, Slicing, WeightedRecords
+from bayesrecon import WeightedRecords
+from bayesrecon.attacks import Slicing
 from bayesrecon.attacks.pseudodata.adam import directions, divergence_slopes, sliced_divergence
 from bayesrecon.attacks.pseudodata.features import Features
 from bayesrecon.attacks.pseudodata.support import Chart, Support
 from bayesrecon.attacks.pseudodata.sweep import sweep_of, sweep_slopes
 from bayesrecon.estimation.problem import solve_release
 from bayesrecon.precision import x64
+from bayesrecon.types import PseudoData
 
 
 @pytest.fixture(scope="module")

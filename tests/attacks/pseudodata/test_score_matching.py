@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import bayesrecon
-from bayesrecon import Box, ScoreMatching, WeightedRecords
+from bayesrecon import ScoreMatching, WeightedRecords
 from bayesrecon.posteriors import from_posteriordb
+from bayesrecon.regularisers import Box
 
 
 @pytest.mark.slow

@@ -1,0 +1,3 @@
+from .deletion.prepared import Improvements as Improvements
+from .matching.held_out import held_out_residual as held_out_residual
+from .pseudodata.adam import Slicing as Slicing

@@ -1,0 +1,13 @@
+from .audit import Audit as Audit
+from .deletion import DeletedRecord as DeletedRecord
+from .deletion import DeletionInference as DeletionInference
+from .deletion import Inversion as Inversion
+from .deletion import MissingRecord as MissingRecord
+from .diagnosis import Diagnosis as Diagnosis
+from .matched import Matched as Matched
+from .outputs import InputEstimate as InputEstimate
+from .reconstruction import Reconstruction as Reconstruction
+from .records import RecordTable as RecordTable
+from .recovery import Recovery as Recovery
+from .sanitised import Sanitised as Sanitised
+from .sentence import DeletedSentence as DeletedSentence

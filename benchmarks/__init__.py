@@ -1,0 +1,1 @@
+"""Programs that measure, run as `python -m benchmarks.topic.program`; pages and rows lie here."""

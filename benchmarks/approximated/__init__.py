@@ -1,0 +1,1 @@
+"""Approximations that stand for a posterior."""

@@ -1,0 +1,1 @@
+"""What two trained models give away of the record between them."""

@@ -1,0 +1,184 @@
+"""Which record was deleted, from two sets of posterior draws: the page benchmarks/BAYESIAN_DELETION.md.
+
+python -m benchmarks.deletion.bayesian_deletion                                     # every row of the page, an hour
+on one core
+python -m benchmarks.deletion.bayesian_deletion --settings 50,4000,4 --games 20     # one row, at another size
+
+A game: N records of a linear regression, one of them deleted at random; independent draws of the exact posteriors with
+and without it. The attack sees the two sets of draws and the members, and ranks the members; without the members it
+reconstructs the record. Rows of earlier runs are kept beside the page (benchmarks/bayesian_deletion.json) and
+replaced, so that the table can be made in several goes.
+"""
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from joblib import Parallel, delayed
+
+import bayesrecon
+from bayesrecon.attacks.deletion.tilt import mean_shift
+from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
+from bayesrecon.models import from_numpyro
+from bayesrecon.posteriors import from_draws
+from bayesrecon.precision import x64
+from benchmarks.study import Study
+
+SETTINGS = "50,4000,4;25,4000,4;100,4000,4;50,1000,4;50,10000,4;50,4000,2;50,4000,8"
+
+INTRODUCTION = """# Which record was deleted, from posterior draws alone
+
+Made by `python -m benchmarks.deletion.bayesian_deletion`. A linear regression with an intercept and independent
+standard normal
+covariates is fitted to N records and, after one was deleted at random, to the rest; both posteriors are conjugate and
+sampled exactly, T independent draws a side. *Ratio* is `infer_deletion(pair, members)`: the share of games in which the
+deleted record ranks first among all N members, with its exact (Clopper-Pearson) 95 % interval; *stated* the mean
+probability that the attack gives its first choice. *Mean shift* is the same with `method="shift"`. *Direction* is the
+median cosine, up to sign, of `Sigma^-1 (mean+ - mean-)` in the coefficients with the deleted record (1, x), with a
+bootstrap interval; *record* that of `reconstruct(pair)`, for which no members are needed; *other* the same cosine for
+another member: chance. *In its interval* is the share of covariates and responses that the stated 95 % intervals of
+`reconstruct(pair)` hold.
+"""
+HEADS = {
+    "count": "N",
+    "draws": "T",
+    "width": "coefficients",
+    "games": "games",
+    "ratio": "ratio",
+    "stated": "stated",
+    "shift": "mean shift",
+    "chance": "chance",
+    "direction": "direction",
+    "record": "record",
+    "other": "other",
+    "covered": "in its interval",
+}
+
+
+@cache
+def model_of(width, known):
+    """`y ~ Normal(b_1 + x b_2.., s)`, conjugate; s is one, or unknown."""
+
+    def regression(x, y):
+        variance = 1.0 if known else numpyro.sample("variance", dist.InverseGamma(2.0, 1.5))
+        beta = numpyro.sample("beta", dist.Normal(0, 10 * jnp.sqrt(variance)).expand((width,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(beta[0] + x @ beta[1:], jnp.sqrt(variance)), obs=y)
+
+    return from_numpyro(regression, {"x": (width - 1,), "y": ()})
+
+
+def sample(x, y, draws, known, rng):
+    """Independent draws of the exact posterior."""
+    design = np.column_stack([np.ones(len(y)), x])
+    precision = design.T @ design + np.eye(design.shape[1]) / 100
+    mean = np.linalg.solve(precision, design.T @ y)
+    variance = np.ones(draws)
+    if not known:
+        variance = (1.5 + 0.5 * (y @ y - mean @ precision @ mean)) / rng.gamma(2 + len(y) / 2, size=draws)
+    root = np.linalg.inv(np.linalg.cholesky(precision))
+    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, len(mean))) @ root)
+    return {"beta": beta[None]} if known else {"variance": variance[None], "beta": beta[None]}
+
+
+def play(count, draws, width, known, seed, rebuild=True):
+    """One game; everything the attack is given comes from the draws and the members."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, width - 1))
+    y = rng.normal(size=width) @ np.column_stack([np.ones(count), x]).T + rng.normal(size=count)
+    k, other = rng.permutation(count)[:2]
+    model = model_of(width, known)
+    before = from_draws(sample(x, y, draws, known, rng), model)
+    after = from_draws(sample(np.delete(x, k, 0), np.delete(y, k), draws, known, rng), model)
+    pair, members = bayesrecon.deletion(before, after), {"x": x, "y": y}
+    ratio = bayesrecon.infer_deletion(pair, members)
+    shift = bayesrecon.infer_deletion(pair, members, method="shift")
+    with x64():
+        direction = model.split(mean_shift(pair)[0])["beta"]
+    truth = np.r_[1, x[k]]
+    game = {
+        "ratio": bool(ratio.ranking[0] == k),
+        "stated": float(ratio.probability.max()),
+        "shift": bool(shift.ranking[0] == k),
+        "direction": abs(float(cosine_similarity(direction, truth))),
+        "other": abs(float(cosine_similarity(np.r_[1, x[other]], truth))),
+    }
+    if not rebuild:
+        return game
+    found = bayesrecon.reconstruct(pair)
+    errors = np.r_[found.record["x"] - x[k], found.record["y"] - y[k]]
+    se = np.r_[found.se["x"], found.se["y"]]
+    return game | {
+        "record": abs(float(cosine_similarity(np.r_[1, found.record["x"]], truth))),
+        "covered": float(np.mean(np.abs(errors) < 1.96 * se)),
+    }
+
+
+def summarise(games):
+    """Rates with exact intervals, medians with bootstrap intervals."""
+    row = {}
+    for name in ("ratio", "shift"):
+        row[name] = list(clopper_pearson(sum(g[name] for g in games), len(games)))
+    row |= {
+        name: list(bootstrap([g[name] for g in games])) for name in ("direction", "record", "other") if name in games[0]
+    }
+    return row | {name: float(np.mean([g[name] for g in games])) for name in ("stated", "covered") if name in games[0]}
+
+
+def page(rows):
+    lines = [INTRODUCTION]
+    for known in (False, True):
+        chosen = [r for r in rows if r["known"] == known]
+        if chosen:
+            lines += [f"## Noise variance {'known' if known else 'unknown'}", ""]
+            lines += ["| " + " | ".join(HEADS.values()) + " |", "|" + " --- |" * len(HEADS)]
+            lines += ["| " + " | ".join(cell(r, name) for name in HEADS) + " |" for r in chosen]
+            lines.append("")
+    return "\n".join(lines)
+
+
+def cell(row, name):
+    if name == "chance":
+        return f"{1 / row['count']:.1%}"
+    value = row.get(name, "")
+    if not isinstance(value, list):
+        return f"{value:.1%}" if isinstance(value, float) else f"{value:,}" if value else ""
+    digits = ".1%" if name in ("ratio", "shift") else ".3f"
+    return f"{value[0]:{digits}} ({value[1]:{digits}} to {value[2]:{digits}})"
+
+
+STUDY = Study(__file__, page, empty=list)
+
+
+def main():
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("--settings", default=SETTINGS, help="N,draws,coefficients; ...")
+    parser.add_argument("--noise", choices=("known", "unknown", "both"), default="both")
+    parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--members", action="store_true", help="rank the members only: ten times as fast")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = STUDY.given(parser)
+    rows = STUDY.kept()
+    kinds = {"known": (True,), "unknown": (False,), "both": (False, True)}[options.noise]
+    cases = [tuple(int(v) for v in s.split(",")) for s in options.settings.split(";")]
+    with Parallel(n_jobs=options.jobs) as parallel:
+        for known in kinds:
+            for case in cases:
+                games = parallel(
+                    delayed(play)(*case, known, seed, not options.members) for seed in range(options.games)
+                )
+                about = dict(zip(("count", "draws", "width"), case, strict=True)) | {"known": known}
+                row = about | {"games": options.games} | summarise(games)
+                at = [i for i, r in enumerate(rows) if all(r[k] == v for k, v in about.items())]
+                if at:
+                    rows[at[0]] = row
+                else:
+                    rows.append(row)
+                print(*(f"{HEADS[name]} {cell(row, name)}" for name in HEADS), sep=", ", flush=True)
+                STUDY.keep(rows)
+
+
+if __name__ == "__main__":
+    main()

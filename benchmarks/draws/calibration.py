@@ -1,0 +1,176 @@
+"""Whether what is stated is true, over many data sets, as the page benchmarks/CALIBRATION.md.
+
+python -m benchmarks.draws.calibration [intervals] [bounds] [planner] [--repetitions 1000] [--data group_effects ...]
+    [--workers 4]
+
+To be run when an estimator changes: the slow tests hold a small version of each study. Data sets are simulated and
+their posteriors sampled exactly (tests/support), so that nothing but the estimator is judged; each is made of its own
+number, whoever works on it. Rows are kept in benchmarks/calibration.json as they are made, and replaced by study.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import bayesrecon
+from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.posteriors import from_draws
+from bayesrecon.running.engine import swept
+from benchmarks import workers
+from benchmarks.study import Study, table
+from tests.support import conjugate, families, gridded
+
+DRAWS, LKJ = 1000, "normal with LKJ"
+
+INTRODUCTION = """# Whether what is stated is true
+
+Made by `python -m benchmarks.draws.calibration`: simulated data sets, posteriors sampled exactly, every attack
+scored against
+the data. *Intervals*: 1,000 draws each, 2,000 of group effects and of the normal law with an LKJ prior; the share of
+repetitions in which the interval of a statistic that is called determined, stated at 95 %, holds the truth. *Bounds*:
+4,000 draws each; the share in which all bounds of a data set hold together, stated at 99 %. *Planner*: error over
+predicted error, the root of its mean square; right is 1. *False alarms*: repetitions with any warning, though model and
+draws are right. Ranges are 95 % Clopper-Pearson intervals.
+"""
+HEADINGS = ("study", "quantity", "repetitions", "stated", "found", "95 %")
+
+
+def normal_mean(rng):
+    y = rng.normal(2, 1, 60)
+    return {"y": y}, from_draws(conjugate.sample_normal_mean(y, DRAWS, rng), conjugate.normal_mean_model())
+
+
+def linear_regression(rng):
+    x = rng.normal(3, 2, (60, 1))
+    y = 1 + 0.5 * x[:, 0] + rng.normal(0, 1.5, 60)
+    return {"x": x, "y": y}, from_draws(conjugate.sample_regression(x, y, DRAWS, rng), conjugate.regression_model())
+
+
+def group_effects(rng):
+    group = np.repeat(np.arange(1, 6), 12)
+    y = rng.normal(0, 1, 5)[group - 1] + rng.normal(size=60)
+    draws = conjugate.sample_effects(group, y, 5, 2 * DRAWS, rng)
+    return {"group": group, "y": y}, from_draws(draws, conjugate.effects_model(5))
+
+
+def normal_with_lkj(rng):
+    return families.simulated(LKJ, families.model_of(LKJ), int(rng.integers(2**31)), 2 * DRAWS)
+
+
+def share(study: str, quantity: str, stated: str, hits: list[bool]) -> dict[str, str]:
+    range_ = clopper_pearson(sum(hits), len(hits))
+    cells = (study, quantity, f"{len(hits)}", stated, f"{np.mean(hits):.1%}")
+    return dict(zip(HEADINGS, (*cells, f"{range_.lower:.1%} to {range_.upper:.1%}"), strict=True))
+
+
+DATA = {f.__name__: f for f in (normal_mean, linear_regression, group_effects, normal_with_lkj)}
+
+
+def held(data: str, key: int) -> tuple[dict[str, bool], bool]:
+    """Whether the intervals of what is determined hold the truth, and whether there was a warning."""
+    records, release = DATA[data](np.random.default_rng([20, key]))
+    result, truth = bayesrecon.recover(release, key=key), true_statistics(release.model, records)
+    rows = [row for row in result if row.verdict == "determined"]
+    inside = {row.name: bool(row.lower <= truth[row.name] <= row.upper) for row in rows}
+    return inside, bool(result.warnings)
+
+
+def intervals(repetitions: int, data: Sequence[str] = tuple(DATA)) -> Iterator[dict[str, str]]:
+    """Coverage of every statistic that is called determined."""
+    for name in data:
+        inside: dict[str, list[bool]] = {}
+        alarms = []
+        for hits, alarm in swept(held, name, range(repetitions)):
+            alarms.append(alarm)
+            for statistic, hit in hits.items():
+                inside.setdefault(statistic, []).append(hit)
+        study = f"intervals, {name.replace('_', ' ')}"
+        yield from (share(study, statistic, "95 %", hits) for statistic, hits in inside.items())
+        yield share(study, "all", "95 %", [hit for hits in inside.values() for hit in hits])
+        yield share(study, "false alarms", "", alarms)
+
+
+def bounded(simulate: Callable[..., Any], key: int) -> bool:
+    """Whether all bounds of a data set hold."""
+    data, release, domain = simulate(np.random.default_rng([1, key]))
+    truth = true_statistics(release.model, data)
+    found = bayesrecon.bound(release, domain=domain, key=key, variances=False).intervals
+    return all(
+        (i.lower is None or i.lower <= truth[i.name]) and (i.upper is None or truth[i.name] <= i.upper) for i in found
+    )
+
+
+def bounds(repetitions: int) -> Iterator[dict[str, str]]:
+    """Joint coverage of all bounds of a data set."""
+    for simulate in (gridded.logistic, gridded.poisson):
+        hits = list(swept(bounded, simulate, range(max(repetitions // 10, 1))))
+        yield share(f"bounds, {simulate.__name__}", "all together", "99 %", hits)
+
+
+def missed(planned: tuple[dict[str, np.ndarray], dict[str, float]], key: int) -> list[float]:
+    """Errors of a release of planned records over the errors that were predicted."""
+    data, predicted = planned
+    release = long(data, [2, 1 + key])
+    truth = true_statistics(release.model, data)
+    return [(row.estimate - truth[row.name]) / predicted[row.name] for row in bayesrecon.recover(release)]
+
+
+def long(data: dict[str, np.ndarray], key: Sequence[int]) -> Any:
+    draws = conjugate.sample_regression(data["x"], data["y"], 10_000, np.random.default_rng(key))
+    return from_draws(draws, conjugate.regression_model())
+
+
+def planner(repetitions: int) -> Iterator[dict[str, str]]:
+    """Errors over the error that one release of 10,000 draws predicts."""
+    data, _ = linear_regression(np.random.default_rng(2))
+    plan = bayesrecon.plan(long(data, [2, 0]), draws=(10_000,), digits=(), summaries=False)
+    predicted = {row.name: row.se[10_000] for row in plan.outlooks}
+    count = max(repetitions // 5, 1)
+    ratios = np.concatenate(list(swept(missed, (data, predicted), range(count))))
+    size = float(np.sqrt(np.mean(np.square(ratios))))
+    cells = ("planner, linear regression", "error / predicted", f"{count}", "1", f"{size:.2f}", "")
+    yield dict(zip(HEADINGS, cells, strict=True))
+
+
+STUDIES: dict[str, Callable[..., Iterator[dict[str, str]]]] = {
+    "intervals": intervals,
+    "bounds": bounds,
+    "planner": planner,
+}
+
+
+def keep(name: str, rows: list[dict[str, str]]) -> None:
+    held = STUDY.kept()
+    made = {row["study"] for row in rows}
+    held[name] = [row for row in held.get(name, []) if row["study"] not in made] + rows
+    STUDY.keep(held)
+
+
+def page(held: dict[str, list[dict[str, str]]]) -> str:
+    rows = [list(row.values()) for name in STUDIES for row in held.get(name, [])]
+    return f"{INTRODUCTION}\n{table(list(HEADINGS), rows, words=2)}\n"
+
+
+STUDY = Study(__file__, page)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("studies", nargs="*", default=list(STUDIES), help=", ".join(STUDIES))
+    parser.add_argument("--repetitions", type=int, default=1000, help="data sets a study; a tenth for bounds")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), help="of `intervals`")
+    workers.add_arguments(parser)
+    given = STUDY.given(parser)
+    with workers.engine(given):
+        for name in given.studies:
+            more = {"data": given.data} if name == "intervals" else {}
+            rows: list[dict[str, str]] = []
+            for row in STUDIES[name](given.repetitions, **more):
+                print(*row.values(), sep=" | ", flush=True)
+                rows.append(row)
+                keep(name, rows)
+
+
+if __name__ == "__main__":
+    main()

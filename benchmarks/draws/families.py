@@ -1,0 +1,152 @@
+"""Families of likelihoods that people use: does `recover` find its way without any option, and do its errors hold?
+
+python -m benchmarks.draws.families [family ...] [--sets 80] [--draws 2000] [--workers 4]
+
+Data sets are simulated, posteriors sampled without a chain: from a t law around the mode, accepted by the ratio of the
+densities. `recover` is given the draws and the program, no bounds, no domain that the program does not tell. Rows are
+kept in benchmarks/families.json, the page is benchmarks/FAMILIES.md.
+"""
+
+import json
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.running.engine import swept
+from benchmarks import workers
+from benchmarks.study import Study, table
+from tests.support.families import FAMILIES, RECORDS, model_of, simulated
+
+INTRODUCTION = """# Families of likelihoods
+
+Made by `python -m benchmarks.draws.families`. Simulated data sets of {records} records each, exact posterior draws,
+`recover`
+without any option. *Refused*: it ended in an error. *Failed*: a check of draws and model failed, which is wrong here.
+*z*: errors of n in standard errors, where n was determined. *Covered*: intervals of determined statistics
+that hold the true value, with its 95 % Clopper-Pearson range as if they were independent. *Partly*: statistics that are
+determined in part, and the share of their intervals that hold (blank where they were not counted).
+"""
+COLUMNS = (
+    "family",
+    "draws",
+    "sets",
+    "refused",
+    "failed",
+    "mean of z",
+    "rms of z",
+    "determined",
+    "covered",
+    "95 %",
+    "partly",
+    "held",
+    "s",
+)
+
+
+def studied(shared: tuple[str, int], key: int) -> tuple[float | None, list[tuple[str, bool]], str]:
+    """Of one data set: the error of its count in standard errors, verdicts with whether the truth is inside, and what
+    was said where draws were "refused" or a check "failed"."""
+    name, draws = shared
+    model = model_of(name)
+    data, release = simulated(name, model, key, draws)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            recovery = bayesrecon.recover(release, key=key, force=True)
+    except BayesreconError as error:
+        return None, [], f"refused: {error}"
+    count, truth = recovery["n"], true_statistics(model, data)
+    z = None if count.estimate is None or not count.se else (count.estimate - RECORDS) / count.se
+    hits = [
+        (row.verdict, bool(row.lower <= truth[row.name] <= row.upper))
+        for row in recovery.rows
+        if row.lower is not None and row.upper is not None
+    ]
+    return z, hits, "" if recovery.consistent else "failed: " + " ".join(recovery.failures)
+
+
+def study(name: str, sets: int, draws: int) -> dict[str, Any]:
+    z, refused, failed = [], 0, 0
+    held: dict[str, list[bool]] = {"determined": [], "partly": []}
+    began = time.perf_counter()
+    for key, (error, hits, said) in enumerate(swept(studied, (name, draws), range(sets))):
+        if said:
+            print(name, key, said, flush=True)
+        refused, failed = refused + said.startswith("refused"), failed + said.startswith("failed")
+        z += [] if error is None else [error]
+        for verdict, hit in hits:
+            held.get(verdict, []).append(hit)
+    found = {verdict: (sum(each), len(each)) for verdict, each in held.items()}
+    return summary(name, draws, sets, refused, failed, np.array(z), found, time.perf_counter() - began)
+
+
+def summary(
+    name: str,
+    draws: int,
+    sets: int,
+    refused: int,
+    failed: int,
+    z: np.ndarray,
+    hits: dict[str, tuple[int, int]],
+    seconds: float,
+) -> dict[str, Any]:
+    inside, determined = hits["determined"]
+    held, partly = hits["partly"]
+    range_ = clopper_pearson(inside, determined) if determined else None
+    cells = (
+        name,
+        f"{draws}",
+        f"{sets}",
+        f"{refused}",
+        f"{failed}",
+        f"{z.mean():+.2f}" if z.size else "",
+        f"{np.sqrt(np.mean(z**2)):.2f}" if z.size else "",
+        f"{determined}",
+        f"{inside / determined:.1%}" if determined else "",
+        f"{range_.lower:.1%} to {range_.upper:.1%}" if range_ else "",
+        f"{partly}" if partly else "",
+        f"{held / partly:.1%}" if partly else "",
+        f"{seconds / sets:.1f}",
+    )
+    return dict(zip(COLUMNS, cells, strict=True)) | {"zs": json.dumps(np.round(z, 3).tolist()), "hits": hits}
+
+
+def keep(row: dict[str, Any]) -> None:
+    held = {r["family"]: r for r in STUDY.kept()} | {row["family"]: row}
+    STUDY.keep([held[name] for name in FAMILIES if name in held])
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    z = np.concatenate([json.loads(r["zs"]) for r in rows])
+    sets, refused, failed = (sum(int(r[c]) for r in rows) for c in ("sets", "refused", "failed"))
+    hits = {v: tuple(sum(r["hits"][v][i] for r in rows) for i in range(2)) for v in ("determined", "partly")}
+    all_ = summary("all", 0, sets, refused, failed, z, hits, 0.0) | {"draws": "", "s": ""}
+    cells = [[row[c] for c in COLUMNS] for row in (*rows, all_)]
+    return f"{INTRODUCTION.format(records=RECORDS)}\n{table(COLUMNS, cells)}\n"
+
+
+STUDY = Study(__file__, page, empty=list)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("families", nargs="*", default=list(FAMILIES), help=", ".join(FAMILIES))
+    parser.add_argument("--sets", type=int, default=80)
+    parser.add_argument("--draws", type=int, default=2000)
+    workers.add_arguments(parser)
+    given = STUDY.given(parser)
+    workers.check_names(parser, given.families, FAMILIES)
+    with workers.engine(given):
+        for name in given.families:
+            row = study(name, given.sets, given.draws)
+            print(*(row[c] for c in COLUMNS), sep=" | ", flush=True)
+            keep(row)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What pseudo-data of a mixture of two normal laws share with the private data, and what they do not.
+
+python -m benchmarks.draws.mixture
+
+Needs POSTERIOR_DB_PATH. Rows are kept in benchmarks/mixture.json: the size, mean and variance that `recover` finds, and
+Wasserstein distances to the private values of the pseudo-data, of a normal law with the true mean and variance, and of
+the mixture at the mean draw.
+"""
+
+import numpy as np
+
+import bayesrecon
+from bayesrecon.evaluate import true_statistics, wasserstein
+from bayesrecon.models import find
+from bayesrecon.posteriors import from_posteriordb
+from bayesrecon.posteriors.made.database import open_database, read_data
+from benchmarks.rows import keep
+
+NAME = "low_dim_gauss_mix-low_dim_gauss_mix"
+SIMULATED = 2000
+
+
+def main() -> None:
+    release = from_posteriordb(NAME)
+    records = find("low_dim_gauss_mix").records(read_data(open_database(), NAME))
+    truth, found = true_statistics(release.model, records), bayesrecon.recover(release)
+    rows = {
+        row.name: {
+            "true": truth[row.name],
+            "estimate": row.estimate,
+            "se": row.se,
+            "off": row.estimate / truth[row.name] - 1,
+        }
+        for row in found
+    }
+    pseudo = bayesrecon.reconstruct(release, n=100, key=0).pseudo
+    y, rng = np.asarray(records["y"], float), np.random.default_rng(0)
+    mean = {k: np.asarray(v) for k, v in release.model.constrain(release.theta.mean(axis=0)).items()}
+    second = rng.random(SIMULATED) > mean["theta"]
+    mixture = rng.normal(mean["mu"][second.astype(int)], mean["sigma"][second.astype(int)])
+    normal = rng.normal(y.mean(), y.std(), SIMULATED)
+    apart = {
+        "pseudo-data": wasserstein(pseudo.records["y"], y, x_weights=pseudo.weights),
+        "one normal law": wasserstein(normal, y),
+        "mixture at the mean draw": wasserstein(mixture, y),
+    }
+    print(rows, apart)
+    keep("mixture", statistics=rows, wasserstein=apart)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""What it costs that estimators of decaying spectra are tuned with the noise of a normal law, where posteriors are not.
+
+python -m benchmarks.draws.normality [family ...] [--sets 20] [--records 12] [--draws 2000]
+
+Few records make posteriors skew and long-tailed. Where the spectrum decays, `recover` weighs what it leaves unseen
+against the noise of the equations, and takes this noise from the normal law that has the draws' mean and covariance;
+the errors that it states are those of the draws themselves. Rows are kept in benchmarks/normality.json, the page is
+benchmarks/NORMALITY.md.
+"""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.stats import kurtosis, skew
+
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.problem import solve_release
+from bayesrecon.estimation.solve import Fit, shrunk
+from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.precision import in_float64
+from benchmarks.study import Study, table
+from tests.support.families import model_of, simulated
+
+CHOSEN = ("negative binomial", "Weibull", "beta", "Student t", "truncated normal", "zero-inflated Poisson")
+HEAD = ("family", "records", "draws", "sets", "skewness", "excess kurtosis", "noise", "5 to 95 %", "error")
+HEAD += ("failed", "determined", "held", "95 %", "partly", "held", "95 %")
+
+WORDS = """# Estimators tuned with a normal law's noise, where posteriors are not normal
+
+Made by `python -m benchmarks.draws.normality`: simulated data sets, exact draws, `recover` without any option.
+*Skewness*
+and *excess kurtosis* are the largest of any parameter (medians over data sets; a normal law has 0 and 0). *Noise*:
+standard deviation of an estimated total in the draws themselves over the one that a normal law of the same mean and
+covariance has, median and range over the count, the sums and the sums of squares of the fields and over data sets.
+*Error*: root mean square error of these totals as they are estimated, over that of the same estimator tuned with the
+noise of the draws; below 1 the normal law is the better guide. *Failed*: data sets on which a check of draws and model
+failed, falsely here, so that nothing was stated; the intervals, stated at 95 %, are those of the others.
+
+{table}
+"""
+
+
+def moments(records: dict[str, np.ndarray], scale: dict[str, Any]) -> np.ndarray:
+    """One, the scalar fields and their squares, in units of the generic records' spread, `(Q, P)`."""
+    columns = [np.ones(len(next(iter(records.values()))))]
+    for name in sorted(records):
+        value = np.asarray(records[name], float) / np.maximum(scale[name], 1e-300)
+        columns += [value, value**2]
+    return np.stack(columns, axis=1)
+
+
+def totals(solved: Fit, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    beta = solved.project(values).beta
+    return solved.target @ beta, beta
+
+
+@in_float64
+def study(name: str, sets: int, records: int, draws: int) -> dict[str, Any] | None:
+    model, bent, noisy, errors, failed = model_of(name), [], [], [], 0
+    held: dict[str, list[bool]] = {"determined": [], "partly": []}
+    for key in range(sets):
+        data, release = simulated(name, model, key, draws, records)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                problem = solve_release(release, key=key)
+                found = bayesrecon.recover(release, key=key, force=True)
+            except BayesreconError as error:
+                print(name, key, "refused:", error, flush=True)
+                continue
+        theta, solved, embedding = np.asarray(release.theta), problem.solved, problem.embedding
+        bent.append([np.abs(skew(theta)).max(), kurtosis(theta).max()])
+        truth = true_statistics(model, data)
+        failed += not found.consistent
+        for row in found.rows if found.consistent else ():
+            if row.verdict in held and row.lower is not None and row.upper is not None:
+                held[row.verdict].append(bool(row.lower <= truth[row.name] <= row.upper))
+        if solved.ridge is None:
+            continue
+        own = embedding.noise(solved.basis, solved.y) / embedding.effective_size
+        scale = problem.reference.scale
+        wanted = moments(solved.probes, scale)
+        true = moments({k: np.asarray(v) for k, v in data.items()}, scale).sum(axis=0)
+        plain, beta = totals(solved, wanted)
+        other, _ = totals(shrunk(solved, own), wanted)
+        series = solved.influence(beta)[0]
+        variance = solved.variance(beta)
+        assert variance is not None
+        noisy += list(series.std(axis=0) / np.sqrt(embedding.effective_size * variance) / solved.size)
+        errors.append([plain - true, other - true])
+    if not errors:
+        return None
+    # Every total in units of its own error, so that none outweighs the others.
+    off = np.array(errors)
+    unit = np.sqrt(np.mean(off[:, 1] ** 2, axis=0))
+    ratio = float(np.sqrt(np.mean((off[:, 0] / unit) ** 2)))
+    low, middle, high = np.quantile(noisy, (0.05, 0.5, 0.95))
+    crooked = np.median(bent, axis=0)
+    return {
+        "family": name,
+        "cells": [
+            name,
+            records,
+            draws,
+            len(bent),
+            *(f"{v:.2g}" for v in crooked),
+            f"{middle:.2f}",
+            f"{low:.2f} to {high:.2f}",
+        ]
+        + [f"{ratio:.2f}", f"{failed}", *share(held["determined"]), *share(held["partly"])],
+    }
+
+
+def share(hits: list[bool]) -> list[str]:
+    if not hits:
+        return ["0", "", ""]
+    range_ = clopper_pearson(sum(hits), len(hits))
+    return [f"{len(hits)}", f"{np.mean(hits):.1%}", f"{range_.lower:.1%} to {range_.upper:.1%}"]
+
+
+def keep(row: dict[str, Any]) -> None:
+    held = {r["family"]: r for r in STUDY.kept()}
+    STUDY.keep(list({**held, row["family"]: row}.values()))
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    return WORDS.format(table=table(HEAD, [r["cells"] for r in rows]))
+
+
+STUDY = Study(__file__, page, empty=list)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("families", nargs="*", default=list(CHOSEN), help=", ".join(CHOSEN))
+    parser.add_argument("--sets", type=int, default=20)
+    parser.add_argument("--records", type=int, default=12)
+    parser.add_argument("--draws", type=int, default=2000)
+    given = STUDY.given(parser)
+    for name in given.families:
+        row = study(name, given.sets, given.records, given.draws)
+        print(
+            *(row["cells"] if row else (name, "not told: no data set was answered with a spectrum that decays")),
+            sep=" | ",
+            flush=True,
+        )
+        if row:
+            keep(row)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What draws whose digits were cut tell, as the page benchmarks/ROUNDING.md.
+
+python -m benchmarks.draws.rounding [simulated] [kidiq-kidscore_momiq] [--digits 2 3] [--draws 1000] [--repetitions 30]
+
+To be run when the treatment of rounding changes. Releases are exact draws of a regression on 434 records that resembles
+`kidiq-kidscore_momiq`, whose intercept and slope vary together, and blocks of posteriordb's reference draws of that
+posterior itself; their values are printed with so many significant digits. Rows are kept in benchmarks/rounding.json.
+"""
+
+import os
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+
+import bayesrecon
+from bayesrecon.digits import round_to
+from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.rounding import rounding_of
+from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.models import find, load
+from bayesrecon.posteriors import from_draws, from_posteriordb
+from bayesrecon.posteriors.made.database import open_database, read_data
+from bayesrecon.precision import x64
+from bayesrecon.types import Release
+from benchmarks.study import Study
+from tests.support import conjugate
+
+DIGITS, DRAWS, RECORDS = (0, 2, 3, 4, 5), (1000, 4000, 10000), 434
+
+INTRODUCTION = """# Draws whose digits were cut
+
+Made by `python -m benchmarks.draws.rounding`. *Share* is the most of any posterior variance that rounding adds, by
+which
+totals would be off. *Failed* is the share of releases in which a check failed. Of those that passed: errors of n in
+standard errors, their mean and standard deviation, the relative standard error of n, and how many of all statistics'
+95 % intervals hold the truth, with a Clopper-Pearson interval as of independent ones, which those of a release are not.
+Seeds are those of the draws; every release is drawn afresh, and blocks of reference draws are disjoint.
+
+| posterior | digits | draws | share | releases | failed | mean z | sd z | se of n | covered | 95 % |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+"""
+
+Case = tuple[dict[str, float], Release]
+
+
+def simulated(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
+    rng = np.random.default_rng(draws)
+    x = rng.normal(100, 15, (RECORDS, 1))
+    y = 26 + 0.6 * x[:, 0] + 18 * rng.normal(size=RECORDS)
+    truth = true_statistics(conjugate.regression_model(), {"x": x, "y": y})
+    for _ in range(repetitions):
+        values = conjugate.sample_regression(x, y, draws, rng)
+        yield truth, from_draws(printed(values, digits), conjugate.regression_model())
+
+
+def reference(draws: int, digits: int, repetitions: int) -> Iterator[Case]:
+    release = from_posteriordb("kidiq-kidscore_momiq")
+    truth = true_statistics(release.model, find("kidscore_momiq").records(read_data(open_database(), "kidiq")))
+    with x64():
+        values = {k: np.asarray(v) for k, v in jax.vmap(release.model.constrain)(np.asarray(release.theta)).items()}
+    for at in range(min(repetitions, release.size // draws)):
+        block = {k: v[at :: release.size // draws][None] for k, v in values.items()}
+        yield truth, from_draws(printed(block, digits), load("kidscore_momiq"))
+
+
+def printed(values: dict[str, np.ndarray], digits: int) -> dict[str, np.ndarray]:
+    return {k: round_to(v, digits) for k, v in values.items()} if digits else values
+
+
+def row(name: str, digits: int, draws: int, cases: Iterator[Case]) -> str:
+    z, inside, failed, shares, errors = [], [], [], [], []
+    for key, (truth, release) in enumerate(cases):
+        with x64():
+            rounding = rounding_of(release)
+        shares.append(rounding.share if rounding else 0.0)
+        found = bayesrecon.recover(release, key=key)
+        failed.append(not found.consistent)
+        if found.consistent:
+            rows = {r.name: r for r in found if r.name in truth and r.se}
+            z.append((rows["n"].estimate - truth["n"]) / rows["n"].se)
+            errors.append(rows["n"].se / truth["n"])
+            inside += [r.lower <= truth[k] <= r.upper for k, r in rows.items()]
+    range_ = clopper_pearson(sum(inside), len(inside)) if inside else None
+    sd = f"{np.std(z):.2f}" if len(z) > 2 else ""
+    told = (f"{np.mean(z):+.2f}", sd, f"{np.mean(errors):.2%}", f"{np.mean(inside):.1%}") if range_ else ("",) * 4
+    held = f"{range_.lower:.1%} to {range_.upper:.1%}" if range_ else ""
+    cells = (name, str(digits or "all"), str(draws), f"{np.mean(shares):.2%}", str(len(failed)))
+    return " | ".join((*cells, f"{np.mean(failed):.0%}", *told, held))
+
+
+def keep(name: str, digits: int, draws: int, line: str) -> None:
+    STUDY.add(**{f"{name} {digits} {draws}": line})
+
+
+def page(held: dict[str, str]) -> str:
+    order = [f"{n} {k} {t}" for n in POSTERIORS for k in DIGITS for t in DRAWS]
+    return INTRODUCTION + "".join(f"| {held[one]} |\n" for one in order if one in held)
+
+
+STUDY = Study(__file__, page)
+
+
+POSTERIORS = {"simulated": simulated, "kidiq-kidscore_momiq": reference}
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("posteriors", nargs="*", default=list(POSTERIORS), help=", ".join(POSTERIORS))
+    parser.add_argument("--digits", type=int, nargs="*", default=DIGITS, help="0: all")
+    parser.add_argument("--draws", type=int, nargs="*", default=DRAWS)
+    parser.add_argument("--repetitions", type=int, default=30, help="releases a row")
+    given = STUDY.given(parser)
+    if "POSTERIOR_DB_PATH" not in os.environ:
+        raise BayesreconError("POSTERIOR_DB_PATH is not set: some releases are blocks of posteriordb's draws")
+    for name in given.posteriors:
+        for digits in given.digits:
+            for draws in given.draws:
+                line = row(name, digits, draws, POSTERIORS[name](draws, digits, given.repetitions))
+                print(line, flush=True)
+                keep(name, digits, draws, line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,538 @@
+"""Time and memory of the library beside floors and peers, as the page benchmarks/SPEED.md.
+
+python -m benchmarks.draws.run [part ...] [--repetitions 5]     # parts: see --help
+
+Every figure is the median over repetitions, each in a process of its own, so that compilation counts and the largest
+resident memory is that of this work alone. Parts that were measured earlier stay on the page.
+"""
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.study import HERE, Study, table
+
+RECORDS = 500
+STORED = (100_000, 200_000, 400_000, 1_000_000)
+TABLES = {500: (25, 20), 2_000: (100, 20), 50_000: (1000, 50)}
+PACKAGES = ("numpy", "scipy", "jax", "numpyro", "arviz", "scikit-learn")
+
+Numbers = dict[str, float]
+
+
+def regression(coordinates: int, draws: int) -> Any:
+    """Exact draws of a conjugate regression with so many parameters."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    from bayesrecon.models import from_numpyro
+    from bayesrecon.posteriors import from_draws
+
+    def program(x: Any, y: Any) -> None:
+        variance = numpyro.sample("variance", dist.InverseGamma(2.0, 1.0))
+        beta = numpyro.sample("beta", dist.Normal(0, 10 * variance**0.5).expand((x.shape[1],)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(x @ beta, variance**0.5), obs=y)
+
+    rng, width = np.random.default_rng(0), coordinates - 1
+    x = rng.normal(size=(RECORDS, width))
+    y = x @ rng.normal(size=width) + rng.normal(size=RECORDS)
+    precision = x.T @ x + np.eye(width) / 100
+    mean = np.linalg.solve(precision, x.T @ y)
+    variance = (1 + (y @ y - mean @ precision @ mean) / 2) / rng.gamma(2 + RECORDS / 2, size=draws)
+    root = np.linalg.inv(np.linalg.cholesky(precision))
+    beta = mean + np.sqrt(variance)[:, None] * (rng.normal(size=(draws, width)) @ root)
+    model = from_numpyro(program, {"x": (width,), "y": ()})
+    return from_draws({"variance": variance[None], "beta": beta[None]}, model)
+
+
+def peak() -> float:
+    """Largest resident memory of this process so far, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def recovered(release: Any) -> Numbers:
+    import bayesrecon
+
+    before = peak()
+    first, found = timed(lambda: bayesrecon.recover(release))
+    high = peak()
+    again, _ = timed(lambda: bayesrecon.recover(release))
+    row = found["n"]
+    return {
+        "first call, s": first,
+        "again, s": again,
+        "features": found.rank,
+        "memory before, MiB": before,
+        "peak, MiB": high,
+        "n off, standard errors": (row.estimate - RECORDS) / row.se,
+    }
+
+
+def over_draws(draws: int) -> Numbers:
+    return recovered(regression(10, draws))
+
+
+def written(coordinates: int, draws: int, kind: str, folder: Path) -> Path:
+    """Exact draws of `sum_model` in a file of that kind, some at a time: the process that reads it begins afresh."""
+    rng, length, block = np.random.default_rng(0), draws, 50_000
+    precision = 1 + coordinates * RECORDS  # along the direction of the sum, in which the data have mean one
+
+    def drawn(count: int) -> np.ndarray:
+        free, root = rng.normal(size=(count, coordinates)), coordinates**0.5
+        along = RECORDS * root / precision + rng.normal(size=(count, 1)) / precision**0.5
+        return free - free.mean(axis=1, keepdims=True) + along / root
+
+    pieces = (drawn(min(block, length - at)) for at in range(0, length, block))
+    path = folder / f"draws.{'zarr' if kind == 'zarr' else 'csv' if kind == 'CSV' else 'nc'}"
+    if kind == "CSV":
+        with path.open("w") as file:
+            file.write(",".join(f"mean.{k + 1}" for k in range(coordinates)) + "\n")
+            for piece in pieces:
+                np.savetxt(file, piece, delimiter=",", fmt="%.17g")
+    elif kind == "zarr":
+        import zarr
+
+        group = zarr.open_group(str(path), mode="w").create_group("posterior")
+        names = ("chain", "draw", "k")
+        made = group.create_array(
+            "mean", shape=(1, length, coordinates), chunks=(1, block, coordinates), dtype="f8", dimension_names=names
+        )
+        for k, piece in enumerate(pieces):
+            made[:, k * block : k * block + len(piece)] = piece[None]
+    else:
+        import h5netcdf
+
+        with h5netcdf.File(path, "w") as file:
+            group = file.create_group("posterior")
+            group.dimensions = {"chain": 1, "draw": length, "k": coordinates}
+            made = group.create_variable("mean", ("chain", "draw", "k"), float, chunks=(1, 4096, coordinates))
+            for k, piece in enumerate(pieces):
+                made[:, k * block : k * block + len(piece)] = piece[None]
+    return path
+
+
+def sum_model(coordinates: int) -> Any:
+    """Records about the sum of all parameters: whatever else there is grows with the draws and parameters alone."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    from bayesrecon.models import from_numpyro
+
+    def program(y: Any) -> None:
+        mean = numpyro.sample("mean", dist.Normal(0, 1).expand((coordinates,)).to_event(1))
+        with numpyro.plate("records", y.shape[0]):
+            numpyro.sample("y", dist.Normal(mean.sum(), 1.0), obs=y)
+
+    return from_numpyro(program, {"y": ()})
+
+
+def stored(kind: str, draws: int) -> Numbers:
+    """`recover` from a file that is read some draws at a time, 50 parameters."""
+    import bayesrecon
+
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        writer = [
+            sys.executable,
+            "-m",
+            "benchmarks.draws.run",
+            "netCDF",
+            "--write",
+            kind,
+            "--size",
+            str(draws),
+            "--folder",
+            folder,
+        ]
+        path = Path(subprocess.run(writer, check=True, capture_output=True, text=True).stdout.split()[-1])
+        model, before = sum_model(50), peak()
+        start = time.process_time()
+        reading, release = timed(
+            lambda: bayesrecon.posteriors.from_file(path, model, Path(folder) / "store.h5", trusted=True)
+        )
+        high = peak()
+        solving, found = timed(lambda: bayesrecon.recover(release))
+        row = found["n"]
+    return {
+        "size of the draws, MiB": draws * 50 * 8 / 2**20,
+        "reading, s": reading,
+        "recover, s": solving,
+        "CPU, s": time.process_time() - start,
+        "memory before, MiB": before,
+        "peak after reading, MiB": high,
+        "peak, MiB": peak(),
+        "statistics determined": float(sum(one.verdict == "determined" for one in found.rows)),
+        "n off, standard errors": (row.estimate - RECORDS) / row.se,
+    }
+
+
+def over_coordinates(coordinates: int) -> Numbers:
+    """With one pass of the kernel in closed form, and, on a few draws and in turn, dense passes beside the two NumPy
+    products of the same flops: processor time of one thread of BLAS each."""
+    from bayesrecon.diagnostics import evenly
+    from bayesrecon.estimation.anchors import Reference
+    from bayesrecon.estimation.solve import find_basis
+    from bayesrecon.kernels.adaptive import AdaptiveEmbedding
+    from bayesrecon.kernels.metric import metric_factor
+    from bayesrecon.precision import x64
+    from bayesrecon.running.threads import one_thread
+
+    def worked(work: Callable[[], Any]) -> float:
+        start = time.process_time()
+        work()
+        return time.process_time() - start
+
+    release = regression(coordinates, 10_000)
+    numbers = recovered(release)
+    with x64(), one_thread():
+        embedding = AdaptiveEmbedding(release, metric_factor(release, None))
+        width = coordinates - 1
+        reference = Reference(
+            release.model.fields,
+            centre={"x": np.zeros(width), "y": 0.0},
+            scale={"x": np.ones(width), "y": 1.0},
+            most=2 * embedding.features,
+        )
+        _, basis, _ = find_basis(embedding, reference, np.random.default_rng(0))
+        few = evenly(release.size, 1024)
+        phi = np.random.default_rng(1).normal(size=(len(few) * embedding.metric.shape[1] // 4, basis.size))
+        embedding.dense.moments(basis, few)
+        found: list[tuple[float, ...]] = [
+            (
+                worked(lambda: embedding.moments(basis)),
+                worked(lambda: embedding.dense.moments(basis, few)) / 4,
+                worked(lambda: (p := phi @ basis.coefficients).T @ p),
+            )
+            for _ in range(3)
+        ]
+    whole, dense, plain = np.median(found, axis=0)
+    return numbers | {
+        "pass, CPU s": float(whole),
+        "256 draws densely, CPU ms": 1e3 * float(dense),
+        "two products, CPU ms": 1e3 * float(plain),
+        "ratio": float(dense / plain),
+    }
+
+
+def over_unknowns(unknowns: int) -> Numbers:
+    """A table of answers from draws of its posterior."""
+    from benchmarks.draws.records import whole
+
+    return whole(*TABLES[unknowns]) | {"peak, MiB": peak()}
+
+
+def over_layers(unknowns: int) -> Numbers:
+    from benchmarks.draws.records import either_way
+
+    return either_way(*TABLES[unknowns])
+
+
+def whole_process(_: int) -> Numbers:
+    """`bayesrecon recover` of a reference posterior, and what an interpreter takes that only imports."""
+    command = [sys.executable, "-m", "bayesrecon", "recover", "kidiq-kidscore_momiq", "--json"]
+    quiet = {"check": True, "capture_output": True}
+    whole, _ = timed(lambda: subprocess.run(command, **quiet))  # type: ignore[call-overload]
+    imports, _ = timed(lambda: subprocess.run([sys.executable, "-c", "import numpyro"], **quiet))  # type: ignore[call-overload]
+    return {"whole process, s": whole, "import numpyro alone, s": imports}
+
+
+def same_family(_: int) -> Numbers:
+    """A second posterior of the same program in one session, and the first one again."""
+    import bayesrecon
+    from bayesrecon.posteriors import from_posteriordb
+
+    first, second = from_posteriordb("kidiq-kidscore_momiq"), from_posteriordb("kidiq-kidscore_momhs")
+    return {
+        "first, s": timed(lambda: bayesrecon.recover(first))[0],
+        "the same again, s": timed(lambda: bayesrecon.recover(first))[0],
+        "another, s": timed(lambda: bayesrecon.recover(second))[0],
+    }
+
+
+def beside_others(_: int) -> Numbers:
+    """`recover` while two other processes keep the cores busy: small solves by one thread of BLAS, and by all."""
+    import bayesrecon
+    from bayesrecon.posteriors import from_posteriordb
+    from bayesrecon.running import threads
+
+    release, asked = from_posteriordb("kidiq-kidscore_momiq"), threads._THREADS.asked
+    bayesrecon.recover(release)
+
+    found: dict[str, list[float]] = {}
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        for _ in range(5):
+            for what, ask in (("one thread", asked), ("all threads", lambda few, many: contextlib.nullcontext())):
+                threads._THREADS.asked = ask  # type: ignore[method-assign]
+                start = time.process_time()
+                found.setdefault(f"{what}, s", []).append(timed(lambda: bayesrecon.recover(release))[0])
+                found.setdefault(f"{what}, CPU s", []).append(time.process_time() - start)
+    finally:
+        for one in busy:
+            one.kill()
+    return {name: float(np.median(values)) for name, values in found.items()}
+
+
+def audited(row: int) -> Numbers:
+    """An audit of draws of three parameters, and what of it are calls of `recover` that try remedies."""
+    import bayesrecon
+    from bayesrecon.auditing import draws
+
+    file = Path(os.environ["POSTERIOR_DB_PATH"]) / "reference_posteriors/draws/draws/kidiq-kidscore_momiq.json.zip"
+    recovered, inner = draws.recovered, []
+
+    def counting(*given: Any, **more: Any) -> Any:
+        start = time.process_time()
+        try:
+            return recovered(*given, **more)
+        finally:
+            inner.append(time.process_time() - start)
+
+    draws.recovered = counting  # type: ignore[assignment]
+    start = time.process_time()
+    found = bayesrecon.audit(file, "kidscore_momiq", remedies=(False, True, "full")[row])
+    whole = time.process_time() - start
+    status = [remedy.status for finding in found.findings for remedy in finding.remedies]
+    return {
+        "whole audit, CPU s": whole,
+        "inner calls of `recover`": len(inner),
+        "their share, %": 100 * sum(inner) / whole,
+        **{f"remedies {what}": status.count(what) for what in ("measured", "predicted", "not tried")},
+    }
+
+
+def effective_sizes(columns: int) -> Numbers:
+    """Effective sample sizes of the means of many series, and the same by ArviZ."""
+    import arviz
+
+    from bayesrecon.diagnostics import effective_sample_size
+
+    series = np.random.default_rng(0).normal(size=(4, 2500, columns))
+    flat, chain = series.reshape(-1, columns), np.repeat(np.arange(4), 2500)
+    ours, sizes = timed(lambda: effective_sample_size(flat, chain))
+    data = arviz.convert_to_dataset({"x": series})
+    theirs, other = timed(lambda: arviz.ess(data, method="mean")["x"].values)
+    off = float(np.abs(sizes / other - 1).max())
+    return {"ours, s": ours, "ArviZ, s": theirs, "ratio": ours / theirs, "largest relative difference": off}
+
+
+def informed(_: int) -> Numbers:
+    """The one unknown record of 569, each in turn: errors by quantile, and whether its own statement covers them."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import StandardScaler
+
+    from benchmarks.draws.informed import closed_form
+
+    x, y = load_breast_cancer(return_X_y=True)
+    x = StandardScaler().fit_transform(x)
+    errors, labels, _, seconds, stated = closed_form(x, y, "newton-cg", 1e-10)
+    quantiles = {f"RMSE, {q:.0%}": float(np.quantile(errors, q)) for q in (0.5, 0.9, 0.98, 1.0)}
+    length = errors * np.sqrt(x.shape[1])
+    bad = errors > 0.1
+    held = {
+        "off by more than 0.1": float(bad.sum()),
+        "of them stated within 0.1": float((bad & (stated / np.sqrt(x.shape[1]) < 0.1)).sum()),
+        "within the stated error": float((length <= stated).sum()),
+    }
+    return {"ms a record": 1e3 * seconds, **quantiles, **held, "labels right": float(labels)}
+
+
+Part = tuple[str, str, Callable[[int], Numbers], tuple[int, ...]]
+
+PARTS: dict[str, Part] = {
+    "process": ("The command line", "", whole_process, (0,)),
+    "family": ("Another posterior of the same program", "", same_family, (0,)),
+    "busy": ("`recover` beside two other busy processes", "", beside_others, (0,)),
+    "draws": (
+        "`recover` against the number of draws, 10 parameters",
+        "draws",
+        over_draws,
+        (10_000, 100_000, 1_000_000),
+    ),
+    "netCDF": (
+        "`recover` from a netCDF file, records about the sum of 50 parameters",
+        "draws",
+        partial(stored, "netCDF"),
+        STORED,
+    ),
+    "zarr": ("`recover` from a zarr folder, the same draws", "draws", partial(stored, "zarr"), STORED),
+    "CSV": ("`recover` from a CSV file, the same draws", "draws", partial(stored, "CSV"), STORED),
+    "coordinates": (
+        "`recover` against the number of parameters, 10,000 draws",
+        "parameters",
+        over_coordinates,
+        (5, 10, 26, 50),
+    ),
+    "unknowns": (
+        "Answers of a 2PL model, 2,000 draws of its posterior: 25 and 100 persons on 20 items, 1,000 on 50",
+        "answers",
+        over_unknowns,
+        tuple(TABLES),
+    ),
+    "layers": (
+        "The same answers through the layers of their kernel, persons and items, and through the kernel as one array",
+        "answers",
+        over_layers,
+        (500, 2_000),
+    ),
+    "audit": (
+        "`audit` of a file of three parameters (kidscore_momiq, 10,000 draws), compilation included",
+        "",
+        audited,
+        (0, 1, 2),
+    ),
+    "sizes": ("Effective sample sizes beside ArviZ, 10,000 draws", "series", effective_sizes, (10, 100, 1000)),
+    "informed": ("The informed adversary, 569 breast-cancer records", "", informed, (0,)),
+}
+
+
+NAMED = {
+    "process": ("`bayesrecon recover`",),
+    "family": ("`bayesrecon.recover`",),
+    "busy": ("kidscore_momiq, 10,000 draws",),
+    "audit": ("no remedies", "by default", "every remedy measured"),
+    "informed": ("`missing_record`",),
+}
+"""What is measured where rows have no size."""
+
+
+def measured(part: str, repetitions: int) -> list[dict[str, Any]]:
+    """One row a size: medians over processes."""
+    rows = []
+    for size in PARTS[part][3]:
+        found = []
+        for _ in range(repetitions):
+            load = os.getloadavg()[0]
+            command = [sys.executable, "-m", "benchmarks.draws.run", part, "--size", str(size)]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=HERE)
+            if done.returncode:
+                reason = done.stderr.strip().splitlines()[-1]
+                print(part, size, "not measured:", reason, flush=True)
+                rows.append({"size": size, "not measured": reason})
+                break
+            found.append(json.loads(done.stdout.splitlines()[-1]) | {"load": load})
+        else:
+            rows.append({"size": size, **{k: float(np.median([one[k] for one in found])) for k in found[0]}})
+            print(part, rows[-1], flush=True)
+    return rows
+
+
+def exponent(rows: list[dict[str, Any]], of: str) -> float | None:
+    """Slope of the logarithm of a cost in that of the size, between the two largest sizes."""
+    known = [row for row in rows if row.get("size") and of in row]
+    if len(known) < 2:
+        return None
+    first, second = known[-2:]
+    return float(np.log(second[of] / first[of]) / np.log(second["size"] / first["size"]))
+
+
+def page(held: dict[str, Any]) -> str:
+    lines = ["# Time and memory", "", "Made by `python -m benchmarks.draws.run`. " + WORDS]
+    for part, kept in held.items():
+        title, axis, _, _ = PARTS[part]
+        rows = [row for row in kept["rows"] if "not measured" not in row]
+        lines += ["", f"## {title}", "", kept["machine"] + "."]
+        if rows:
+            names = [k for k in rows[0] if k not in ("size", "load")]
+            cells = [
+                [
+                    f"{r['size']:,}" if axis else NAMED[part][r["size"]],
+                    *(f"{r[k]:.3g}" for k in names),
+                    f"{r['load']:.1f}",
+                ]
+                for r in rows
+            ]
+            lines += ["", table([axis or "work", *names, "load"], cells)]
+        lines += [f"\nNot measured at {r['size']:,}: {r['not measured']}" for r in kept["rows"] if "not measured" in r]
+        for cost in ("again, s", "seconds", "CPU, s"):
+            if (slope := exponent(kept["rows"], cost)) is not None:
+                lines += ["", f"Between the two largest sizes *{cost}* grows with the power {slope:.2f}."]
+        if (HERE / f"speed-{part}.png").exists():
+            lines += ["", f"![cost against {axis}](speed-{part}.png)"]
+    return "\n".join([*lines, ""])
+
+
+WORDS = (
+    "Medians over repetitions in processes of their own; *load* is the number of busy processes of the whole machine "
+    "when they began, so that anything above zero says that others worked beside them. There are no figures of a GPU: "
+    "tests count what moves to devices of the CPU and back in a pass (once each way but for the draws), not time."
+)
+
+
+def draw(part: str, rows: list[dict[str, Any]]) -> None:
+    """Cost against size, where there are several."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [row for row in rows if "not measured" not in row]
+    costs = [k for k in rows[0] if k.endswith(", s") or k == "seconds"] if len(rows) > 1 else []
+    if not costs:
+        return
+    figure, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    for name in costs:
+        axes.loglog([row["size"] for row in rows], [row[name] for row in rows], marker="o", label=name)
+    axes.set(xlabel=PARTS[part][1], ylabel="seconds")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(HERE / f"speed-{part}.png", dpi=110)
+    plt.close(figure)
+
+
+def machine() -> str:
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, {versions}"
+
+
+STUDY = Study(__file__, page, name="speed")
+
+
+def keep(part: str, rows: list[dict[str, Any]], repetitions: int) -> None:
+    held = STUDY.kept()
+    held[part] = {"machine": f"{machine()}; medians of {repetitions}", "rows": rows}
+    held = {name: held[name] for name in PARTS if name in held}
+    draw(part, rows)
+    STUDY.keep(held)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--write", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = STUDY.given(parser)
+    if given.write:
+        print(written(50, given.size, given.write, given.folder))
+        return
+    if given.size is not None:
+        print(json.dumps(PARTS[given.parts[0]][2](given.size)))
+        return
+    for part in given.parts:
+        keep(part, measured(part, given.repetitions), given.repetitions)
+
+
+if __name__ == "__main__":
+    main()

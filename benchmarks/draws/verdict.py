@@ -1,0 +1,127 @@
+"""The verdict table over posteriordb, as the page benchmarks/VERDICT.md.
+
+python -m benchmarks.draws.verdict [--build] [--missing] [--minutes 20 | --workers 4] [NAME ...]
+
+Every posterior with draws at hand is attacked once and scored against its data; with --build the others are sampled
+with NUTS first. Rows of earlier runs are kept in words beside the page (benchmarks/verdict.json) and replaced by name,
+so that the table can be made in several goes.
+"""
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+from bayesrecon.auditing.outcomes import Verdict
+from bayesrecon.auditing.verdict import available, verdicts
+from bayesrecon.cli.verdicts import COLUMNS, cells, row
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.made.database import open_database
+from bayesrecon.posteriors.made.fitted import built_file
+from benchmarks import workers
+from benchmarks.study import Study
+
+Row = dict[str, Any]
+"""A verdict in words, by `COLUMNS`."""
+
+INTRODUCTION = """# What the posteriors of posteriordb give away
+
+Made by `python -m benchmarks.draws.verdict`; every row is one run of the attack that the model invites, scored
+against the
+data of posteriordb. *Records*: the design is known, one record a unit, the response private; *groups*: a count per
+group, nothing known; *statistics*: nothing known; *series*: one record that is the whole series. *Error* is against the
+truth, *stated error* what the attack says of itself, *floor* the Cramer-Rao floor of the same number for independent
+draws (of single records as if the posterior were normal), *naive guess* what the model says of a row without an attack
+(the most probable value or the expectation, over the draws), scored alike. Records are given away where more are right
+(real values: nearer) than by the naive guess, and not by chance (p < 0.05). Draws:
+"reference" are posteriordb's, "own NUTS" 10,000 draws sampled here; T is how many were used.
+"""
+
+
+def page(held: dict[str, Any]) -> str:
+    rows, reasons = {row["posterior"]: row for row in held["rows"]}, held["reasons"]
+    lines = [INTRODUCTION, "| " + " | ".join(COLUMNS.values()) + " |", "|" + " --- |" * len(COLUMNS)]
+    lines += ["| " + " | ".join(c.replace("|", "\\|") for c in cells(rows[name])) + " |" for name in sorted(rows)]
+    lines += ["", f"## Not run ({len(reasons)})", ""]
+    lines += [f"* {name}: {why}" for name, why in sorted(reasons.items())]
+    return "\n".join(lines) + "\n"
+
+
+def read() -> tuple[dict[str, Row], dict[str, str]]:
+    before = STUDY.kept()
+    return {kept["posterior"]: kept for kept in before["rows"]}, before["reasons"]
+
+
+def write(rows: dict[str, Row], reasons: dict[str, str]) -> None:
+    STUDY.keep({"rows": list(rows.values()), "reasons": reasons})
+
+
+STUDY = Study(__file__, page, empty=lambda: {"rows": [], "reasons": {}})
+
+
+def keep(name: str, given: Verdict | BayesreconError) -> None:
+    found, why = (None, str(given)) if isinstance(given, BayesreconError) else (given, "")
+    print(*(cells(row(found)) if found else (name, why)), sep=" | ", flush=True)
+    rows, reasons = read()  # now: another process may have written meanwhile
+    if found:
+        for twin in same_draws(found):
+            rows[twin] = row(replace(found, posterior=twin))
+            reasons.pop(twin, None)
+    else:
+        reasons[name] = why
+    write(rows, reasons)
+
+
+def same_draws(found: Verdict) -> list[str]:
+    """The verdict's posterior and those whose programs are one program written in two ways, which share its draws."""
+    if found.reference:
+        return [found.posterior]
+    database, data = open_database(), found.posterior.rsplit("-", 1)[0]
+    alike = [name for name in available(build=True)[0] if name.rsplit("-", 1)[0] == data]
+    file = built_file(database, found.posterior)
+    return [n for n in alike if n == found.posterior or (file and built_file(database, n) == file)]
+
+
+def run_within(name: str, minutes: float) -> None:
+    """In a process of its own, which is ended when the time is over."""
+    try:
+        subprocess.run([sys.executable, "-m", "benchmarks.draws.verdict", name], timeout=60 * minutes, check=True)
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+        rows, reasons = read()
+        if name not in rows:
+            late = isinstance(error, subprocess.TimeoutExpired)
+            reasons[name] = f"not finished in {minutes:g} minutes" if late else "stopped with an error"
+            write(rows, reasons)
+        print(name, error, flush=True)
+
+
+def main() -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--build", action="store_true", help="sample posteriors without draws first")
+    parser.add_argument("--missing", action="store_true", help="only those that have no row yet")
+    parser.add_argument("--minutes", type=float, help="leave a posterior that takes longer, sampling included")
+    workers.add_arguments(parser)
+    given = STUDY.given(parser)
+    names = given.names
+    if not names:
+        names = available(build=given.build)[0]
+        shipped, others = available(build=True)
+        rows, reasons = read()
+        reasons = dict.fromkeys(others, "no shipped model") | reasons
+        for name in shipped:
+            if name not in rows:
+                reasons.setdefault(name, "not sampled here")
+        write(rows, reasons)
+        names = [name for name in names if not (given.missing and name in rows)]
+    if given.minutes:
+        for name in names:
+            run_within(name, given.minutes)
+        return
+    with workers.engine(given):
+        for name, found in verdicts(names):
+            keep(name, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Files: audits, damaged and hostile ones, saved objects."""

@@ -1,0 +1,97 @@
+"""What do whole verbs make of files that nobody wrote? Makes the page benchmarks/FUZZ.md.
+
+    nice -n 19 python -m benchmarks.files.fuzz [--files 100000] [--minutes 60] [--only KIND] [--page]
+
+Good files of every format are changed, byte by byte or in ways that the libraries of the format find sound, and used as
+their kind is used: draws are audited beside private data, tables are what draws are compared with, results are loaded,
+shown and saved; of every fourth file draws are attacked, too. Files are made by their number alone. What is measured is
+kept in benchmarks/fuzz.json after every hundred of a kind, and the next run goes on there. Computing and memory are
+those of the verb's process and of the guarded one.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from benchmarks.study import Study
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+from tests.support.fuzz_files import KINDS
+from tests.support.fuzzed import LARGE, SLOW, fuzz
+
+OUTCOMES = ("read", "refused", "traceback", "hang", "bomb")
+EACH = 100  # files between two times that rows are kept
+
+Row = dict[str, Any]
+
+
+def more(row: Row, name: str, count: int) -> Row:
+    """A row with the next files of a kind."""
+    begin = row.get("files", 0)
+    tally = fuzz(name, range(begin, begin + count))
+    counts = Counter({k: row.get(k, 0) for k in OUTCOMES}) + tally.counts
+    return {
+        "files": begin + count,
+        **{k: counts[k] for k in OUTCOMES},
+        "slowest": max(row.get("slowest", 0.0), round(tally.slowest, 1)),
+        "peak": max(row.get("peak", 0), tally.peak),
+        "failures": [*row.get("failures", []), *tally.failures][:20],
+    }
+
+
+def page(rows: dict[str, Row]) -> str:
+    """The page of what was measured."""
+    total = sum(row["files"] for row in rows.values())
+    bad = sum(row[k] for row in rows.values() for k in OUTCOMES[2:])
+    lines = [
+        "# Files that nobody wrote",
+        "",
+        f"Made by `python -m benchmarks.files.fuzz`: {total:,} files, {bad} of which ended in a traceback, "
+        "in more than",
+        f"{SLOW:.0f} s of CPU time or in more than {LARGE / 2**30:.0f} GiB of memory. Good files are changed byte by",
+        "byte, or in ways that the libraries of the format find sound. Draws are audited beside private data, tables",
+        "are what draws are compared with, results are loaded, shown and saved; of every fourth file draws are",
+        "attacked, too.",
+        "*Slowest* is one verb on one file, compilation included. *Memory* is what the verb's process took more than",
+        "before, or the guarded one in all. A file is *refused* in one line that says why. Every file is made by its",
+        "number alone: those that broke something are made again by `fuzzed.Bench(kind).file(number)`.",
+        "",
+        "| kind | files | read | refused | traceback | hang | bomb | slowest, s | memory, MiB |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, row in rows.items():
+        counts = " | ".join(f"{row[k]:,}" for k in ("files", *OUTCOMES))
+        lines.append(f"| {name} | {counts} | {row['slowest']:.1f} | {row['peak'] / 2**20:.0f} |")
+    told = [f"- {name}, file {number}: {what}" for name, row in rows.items() for number, what in row["failures"]]
+    return "\n".join([*lines, "", *(["## What broke", "", *told, ""] if told else [])])
+
+
+STUDY = Study(__file__, page)
+
+
+def main() -> int:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("--files", type=int, default=100_000, help="in all kinds together")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="on the clock, at most")
+    parser.add_argument("--only", choices=list(KINDS), help="one kind")
+    chosen = STUDY.given(parser)
+    rows: dict[str, Row] = STUDY.kept()
+    end = time.monotonic() + 60 * chosen.minutes
+    wanted = {name: chosen.files * kind.share // 100 for name, kind in KINDS.items() if chosen.only in (None, name)}
+    while time.monotonic() < end:
+        left = {name: most - rows.get(name, {}).get("files", 0) for name, most in wanted.items()}
+        name = max(left, key=lambda one: left[one] / wanted[one])  # kinds keep pace with each other
+        if left[name] <= 0:
+            break
+        rows[name] = more(rows.get(name, {}), name, min(EACH, left[name]))
+        STUDY.keep({one: rows[one] for one in KINDS if one in rows})
+        for number, what in rows[name]["failures"]:
+            print(f"{name}, file {number}: {what}", file=sys.stderr)
+    return int(any(row[k] for row in rows.values() for k in OUTCOMES[2:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

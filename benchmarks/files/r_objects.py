@@ -1,0 +1,199 @@
+"""What do saved objects of R hold, before and after the usual removal? Makes the page benchmarks/R_OBJECTS.md.
+
+python -m benchmarks.files.r_objects [--only TEXT] [--fuzz COUNT] [--page]
+
+Fits, summaries and draws of 60 made-up patients are saved by R as people save them, and once more after what is advised
+to make them safe or small; `tests/fixtures/r/make.R` makes them. Each is audited without anything else, and once more
+with the patients' table beside it, which names the private columns that come back. "high" are values of single
+patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed in them.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.study import HERE
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+
+import bayesrecon
+from bayesrecon.auditing.around import look_around
+from bayesrecon.auditing.look import Look
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.formats import read_contents
+from bayesrecon.untrusted.r_file import RFile
+from tests.support import r_written
+
+ROWS, PAGE, PATIENTS = HERE / "r_objects.json", HERE / "R_OBJECTS.md", r_written.FIXTURES / "patients.csv"
+FORMS = "forms"  # one harmless list in every form that R writes: a test of the reader
+SLOW, LARGE = 20.0, 500 * 2**20
+"""Seconds of CPU time and bytes of memory beyond which reading a small file counts as a hang, and as a bomb."""
+
+Row = dict[str, Any]
+_PRIVATE = re.compile(r"the private column '(\w+)'")
+
+
+def audited(path: Path) -> Row:
+    """What an audit says of a file, without the private data and with them."""
+    began = time.process_time()
+    alone = bayesrecon.audit(path, remedies=False)
+    seconds = time.process_time() - began
+    beside = bayesrecon.audit(path, data=str(PATIENTS), remedies=False)
+    columns = sorted({name for f in beside for name in _PRIVATE.findall(f.summary)})
+    return {
+        "file": path.name,
+        "what": alone.format.removeprefix("R file: ").removeprefix("R file"),
+        "verdict": alone.verdict,
+        "severity": alone.severity,
+        "findings": [[f.severity, f.title] for f in alone if f.kind != "unrecognised"],
+        "exact": sorted(i.name for f in alone for i in f.evidence if i.se is not None and i.se < 1e-6),
+        "not_run": [str(n) for n in alone.not_run],
+        "unrecognised": len(alone.unrecognised),
+        "columns": columns,
+        "severity_with_data": beside.severity,
+        "seconds": round(seconds, 1),
+    }
+
+
+def fuzzed(count: int) -> Row:
+    """What reading changed files came to, in ways that an audit reads them."""
+    outcomes: Counter[str] = Counter()
+    slowest, peak, failures = 0.0, 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.rds"
+        for k, content in enumerate(r_written.mutations(count)):
+            path.write_bytes(content)
+            began = sum(os.times()[:4])
+            try:
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("error")
+                    look_around(Look(read_contents(path)))
+                outcome = "read"
+            except BayesreconError as error:
+                outcome = "traceback" if "\n" in str(error) else "refused"
+            except Exception as error:
+                outcome = "traceback"
+                failures.append(repr(error)[:200])
+            slowest = max(slowest, sum(os.times()[:4]) - began)
+            peak = max(peak, r_written.memory_of(lambda: _parsed(path)))
+            outcomes[outcome] += 1
+            if k % 500 == 499:
+                print(f"{k + 1} of {count}: {dict(outcomes)}, {slowest:.1f} s, {peak / 2**20:.0f} MiB", file=sys.stderr)
+    return {
+        "files": count,
+        **{name: outcomes[name] for name in ("read", "refused", "traceback")},
+        "hangs": int(slowest > SLOW),
+        "slowest": round(slowest, 1),
+        "peak_mib": -(-peak // 2**20),
+        "failures": failures[:5],
+    }
+
+
+def _parsed(path: Path) -> None:
+    """What the guarded process does, here where its memory can be seen."""
+    with contextlib.suppress(BayesreconError):
+        RFile(path).read()
+
+
+def _told(row: Row) -> str:
+    high = [title for severity, title in row["findings"] if severity == "high"]
+    medium = [title for severity, title in row["findings"] if severity == "medium"]
+    shown = [_short(title) for title in (high or medium)[:2]]
+    more = len(high or medium) - len(shown)
+    return "; ".join(shown) + (f"; {more} more" if more > 0 else "")
+
+
+def _short(title: str) -> str:
+    text = title.replace("object", "fit", 1) if title.startswith("object") else title
+    return (text if len(text) <= 90 else text[:89] + "…").replace("|", "\\|")
+
+
+def page(rows: dict[str, Any]) -> str:
+    """The page from the kept rows."""
+    files = rows["files"]
+    lines = ["# Saved objects of R", "", "Made by `python -m benchmarks.files.r_objects`.", ""]
+    lines += [*__doc__.split("\n\n")[2].splitlines(), ""]  # type: ignore[union-attr]
+    groups: dict[str, list[Row]] = {}
+    for row in files:
+        groups.setdefault(row["file"].split(".")[0].split("-")[0], []).append(row)
+    kept = {name: [r for r in group if "-" not in r["file"]] for name, group in groups.items()}
+    after = [r for r in files if "-" in r["file"] and not _adds(r["file"])]
+    before = [r for group in kept.values() for r in group] + [r for r in files if _adds(r["file"])]
+    kinds = {row["what"] for row in files if row["what"]}
+    lines += [
+        f"{len(files)} files, {len(kinds)} kinds of objects. As they are saved, {_share(before)} hold values of single "
+        f"patients; after the usual removal, {_share(after)}. With the patients' table beside them, private columns "
+        f"are named in {_named(before)} and {_named(after)}. The slowest audit took "
+        f"{max(r['seconds'] for r in files):.1f} s of computing.",
+        "",
+    ]
+    for title, some in (("As they are saved", before), ("After the usual removal", after)):
+        lines += [f"## {title}", ""]
+        lines += ["| file | severity | what is found | private columns | not run | not recognised |", "|" + "---|" * 6]
+        for row in some:
+            columns = ", ".join(row["columns"]) or "none"
+            cells = [f"`{row['file']}`", row["severity"], _told(row) or "nothing", columns]
+            lines.append("| " + " | ".join([*cells, str(len(row["not_run"])), str(row["unrecognised"])]) + " |")
+        lines.append("")
+    if "fuzz" in rows:
+        fuzz = rows["fuzz"]
+        lines += ["## Files with something changed in them", ""]
+        lines += [
+            f"Of {fuzz['files']} files, {fuzz['read']} were read and {fuzz['refused']} refused in one line; there were "
+            f"{fuzz['traceback']} tracebacks and {fuzz['hangs']} that took more than {SLOW:.0f} s. The slowest took "
+            f"{fuzz['slowest']:.1f} s of computing, and parsing none took more than {fuzz['peak_mib']} MiB.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _adds(file: str) -> bool:
+    """Objects that keep more than usual."""
+    return any(
+        word in file for word in ("x_true", "with_data", "row_names", "do_call", "weights", "trials", "own_program")
+    )
+
+
+def _share(rows: list[Row]) -> str:
+    return f"{sum(r['severity'] == 'high' for r in rows)} of {len(rows)}"
+
+
+def _named(rows: list[Row]) -> str:
+    return f"{sum(bool(r['columns']) for r in rows)} of {len(rows)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--only", default="", help="files whose name holds this; others stay as they are")
+    parser.add_argument("--fuzz", type=int, help="read so many changed files; the other rows stay as they are")
+    parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
+    given = parser.parse_args()
+    rows = json.loads(ROWS.read_text()) if ROWS.exists() else {"files": []}
+    if given.fuzz:
+        rows["fuzz"] = fuzzed(given.fuzz)
+    elif not given.page:
+        paths = [p for p in r_written.FILES if given.only in p.name and not p.name.startswith(FORMS)]
+        for path in paths:
+            row = audited(path)
+            print(json.dumps(row), file=sys.stderr)
+            rows = json.loads(ROWS.read_text()) if ROWS.exists() else {"files": []}  # runs may go on side by side
+            others = {r["file"]: r for r in rows["files"] if (r_written.FIXTURES / r["file"]).exists()}
+            rows["files"] = [r for _, r in sorted({**others, row["file"]: row}.items())]
+            ROWS.write_text(json.dumps(rows, indent=1) + "\n")
+    ROWS.write_text(json.dumps(rows, indent=1) + "\n")
+    PAGE.write_text(page(rows))
+
+
+if __name__ == "__main__":
+    main()

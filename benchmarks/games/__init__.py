@@ -1,0 +1,1 @@
+"""Deletions played many times."""

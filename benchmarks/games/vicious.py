@@ -1,0 +1,162 @@
+"""What networks' outputs give away about their input: honest and vicious classifiers, as the page VICIOUS.md.
+
+python -m benchmarks.games.vicious --mnist DIR [--omniglot DIR] [--until SECONDS]
+
+DIR holds MNIST's test images, or Omniglot's images_background_small1.zip. Every model is kept in
+benchmarks/vicious.json when it is done: a program that was stopped goes on with the next.
+"""
+
+import argparse
+import json
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from bayesrecon.attacks.deletion.inversion import invert_embedding
+from bayesrecon.attacks.outputs.decoder import train_decoder
+from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.training import Schedule
+from bayesrecon.datasets import mnist
+from bayesrecon.evaluate import psnr, reconstruction_risk
+from bayesrecon.games.vicious import detection_scores, train
+from bayesrecon.kernels.similarity import structural_similarity
+from benchmarks.games import vicious_page
+from benchmarks.games.vicious_omniglot import characters
+from benchmarks.study import HERE
+
+KEPT = HERE / "vicious.json"
+CUTS = (1.2e-4, 1e-2)
+EPOCHS, HONEST = 30, 15
+"""Of vicious models and decoders, and of honest models, whose validation loss is least after about eight."""
+TRAINING, VALIDATION, ASKED = 6500, 700, 2000
+STOPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
+"""Epochs at which ten more honest models stop, whatever validation says."""
+EARLY = 10
+"""Epochs of vicious models for the detector alone, a stopping time of their own."""
+OTHERS = (
+    ("honest", 0.0, "softmax"),
+    ("vicious", 5.0, "softmax"),
+    ("centred", 3.0, "logits"),
+    ("vicious", 1.0, "logits"),
+    ("vicious", 5.0, "logits"),
+    ("vicious", math.inf, "logits"),
+    ("vicious", 1.0, "softmax"),
+    ("vicious", 3.0, "softmax"),
+)
+
+
+def plan():
+    """`(kind, ratio, view, seed)` of every model, the most important first."""
+    for seed in range(5):
+        yield "vicious", 3.0, "logits", seed
+        yield "honest", 0.0, "logits", seed
+        if seed == 2:
+            yield "centred", 3.0, "logits", 0
+            yield from (("stopped", 0.0, "logits", 10 + one) for one in range(len(STOPS)))
+    yield from (("early", 3.0, "logits", seed) for seed in range(5, 10))
+    yield "inversion", 0.0, "logits", 0
+    yield from (("attributes", 3.0, "logits", n) for n in (1, 2, 5, 10, 20, 40))
+    yield "characters", 3.0, "logits", 0
+    for seed in range(5):
+        for kind, ratio, view in OTHERS:
+            if (kind, seed) != ("centred", 0):
+                yield kind, ratio, view, seed
+
+
+def name_of(kind, ratio, view, seed):
+    return f"{kind} {ratio:g} {view} {seed}"
+
+
+def digits(folder):
+    """Training and validation records first, the others are asked about or are the detector's."""
+    data = mnist(folder, "test")
+    order = np.random.default_rng(0).permutation(10_000)
+    return np.asarray(data.x, np.float32).reshape(-1, 28, 28)[order], np.asarray(data.y)[order]
+
+
+def measured(x, y, model, decoder, known):
+    """Accuracy of a classifier, and what a decoder makes of its logits."""
+    z = np.asarray(model(x))
+    row = {"accuracy": model.accuracy(x, y)}
+    return row | quality(x, decoder(z), known) if decoder is not None else row
+
+
+def quality(x, guess, known):
+    flat, guess = x.reshape(len(x), -1), np.clip(guess, 0, 1).reshape(len(x), -1)
+    similar = structural_similarity(guess.reshape(x.shape).astype(np.float32), x)
+    row = {"psnr": float(psnr(flat, guess, value_range=1)), "ssim": float(similar.mean())}
+    if known is not None:
+        flat, guess, law = (np.asarray(v, float) for v in (flat, guess, known.reshape(len(known), -1)))
+        row["risk"] = {f"{cut:g}": reconstruction_risk(flat, guess, law, rtol=cut) for cut in CUTS}
+    return row
+
+
+def run(kind, ratio, view, seed, x, y):
+    """One model on MNIST, or several decoders of one."""
+    total = TRAINING + VALIDATION
+    epochs = {"stopped": STOPS[seed % 10], "early": EARLY}.get(kind, EPOCHS if ratio else HONEST)
+    schedule = Schedule(epochs=epochs, validation=VALIDATION / total, seed=seed, best=kind not in ("stopped", "early"))
+    known, asked, classes = x[:total], x[-ASKED:], y[-ASKED:]
+    trained = train(known, y[:total], ratio=ratio, view=view, centred=kind == "centred", schedule=schedule)
+    model, decoder = trained.classifier, trained.decoder
+    row = {"epoch": trained.epoch}
+    if kind == "honest":
+        decoder = train_decoder(model, known, view=view, schedule=replace(schedule, epochs=EPOCHS))
+    row |= measured(asked, classes, model, decoder, known)
+    if kind == "inversion":
+        return row | inversion(model, known, asked[:100])
+    if view == "logits":
+        row["scores"] = detection_scores(model, x[total:], y[total:], records=500).to_dict()
+        z, own = np.asarray(model(known)), known.reshape(len(known), -1)
+        row["linear"] = quality(asked, fitted_decoder(own, z)(np.asarray(model(asked))), None)
+    return row
+
+
+def inversion(model, known, asked):
+    """The decoders of one honest model and the descent that needs none, on the same images."""
+    z, flat = np.asarray(model(asked)), known.reshape(len(known), -1)
+    schedule = Schedule(epochs=EPOCHS, validation=VALIDATION / len(known))
+    found = invert_embedding(lambda x: model.logits(model.params, x[None])[0], z, flat)
+    guesses = {
+        "trained decoder": train_decoder(model, known, schedule=schedule)(z),
+        "linear decoder": fitted_decoder(flat, np.asarray(model(known)))(z),
+        "descent without a decoder": np.asarray(found.x),
+        "mean image": np.broadcast_to(flat.mean(axis=0), (len(z), flat.shape[1])),
+    }
+    return {"attacks": {name: quality(asked, guess, None) for name, guess in guesses.items()}}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mnist", type=Path, required=True)
+    parser.add_argument("--omniglot", type=Path)
+    parser.add_argument("--until", type=float, default=math.inf, help="seconds after which no model is begun")
+    given = parser.parse_args()
+    begun = time.monotonic()
+    held = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    x, y = digits(given.mnist)
+    for kind, ratio, view, seed in plan():
+        name = name_of(kind, ratio, view, seed)
+        drawn = kind in ("attributes", "characters")
+        if name in held or (drawn and not given.omniglot) or time.monotonic() - begun > given.until:
+            continue
+        start = time.process_time()
+        if drawn:
+            row = characters(given.omniglot, seed if kind == "attributes" else None, ratio, quality)
+        else:
+            row = run(kind, ratio, view, seed, x, y)
+        held[name] = row | {"seconds": time.process_time() - start}
+        print(name, json.dumps(held[name]), flush=True)
+        KEPT.write_text(json.dumps(held, indent=1) + "\n")
+        jax.clear_caches()
+    values = np.linalg.eigvalsh(np.cov(x[: TRAINING + VALIDATION].reshape(TRAINING + VALIDATION, -1), rowvar=False))
+    directions = {f"{cut:g}": int((values > cut * values[-1]).sum()) for cut in CUTS}
+    vicious_page.write(held, EPOCHS, HONEST, directions, [name_of(*one) for one in plan()])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Networks: their records from their parameters."""

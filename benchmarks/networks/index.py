@@ -1,0 +1,217 @@
+"""The characteristic index against the number of records: what a bigger data set hides and what it does not.
+
+python -m benchmarks.networks.index                 # what index.json lacks, then the page and its picture
+python -m benchmarks.networks.index --page          # the page from whatever is there
+
+A kernel of finite rank sees the same number of features at every N; only their errors grow, with the count itself
+(relative error of n: about the same at every N). A kernel whose spectrum decays sees the data through parameters that
+vary less and less, and its index falls towards that of its quadratic approximation. A trained parameter has no draws
+whose noise could hide a feature: its index is the rank, shown at two levels for the networks of networks_grid.py.
+"""
+
+import argparse
+import json
+import time
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import bayesrecon
+from bayesrecon.models import load
+from bayesrecon.models.catalogue.glm import logistic_regression, poisson_regression
+from bayesrecon.posteriors import nuts, train_network
+from benchmarks.networks.networks_grid import model_of, spectrum_of
+from benchmarks.study import HERE, table
+
+ROWS, PAGE, PICTURE = HERE / "index.json", HERE / "INDEX.md", HERE / "index.png"
+RECORDS = (30, 100, 300, 1000, 3000)
+COUNTIES = 8
+NETWORK_RECORDS, WIDTHS, PULLS, SEEDS = (6, 16, 50, 150, 500), (10, 32, 100), ("start", "zero"), 5
+LEVELS = (1e-3, 1e-6)
+PULL_TITLES = {"start": "penalty towards the start", "zero": "weight decay"}
+
+TEXT = """# What more records hide
+
+Made by `python -m benchmarks.networks.index`, from the rows in `index.json`. The *index* is the number of features
+of the data
+that a release resolves above its noise, `sum_k lambda_k / (lambda_k + noise_k)` over the kernel's eigenvalues
+(`bayesrecon.diagnose(release).index`).
+
+![The index of posteriors, and the rank of trained networks, against the number of records](index.png)
+
+## Posteriors, 4,000 draws
+
+Simulated data, NUTS (4 chains of 1,000), one data set for every N. *Hierarchical* is the radon model with an intercept
+for each of 8 counties, drawn from a common law, written non-centred; the county is one of the private fields. *Share*
+is the standard error of n over its estimate."""
+
+NETWORKS = """## Trained networks
+
+The tanh networks of [records and width](NETWORKS.md), on N records, half of each class: medians over {seeds} seeds
+(which share the start) of how many singular values of 600 generic records' gradients at theta* are above 1e-3 and 1e-6
+of the largest. Nothing is reconstructed here: the rank needs no descent, and bounds what one can find. Unknowns are
+2 N."""
+
+
+def simulate(kind, count, rng):
+    x = rng.normal(0.3, 1.0, count)
+    if kind == "linear":
+        return load("linear_regression", covariates=["x"], response="y"), {"x": x, "y": 1 + x + rng.normal(size=count)}
+    if kind == "logistic":
+        y = (rng.random(count) < 1 / (1 + np.exp(-0.3 - x))).astype(int)
+        return logistic_regression(), {"x": x, "y": y}
+    if kind == "Poisson":
+        return poisson_regression(), {"x": x, "y": rng.poisson(np.exp(0.5 + 0.4 * x))}
+    county, floor = np.arange(count) % COUNTIES + 1, (rng.random(count) < 0.3).astype(int)
+    level = 1.3 + 0.4 * np.random.default_rng(0).normal(size=COUNTIES)
+    y = level[county - 1] - 0.6 * floor + 0.7 * rng.normal(size=count)
+    model = load("radon_variable_intercept_noncentered", counties=COUNTIES)
+    return model, {"county": county, "floor": floor, "log_radon": y}
+
+
+KINDS = ("linear", "logistic", "Poisson", "hierarchical")
+
+
+def posterior(kind, count):
+    model, data = simulate(kind, count, np.random.default_rng(count))
+    release = nuts(model, data, key=count, draws=1000)
+    found, n = bayesrecon.diagnose(release), bayesrecon.recover(release)["n"]
+    row = {"kind": kind, "n": count, "rank": found.rank, "gap": bool(found.gap), "index": found.index}
+    row |= {"notes": list(release.notes), "warnings": list(found.warnings)}
+    return row | {"estimate": n.estimate, "se": n.se, "verdict": n.verdict}
+
+
+def network(width, pull, count):
+    """Ranks at theta* of every seed; no reconstruction."""
+    model, start = model_of(width, pull)
+    ranks, gradients = [], []
+    for seed in range(SEEDS):
+        private, generic = (np.random.default_rng([seed, count, width, i]) for i in range(2))
+        data = {"x": private.uniform(-1, 1, (count, 2)), "y": np.arange(count) % 2}
+        trained = train_network(model, start, data, steps=3000)
+        spectrum = spectrum_of(model, np.asarray(trained.release.theta)[0], generic)
+        ranks.append([int((spectrum > level).sum()) for level in LEVELS])
+        gradients.append(trained.gradient)
+    row = {"kind": "network", "width": width, "pull": pull, "n": count, "parameters": model.dimension}
+    return row | {"ranks": ranks, "stationary": max(gradients)}
+
+
+def rows():
+    return json.loads(ROWS.read_text()) if ROWS.exists() else []
+
+
+def measure(seconds):
+    began, held = time.monotonic(), rows()
+    tasks = [((width, pull, n), network) for n in NETWORK_RECORDS for width in WIDTHS for pull in PULLS]
+    tasks += [((kind, n), posterior) for kind in KINDS for n in RECORDS]
+    for arguments, task in tasks:
+        done = {(r["kind"], r["n"]) if r["kind"] in KINDS else (r["width"], r["pull"], r["n"]) for r in held}
+        if arguments in done or time.monotonic() - began > seconds:
+            continue
+        held.append(task(*arguments))
+        ROWS.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
+        print({k: v for k, v in held[-1].items() if k not in ("notes", "warnings")}, flush=True)
+
+
+def write():
+    held = rows()
+    posteriors = sorted((r for r in held if r["kind"] in KINDS), key=lambda r: (KINDS.index(r["kind"]), r["n"]))
+    networks = sorted((r for r in held if r["kind"] == "network"), key=lambda r: (r["pull"], r["width"], r["n"]))
+    head = ("model", "N", "kernel", "index", "recovered n", "share")
+    lines = [
+        (
+            r["kind"],
+            f"{r['n']:,}",
+            f"rank {r['rank']}" if r["gap"] else "decays",
+            f"{r['index']:.1f}",
+            _count(r),
+            "" if r["se"] is None else f"{r['se'] / r['estimate']:.1%}",
+        )
+        for r in posteriors
+    ]
+    text = [TEXT, table(head, lines), "\n".join(_verdict(posteriors))]
+    if networks:
+        head = ("network", "N", "parameters", "rank at 1e-3", "rank at 1e-6", "unknowns", "gradient of training")
+        lines = []
+        for r in networks:
+            low, high = np.median(r["ranks"], axis=0)
+            name = f"{PULL_TITLES[r['pull']]}, width {r['width']}"
+            lines.append((name, r["n"], r["parameters"], f"{low:.0f}", f"{high:.0f}", 2 * r["n"], _short(r)))
+        text += [NETWORKS.format(seeds=SEEDS), table(head, lines), "\n".join(_growth(networks))]
+    PAGE.write_text("\n\n".join(text) + "\n")
+    _picture(posteriors, networks)
+
+
+def _growth(networks):
+    """How much the rank at 1e-6 grows while the records do."""
+    few, many = NETWORK_RECORDS[0], NETWORK_RECORDS[-1]
+    median = {(r["pull"], r["width"], r["n"]): np.median(r["ranks"], axis=0)[1] for r in networks}
+    for pull in PULLS:
+        grown = [
+            f"{median[pull, w, few]:.0f} to {median[pull, w, many]:.0f} at width {w}"
+            for w in WIDTHS
+            if {(pull, w, few), (pull, w, many)} <= set(median)
+        ]
+        yield f"* {PULL_TITLES[pull]}: N {few} to {many} takes the rank at 1e-6 from {', '.join(grown)}."
+
+
+def _count(row):
+    if row["estimate"] is None:
+        return row["verdict"]
+    return f"{row['estimate']:,.0f}" + ("" if row["verdict"] == "determined" else f" ({row['verdict']})")
+
+
+def _short(row):
+    return f"{row['stationary']:.0e}"
+
+
+def _verdict(posteriors):
+    """What the rows show, of every kind from its smallest N to its largest, and what the sampler warned of."""
+    for kind in KINDS:
+        own = [r for r in posteriors if r["kind"] == kind]
+        if own:
+            first, last = own[0], own[-1]
+            ends = f"from {first['index']:.1f} at N {first['n']} to {last['index']:.1f} at N {last['n']:,}"
+            rank = f"the rank is {last['rank']}" if all(r["gap"] for r in own) else "the spectrum decays"
+            yield f"* {kind}: {ends}; {rank}."
+    for r in posteriors:
+        if r["notes"]:
+            yield f"* The sampler on {r['kind']}, N {r['n']:,}: {'; '.join(r['notes'])}."
+
+
+def _picture(posteriors, networks):
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    for kind in KINDS:
+        own = [r for r in posteriors if r["kind"] == kind]
+        axes[0].plot([r["n"] for r in own], [r["index"] for r in own], "o-", ms=4, label=kind)
+    axes[0].set(xscale="log", ylim=(0, None), xlabel="records", ylabel="index with 4,000 draws")
+    axes[0].set_title("posteriors", loc="left", fontsize=9)
+    for ax, pull in zip(axes[1:], PULLS, strict=True):
+        for i, width in enumerate(WIDTHS):
+            own = [r for r in networks if (r["width"], r["pull"]) == (width, pull)]
+            for j, style in enumerate(("o:", "o-")):
+                values = [np.median(r["ranks"], axis=0)[j] for r in own]
+                label = f"width {width}" if j else None
+                ax.plot([r["n"] for r in own], values, style, ms=4, color=f"C{i}", label=label)
+        ax.plot(NETWORK_RECORDS, [2 * n for n in NETWORK_RECORDS], color="0.6", lw=0.8, label="unknowns")
+        ax.set(xscale="log", yscale="log", xlabel="records", ylabel="rank at 1e-6 (dotted: 1e-3)")
+        ax.set_title(f"trained networks, {PULL_TITLES[pull]}", loc="left", fontsize=9)
+    for ax in axes:
+        if ax.has_data():
+            ax.legend(fontsize=7, frameon=False)
+    figure.savefig(PICTURE, dpi=110)
+    plt.close(figure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    if not options.page:
+        measure(options.seconds)
+    write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""What a network trained to a stationary point determines: how many records, and which ones.
+
+python -m benchmarks.networks.network                 # all three tables; minutes
+python -m benchmarks.networks.network --seeds 2
+
+Three small tanh networks on the square [-1, 1]^2, trained on their summed losses with weight decay: the log intensity
+of events (the loss of a record is minus its log intensity, the integral belongs to the regulariser), a classifier by
+softmax, and one by a logistic loss per class. The attack sees the parameters, the losses and the square. Rows are kept
+in benchmarks/network.json.
+"""
+
+import argparse
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import bayesrecon
+from bayesrecon import GradientMatching
+from bayesrecon.evaluate import match
+from bayesrecon.models import from_loss
+from bayesrecon.posteriors import dirac, train_network
+from benchmarks.rows import keep
+
+CLASSES = 3
+
+
+def head(title, *names):
+    print(f"\n{title}\n")
+    line(*names)
+    line(*("---" for _ in names))
+
+
+def line(*cells):
+    print("| " + " | ".join(str(c) for c in cells) + " |", flush=True)
+
+
+def output(params, x):
+    return jnp.tanh(x @ params["w"] + params["b"]) @ params["v"] + params["c"]
+
+
+def start_of(kind, width, rng):
+    """Where training starts."""
+    outputs = () if kind == "events" else (CLASSES,)
+    shapes = {"w": (2, width), "b": (width,), "v": (width, *outputs), "c": outputs}
+    return {k: rng.normal(size=s) for k, s in shapes.items()}
+
+
+@cache
+def model_of(kind, width, decay):
+    start = start_of(kind, width, np.random.default_rng(0))
+    middle = (np.arange(30) + 0.5) / 15 - 1
+    grid = np.stack(np.meshgrid(middle, middle), -1).reshape(-1, 2)
+
+    def weights(params):
+        return 0.5 * decay * sum(jnp.sum(v**2) for v in jax.tree_util.tree_leaves(params))
+
+    if kind == "events":
+        return from_loss(
+            lambda params: params,
+            lambda params, x: -output(params, x),
+            lambda params: 4 * jnp.mean(jnp.exp(jax.vmap(lambda z: output(params, z))(grid))) + weights(params),
+            params=start,
+            record={"x": (2,)},
+            response="x",
+            domain={"x": (-1.0, 1.0)},
+            name=kind,
+        )
+    losses = {
+        "softmax": lambda out, y: jax.nn.logsumexp(out) - out[y],
+        "logistic": lambda out, y: jnp.sum(jax.nn.softplus(out)) - out[y],
+    }
+    return from_loss(
+        output,
+        losses[kind],
+        weights,
+        params=start,
+        record={"x": (2,), "y": ()},
+        domain={"x": (-1.0, 1.0), "y": list(range(CLASSES))},
+        name=kind,
+    )
+
+
+def records_of(kind, count, rng):
+    x = np.clip(rng.normal([0.2, -0.3], 0.35, (count, 2)), -0.99, 0.99)
+    if kind == "events":
+        return {"x": x}
+    return {"x": x, "y": (x[:, 0] > 0.2).astype(int) + (x[:, 1] > -0.3)}
+
+
+def count(seeds):
+    """How many records there were, from `recover`, and the sum of the multipliers of `reconstruct`."""
+    head("How many records", "network", "N", "visibility of n", "verdict", "n", "sum of multipliers")
+    rows = []
+    for kind in ("events", "softmax", "logistic"):
+        for size in (20, 60):
+            found = [one_count(kind, size, np.random.default_rng(seed)) for seed in range(seeds)]
+            seen = [f"{f[0]:.4f}" for f in found]
+            verdicts = ", ".join(sorted({f[1] for f in found}))
+            given = [f[2] for f in found if f[2] is not None]
+            worst = f"{min(given):.4g} to {max(given):.4g}" if given else ""
+            sums = [f[3] for f in found]
+            row = {"network": kind, "N": size, "visibility": [f[0] for f in found], "verdicts": verdicts}
+            rows.append(row | {"n": given, "multipliers": sums})
+            line(kind, f"{size}", f"{min(seen)} to {max(seen)}", verdicts, worst, f"{min(sums):.4g} to {max(sums):.4g}")
+    keep("network", count=rows)
+
+
+def one_count(kind, size, rng):
+    model = model_of(kind, 8, 0.1)
+    trained = train_network(model, start_of(kind, 8, rng), records_of(kind, size, rng))
+    row = bayesrecon.recover(trained.release)["n"]
+    match = bayesrecon.GradientMatching(n=2 * size, restarts=2, steps=60)
+    matched = bayesrecon.reconstruct(trained.release, attack=match)
+    return row.visibility, row.verdict, row.estimate, matched.total
+
+
+CASES = [
+    ("events", 12, 6),
+    ("events", 12, 12),
+    ("events", 12, 24),
+    ("events", 12, 48),
+    ("softmax", 12, 12),
+    ("logistic", 12, 12),
+]
+
+
+def single(seeds):
+    """Individual records, each counted once, and what the diagnosis said beforehand."""
+    head(
+        "Which records (medians over seeds; error: distance to its match in the square)",
+        "network",
+        "parameters",
+        "N",
+        "unknowns",
+        "rank",
+        "equations",
+        "residual",
+        "determined",
+        "their error",
+        "error of all",
+        "random",
+    )
+    rows = []
+    for kind, width, size in CASES:
+        found = [one_single(kind, width, size, np.random.default_rng(seed)) for seed in range(seeds)]
+        cells = [np.median([f[i] for f in found]) for i in range(7)]
+        errors = [float(e) for f in found for e in f[7]]
+        of = {"seeds": seeds, "parameters": found[0][0], "rank": float(cells[1]), "determined": float(cells[4])}
+        rows.append({"network": kind, "N": size} | of | {"errors": errors, "null": float(cells[6])})
+        line(
+            kind,
+            f"{cells[0]:.0f}",
+            f"{size}",
+            f"{2 * size}",
+            f"{cells[1]:.0f}",
+            f"{cells[2]:.0f}",
+            f"{cells[3]:.0e}",
+            f"{cells[4] / size:.0%}",
+            f"{np.median(errors):.0e}" if errors else "",
+            f"{cells[5]:.2g}",
+            f"{cells[6]:.2g}",
+        )
+    keep("network", single=rows)
+
+
+def one_single(kind, width, size, rng):
+    model, start = model_of(kind, width, 0.02), start_of(kind, width, rng)
+    data = records_of(kind, size, rng)
+    release = train_network(model, start, data).release
+    rank = bayesrecon.diagnose(release, order=1).rank
+    found = bayesrecon.reconstruct(release, attack=GradientMatching(n=size, multipliers="one", steps=400))
+    pairs = match(data["x"], found.pseudo.records["x"])
+    apart = np.linalg.norm(data["x"][pairs.truth] - found.pseudo.records["x"][pairs.guess], axis=1)
+    null = match(data["x"], rng.uniform(-1, 1, (size, 2))).cost
+    # A solution of the equations may still be another one than the private data: only a small residual counts.
+    own = apart[found.determined[pairs.guess]] if found.residual < 1e-8 else []
+    fixed = found.determined.sum() if found.residual < 1e-8 else 0
+    return (
+        model.dimension,
+        rank,
+        found.equations,
+        found.residual,
+        fixed,
+        np.median(apart),
+        np.median(null),
+        list(own),
+    )
+
+
+def unfinished(seeds):
+    """Training that stopped early, or a regulariser that is another one."""
+    head("Not stationary", "network", "what is wrong", "noticed by recover", "by gradient matching", "certified")
+    for kind in ("events", "softmax"):
+        for wrong in ("nothing", "parameters off by 1 %", "decay ten times as large"):
+            found = [one_unfinished(kind, wrong, np.random.default_rng(seed)) for seed in range(seeds)]
+            line(kind, wrong, *(f"{sum(f[i] for f in found)} of {seeds}" for i in range(3)))
+
+
+def one_unfinished(kind, wrong, rng):
+    model = model_of(kind, 8, 0.1)
+    release = train_network(model, start_of(kind, 8, rng), records_of(kind, 20, rng)).release
+    if wrong == "parameters off by 1 %":
+        moved = {k: v * (1 + 0.01 * rng.normal(size=v.shape)) for k, v in model.constrain(release.theta[0]).items()}
+        release = dirac(model, moved)
+    elif wrong != "nothing":
+        other = model_of(kind, 8, 1.0)
+        release = dirac(other, {k: np.asarray(v) for k, v in model.constrain(release.theta[0]).items()})
+    noticed = any("not stationary" in w for w in bayesrecon.recover(release).warnings)
+    found = bayesrecon.reconstruct(release, attack=bayesrecon.GradientMatching(n=40, restarts=2, steps=60))
+    return noticed, any("not" in w for w in found.warnings), found.least > 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--part", choices=("all", "count", "single", "unfinished"), default="all")
+    options = parser.parse_args()
+    for part in (count, single, unfinished):
+        if options.part in ("all", part.__name__):
+            part(options.seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Networks of two layers over a grid of records and widths: what comes back, beside the rank of the kernel.
+
+python -m benchmarks.networks.networks_grid                         # what networks_grid.json lacks, then the page
+python -m benchmarks.networks.networks_grid --seconds 600           # begin no cell after ten minutes
+python -m benchmarks.networks.networks_grid --only 500,10           # one cell
+python -m benchmarks.networks.networks_grid --page                  # the page from whatever is there
+
+A tanh network on the square [-1, 1]^2 is trained on its summed logistic loss to a stationary point, with a quadratic
+penalty on its distance from where training started (`start`, which the attack then knows) or from zero (`zero`, weight
+decay). Two classes of N / 2 records each; the attack knows the parameters, the loss, the square and N. Starts, restarts
+and stopping see no private record.
+"""
+
+import argparse
+import json
+import time
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import bayesrecon
+from bayesrecon.evaluate import match
+from bayesrecon.kernels.score import gradients
+from bayesrecon.models import from_loss
+from bayesrecon.posteriors import train_network
+from bayesrecon.precision import x64
+from benchmarks.study import HERE
+
+KEPT = HERE / "networks_grid.json"
+SIZES, WIDTHS, SEEDS = (
+    {"start": (6, 16, 50, 500), "zero": (6, 16, 50)},
+    {"start": (10, 32, 100, 1000), "zero": (10, 100)},
+    5,
+)
+STRENGTH = 0.1
+GENERIC, LEVELS = 600, (1e-3, 1e-6, 1e-9)  # records for the kernel's spectrum, and where its rank is read
+STEPS, RESTARTS = 200, 30
+BUDGET = 8.0  # CPU seconds of one cell's descents, from which steps and restarts are set beforehand
+SPEED = 3e9  # products a second that the budget supposes
+
+
+def output(params, x):
+    return jnp.tanh(x @ params["w"] + params["b"]) @ params["v"]
+
+
+def logistic(out, y):
+    return jax.nn.softplus(out) - y * out
+
+
+def start_of(width, rng):
+    """Kinks of the units lie all over the square."""
+    shapes = {"w": (2, width), "b": (width,), "v": (width,)}
+    scales = {"w": 2.0, "b": 1.0, "v": width**-0.5}
+    return {k: scales[k] * rng.normal(size=s) for k, s in shapes.items()}
+
+
+@cache
+def model_of(width, pull):
+    """The model, and where training starts: the same for all seeds, so that they share compiled code."""
+    start = start_of(width, np.random.default_rng([width]))
+    centre = start if pull == "start" else {k: np.zeros_like(v) for k, v in start.items()}
+    return _model(start, centre), start
+
+
+def _model(params, centre):
+    return from_loss(
+        output,
+        logistic,
+        lambda p: 0.5 * STRENGTH * sum(jnp.sum((p[k] - centre[k]) ** 2) for k in p),
+        params=params,
+        record={"x": (2,), "y": ()},
+        domain={"x": (-1.0, 1.0), "y": [0, 1]},
+        name="two layers",
+    )
+
+
+def budget(size, width):
+    """Steps and restarts: fewer where one step is dear, so that a cell takes about as long as another."""
+    one = 4 * width * (2 * size) * min(2 * size, 4 * width) / SPEED + 0.004
+    most = max(2, int(BUDGET / one))
+    restarts = int(np.clip(most // STEPS, 1, RESTARTS))
+    return min(STEPS, most // restarts), restarts
+
+
+def spectrum_of(model, theta, rng):
+    """Square roots of the kernel's eigenvalues on generic records, the largest scaled to one."""
+    with x64():
+        pool = {"x": rng.uniform(-1, 1, (GENERIC, 2)), "y": np.arange(GENERIC) % 2}
+        each = np.asarray(gradients(model, theta, pool))
+    singular = np.linalg.svd(each, compute_uv=False)
+    return singular / singular[0]
+
+
+def cell(size, width, pull, seed):
+    # One stream a purpose: an attack seeded as the data were would start at the data.
+    private, generic, fresh, attack = (np.random.default_rng([seed, size, width, i]) for i in range(4))
+    data = {"x": private.uniform(-1, 1, (size, 2)), "y": np.arange(size) % 2}
+    model, start = model_of(width, pull)
+    trained = train_network(model, start, data, steps=3000)
+    spectrum = spectrum_of(model, np.asarray(trained.release.theta)[0], generic)
+    steps, restarts = budget(size, width)
+    began = time.process_time()
+    match = bayesrecon.GradientMatching(n=size, multipliers="one", steps=steps, restarts=restarts)
+    found = bayesrecon.reconstruct(trained.release, attack=match, key=int(attack.integers(2**31)))
+    guess = found.pseudo.records["x"]
+    own = match(data["x"], guess).cost
+    null = np.concatenate([match(fresh.uniform(-1, 1, (size, 2)), guess).cost for _ in range(10)])
+    return {
+        "pull": pull,
+        "n": size,
+        "width": width,
+        "seed": seed,
+        "parameters": model.dimension,
+        "stationary": trained.gradient,
+        "ranks": [int((spectrum > level).sum()) for level in LEVELS],
+        "spectrum": [float(f"{s:.3g}") for s in spectrum[:: max(1, len(spectrum) // 60)]],
+        "unknowns": found.unknowns,
+        "equations": found.equations,
+        "residual": found.residual,
+        "least": found.least,
+        "starts": len(found.residuals),
+        "restarts": restarts,
+        "steps": steps,
+        "solved": int(sum(r < 1e-9 for r in found.residuals)),
+        "determined": int(found.determined.sum()),
+        "wrongly": int((_errors(data["x"], guess)[found.determined] > 1e-3).sum()),
+        "error": float(np.median(own)),
+        "null": float(np.median(null)),
+        "close": float(np.mean(own < 1e-3)),
+        "null_close": float(np.mean(null < 1e-3)),
+        "seconds": time.process_time() - began,
+    }
+
+
+def _errors(truth, guess):
+    """Of every guess, in its order, after one-to-one matching."""
+    pairs = match(truth, guess)
+    return np.linalg.norm(truth[pairs.truth] - guess[pairs.guess], axis=1)[np.argsort(pairs.guess)]
+
+
+def cells():
+    """The dear ones last; all seeds of a cell in turn, since they share compiled code."""
+    every = [(n, w, pull, seed) for pull in SIZES for n in SIZES[pull] for w in WIDTHS[pull] for seed in range(SEEDS)]
+    return sorted(every, key=lambda one: (one[0] > 100 or one[1] > 500, one[0] * one[0] * one[1]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10_800, help="begin no cell after this long")
+    parser.add_argument("--only", action="append", metavar="N,WIDTH", help="cells to run, all seeds; repeatable")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    held = json.loads(KEPT.read_text()) if KEPT.exists() else []
+    done = {(r["n"], r["width"], r["pull"], r["seed"]) for r in held}
+    began = time.monotonic()
+    for one in cells():
+        if options.only and f"{one[0]},{one[1]}" not in options.only:
+            continue
+        if options.page or time.monotonic() - began > options.seconds:
+            break
+        if one not in done:
+            held.append(cell(*one))
+            KEPT.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
+            row = held[-1]
+            print(
+                one,
+                f"{row['residual']:.0e} {row['error']:.2g} of {row['null']:.2g}, {row['seconds']:.1f} s",
+                flush=True,
+            )
+    from benchmarks.networks.networks_page import write
+
+    write()
+
+
+if __name__ == "__main__":
+    main()

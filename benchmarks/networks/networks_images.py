@@ -1,0 +1,143 @@
+"""Images reconstructed from networks of several kinds: 8 by 8 digits of scikit-learn.
+
+python -m benchmarks.networks.networks_images                       # what networks_images.json lacks, then the page
+python -m benchmarks.networks.networks_images --case softmax        # one kind of network
+python -m benchmarks.networks.networks_images --page                # the page from whatever is there
+
+Each network is trained on a few random digits to a stationary point. The attack sees parameters, training objective and
+that pixels lie between 0 and 1. Restarts are chosen by the residual, a penalty's strength by the residual of equations
+that were left out; images are scored one to one, beside digits that were not in the training set.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+import bayesrecon
+from bayesrecon import GradientMatching
+from bayesrecon.attacks import held_out_residual
+from bayesrecon.evaluate import match, ssim
+from bayesrecon.regularisers import TotalVariation
+from benchmarks.networks.networks_cases import CASES, SHAPE
+from benchmarks.study import HERE
+
+KEPT = HERE / "networks_images.json"
+SEEDS, NULLS = 5, 20
+STRENGTHS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
+KEPT_WEIGHT = 0.05  # of the largest multiplier, from which a record counts
+
+
+def digits():
+    x, y = load_digits(return_X_y=True)
+    return x / 16, y
+
+
+def drawn(case, seed):
+    """The private digits, and those that were not used."""
+    x, y = digits()
+    order = np.random.default_rng([seed, 0]).permutation(len(x))
+    return {"x": x[order[: case.images]], "y": case.labels(y[order[: case.images]])}, x[order[case.images :]]
+
+
+def similarity(truth, guess):
+    """Structural similarity of one-to-one matched images, in the truth's order, and the guesses matched."""
+    pairs = match(truth, guess)
+    one, two = (t.reshape(-1, *SHAPE) for t in (truth[pairs.truth], guess[pairs.guess]))
+    return ssim(one, two, value_range=1.0), pairs
+
+
+def scored(found, data, others, seed):
+    """What only the score sees: the truth, and other digits."""
+    weights = np.asarray(found.pseudo.weights)
+    images = np.asarray(found.pseudo.records["x"])
+    order = np.argsort(-weights, kind="stable")
+    kept = order[: max(len(data["x"]), int((weights > KEPT_WEIGHT * weights.max()).sum()))]
+    values, pairs = similarity(data["x"], images[kept])
+    rng = np.random.default_rng([seed, 1])
+    null = [similarity(others[rng.choice(len(others), len(data["x"]), False)], images[kept])[0] for _ in range(NULLS)]
+    distance = np.sqrt(np.mean((data["x"][pairs.truth] - images[kept][pairs.guess]) ** 2, axis=1))
+    return {
+        "ssim": values.tolist(),
+        "null": [float(np.median(v)) for v in null],
+        "rmse": distance.tolist(),
+        "kept": len(kept),
+        "private": np.round(data["x"][pairs.truth], 3).tolist(),
+        "guess": np.round(images[kept][pairs.guess], 3).tolist(),
+    }
+
+
+def play(name, seed):
+    case = CASES[name]
+    data, others = drawn(case, seed)
+    trained = case.train(data, np.random.default_rng([seed, 2]))
+    key = int(np.random.default_rng([seed, 3]).integers(2**31))
+    began = time.process_time()
+    found = case.attack(trained.release, key)
+    return {
+        "case": name,
+        "seed": seed,
+        "parameters": trained.release.model.dimension,
+        "unknowns": found.unknowns,
+        "equations": found.equations,
+        "stationary": trained.gradient,
+        "residual": found.residual,
+        "residuals": list(found.residuals),
+        "total": found.total,
+        "determined": int(found.determined.sum()),
+        "seconds": time.process_time() - began,
+        **scored(found, data, others, seed),
+    }
+
+
+def penalised(seed):
+    """A network with fewer equations than unknowns, with and without total variation."""
+    case = CASES["narrow"]
+    data, others = drawn(case, seed)
+    trained = case.train(data, np.random.default_rng([seed, 2]))
+    key = int(np.random.default_rng([seed, 3]).integers(2**31))
+    rows = []
+    for strength in STRENGTHS:
+        penalty = TotalVariation(SHAPE, strength=strength) if strength else None
+        attack = GradientMatching(n=2 * case.images, restarts=1, steps=60, regulariser=penalty)
+        held = held_out_residual(trained.release, attack, share=0.2, key=key)
+        found = bayesrecon.reconstruct(trained.release, attack=attack, key=key)
+        rows.append(
+            {"strength": strength, "held": held, "residual": found.residual, "unknowns": found.unknowns}
+            | {"equations": found.equations, **scored(found, data, others, seed)}
+        )
+        print(
+            f"penalty {strength:g}, seed {seed}: held out {held:.2g}, SSIM {np.median(rows[-1]['ssim']):.3f}",
+            flush=True,
+        )
+    return {"case": "penalty", "seed": seed, "rows": rows}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", choices=(*CASES, "penalty"), action="append")
+    parser.add_argument("--seconds", type=float, default=10_800, help="begin nothing after this long")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    began, chosen = time.monotonic(), options.case or [c for c in (*CASES, "penalty") if c != "narrow"]
+    for seed in range(SEEDS):
+        for name in chosen:
+            held = json.loads(KEPT.read_text()) if KEPT.exists() else []
+            over = options.page or time.monotonic() - began > options.seconds
+            if over or any(r["case"] == name and r["seed"] == seed for r in held):
+                continue
+            row = penalised(seed) if name == "penalty" else play(name, seed)
+            held = json.loads(KEPT.read_text()) if KEPT.exists() else []  # another case may have ended meanwhile
+            KEPT.write_text("[\n" + ",\n".join(map(json.dumps, [*held, row])) + "\n]\n")
+            if name != "penalty":
+                own, null = np.median(row["ssim"]), np.median(row["null"])
+                print(f"{name}, seed {seed}: residual {row['residual']:.0e}, SSIM {own:.3f} of {null:.3f}", flush=True)
+    from benchmarks.networks.networks_page import write
+
+    write()
+
+
+if __name__ == "__main__":
+    main()

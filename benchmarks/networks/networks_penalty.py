@@ -1,0 +1,208 @@
+"""An image behind fewer features than it has pixels: what a penalty adds to what a trained head gives away.
+
+python -m benchmarks.networks.networks_penalty --mnist DIR           # what networks_penalty.json lacks, then the page
+python -m benchmarks.networks.networks_penalty --page                # the page from whatever is there
+
+A frozen layer, public as that of a network trained elsewhere, turns an image of 14 by 14 pixels into `width` features;
+a softmax head is trained on 50 private images, exactly. The attack knows 49 of them and the label of the last, and
+matches its gradient: it sees the features' values and no more, so many images fit about as well. The strength of every
+penalty is the one with the smallest error on four public images, each hidden in the same place in a head that the
+attack trained itself. Private images come from one half of MNIST's test images, public ones from the other.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon import GradientMatching, datasets, reconstruct
+from bayesrecon.evaluate import ssim
+from bayesrecon.models import from_loss
+from bayesrecon.posteriors import dirac, train_network
+from bayesrecon.regularisers import Box, TotalVariation
+from benchmarks.study import HERE
+
+KEPT = HERE / "networks_penalty.json"
+SHAPE, PIXELS, CLASSES = (14, 14), 196, 10
+WIDTHS, RECORDS, SEEDS, SHADOWS, NULLS = (40, 80), 50, 12, 4, 20
+DECAY = 0.1
+RESTARTS, STEPS = 2, 60
+
+
+@dataclass(frozen=True)
+class Squares:
+    """The mean squared pixel, the penalty of ridge regression: what total variation is compared with."""
+
+    strength: float
+
+    def __call__(self, weights: Any, records: Any) -> Any:
+        return self.strength * jnp.mean(records["x"] ** 2, axis=1).sum()
+
+
+LADDER = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+WAYS = {
+    "nothing known of pixels": (False, (None,)),
+    "box penalty": (False, tuple(Box(0.0, 1.0, strength=s) for s in (0.1, 1.0, 10.0))),
+    "domain": (True, (None,)),
+    "domain and squares": (True, tuple(Squares(s) for s in LADDER)),
+    "domain and total variation": (True, tuple(TotalVariation(SHAPE, strength=s) for s in LADDER)),
+}
+"""Whether pixels are confined to [0, 1], and the penalties to choose from."""
+
+
+@cache
+def images(folder):
+    """14 by 14 pixels in [0, 1] and labels: the private half and the public one."""
+    both = datasets.mnist(folder, part="test")
+    x = np.asarray(both.x, float).reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(-1, PIXELS)
+    y = np.asarray(both.y, int)
+    return (x[:5000], y[:5000]), (x[5000:], y[5000:])
+
+
+@dataclass(frozen=True)
+class Head:
+    """A softmax head on frozen random features."""
+
+    width: int
+
+    @property
+    def layer(self):
+        rng = np.random.default_rng([self.width])
+        return 0.1 * rng.normal(size=(PIXELS, self.width)), 0.5 * rng.normal(size=self.width)
+
+    @property
+    def like(self):
+        return {"v": np.zeros((self.width, CLASSES)), "c": np.zeros(CLASSES)}
+
+    def model(self, known=None, labels=range(CLASSES), confined=True):
+        """Its training objective; the losses of known records belong to what the attack knows."""
+        slopes, shifts = self.layer
+
+        def output(params, x):
+            return jnp.tanh(x @ slopes + shifts) @ params["v"] + params["c"]
+
+        def objective(params):
+            decay = 0.5 * DECAY * sum(jnp.sum(v**2) for v in params.values())
+            return decay if known is None else decay + jnp.sum(jax.vmap(softmax)(output(params, known[0]), known[1]))
+
+        pixels = {"x": (0.0, 1.0)} if confined else {}
+        record = {"x": (PIXELS,), "y": ()}
+        domain = pixels | {"y": list(labels)}
+        return from_loss(output, softmax, objective, params=self.like, record=record, domain=domain, name="head")
+
+
+def softmax(out, y):
+    return jax.nn.logsumexp(out) - out[y]
+
+
+@cache
+def trainable(width):
+    return Head(width).model()
+
+
+def hidden(width, image, label, known):
+    """A head trained on the known records and this image, as attacks read it that do not know and know the box."""
+    x, y = known
+    trained = train_network(
+        trainable(width), Head(width).like, {"x": np.vstack([x, image[None]]), "y": np.append(y, label)}
+    )
+    params = trainable(width).constrain(trained.release.theta[0])
+    models = {box: Head(width).model(known, [int(label)], box) for box in (False, True)}
+    return {box: dirac(model, params) for box, model in models.items()}, trained.gradient
+
+
+def attacked(releases, way, penalty, key):
+    attack = GradientMatching(n=1, multipliers="one", restarts=RESTARTS, steps=STEPS, regulariser=penalty)
+    found = reconstruct(releases[WAYS[way][0]], attack=attack, key=key)
+    return found, np.asarray(found.pseudo.records["x"])[0]
+
+
+def alike(truth, guess):
+    """Structural similarity and root mean squared error of one image, with values confined to what pixels can be."""
+    guess = np.clip(guess, 0.0, 1.0)
+    value = ssim(truth.reshape(1, *SHAPE), guess.reshape(1, *SHAPE), value_range=1.0)[0]
+    return float(value), float(np.sqrt(np.mean((truth - guess) ** 2)))
+
+
+def chosen(folder, width):
+    """The strength of every way with the smallest error on public images: private ones take no part."""
+    x, y = images(folder)[1]
+    errors = {way: np.zeros(len(options)) for way, (_, options) in WAYS.items()}
+    for shadow in range(SHADOWS):
+        rng = np.random.default_rng([width, shadow, 7])
+        own = rng.choice(len(x), RECORDS, replace=False)
+        releases, _ = hidden(width, x[own[0]], y[own[0]], (x[own[1:]], y[own[1:]]))
+        for way, (_, options) in WAYS.items():
+            for i, penalty in enumerate(options if len(options) > 1 else ()):
+                found = attacked(releases, way, penalty, int(rng.integers(2**31)))[1]
+                errors[way][i] += alike(x[own[0]], found)[1] / SHADOWS
+    for way, (_, options) in WAYS.items():
+        if len(options) > 1:
+            scores = ", ".join(f"{p.strength:g}: {e:.3f}" for p, e in zip(options, errors[way], strict=True))
+            print(f"width {width}, {way}: {scores}", flush=True)
+    return {way: options[int(np.argmin(errors[way]))] for way, (_, options) in WAYS.items()}
+
+
+def play(folder, width, seed, penalties):
+    """One private image, by every way, beside images of its class that were not in the training set."""
+    (x, y), (public, labels) = images(folder)
+    rng = np.random.default_rng([width, seed, 0])
+    own = rng.choice(len(x), RECORDS, replace=False)
+    image, label = x[own[0]], y[own[0]]
+    releases, gradient = hidden(width, image, label, (x[own[1:]], y[own[1:]]))
+    same = np.setdiff1d(np.flatnonzero(y == label), own)
+    others = x[rng.choice(same, NULLS, replace=False)]
+    mean = public[labels == label].mean(0)
+    row: dict[str, Any] = {"width": width, "seed": seed, "gradient": gradient, "image": np.round(image, 3).tolist()}
+    row["mean"] = dict(zip(("ssim", "rmse"), alike(image, mean), strict=True))
+    key = int(rng.integers(2**31))
+    for way, penalty in penalties.items():
+        found, guess = attacked(releases, way, penalty, key)
+        own_ssim, own_rmse = alike(image, guess)
+        null = [alike(other, guess) for other in others]
+        row[way] = {
+            "strength": getattr(penalty, "strength", None),
+            "ssim": own_ssim,
+            "rmse": own_rmse,
+            "null_ssim": [v for v, _ in null],
+            "null_rmse": [v for _, v in null],
+            "residual": found.residual,
+            "equations": found.equations,
+            "guess": np.round(np.clip(guess, 0, 1), 3).tolist(),
+        }
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mnist", type=Path, help="folder of MNIST's test images")
+    parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    if not options.page and options.mnist is None:
+        parser.error("--mnist names the folder of the images")
+    held = json.loads(KEPT.read_text()) if KEPT.exists() else []
+    began = time.monotonic()
+    for width in () if options.page else WIDTHS:
+        left = [s for s in range(SEEDS) if not any((r["width"], r["seed"]) == (width, s) for r in held)]
+        penalties = chosen(options.mnist, width) if left and time.monotonic() - began < options.seconds else {}
+        for seed in left:
+            if time.monotonic() - began > options.seconds:
+                break
+            held.append(play(options.mnist, width, seed, penalties))
+            KEPT.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
+            print(width, seed, {w: f"{held[-1][w]['ssim']:.2f} {held[-1][w]['rmse']:.2f}" for w in WAYS}, flush=True)
+    from benchmarks.networks.networks_page import write
+
+    write()
+
+
+if __name__ == "__main__":
+    main()

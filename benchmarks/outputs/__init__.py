@@ -1,0 +1,1 @@
+"""Answers of a model, and what was asked."""

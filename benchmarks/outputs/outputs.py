@@ -1,0 +1,175 @@
+"""What the outputs of linear classifiers give away: honest, vicious, with noise, rounded, asked several times.
+
+python -m benchmarks.outputs.outputs --mnist DIR
+
+DIR holds MNIST's test images; 8,000 of them are what the server and the attacker have, 2,000 are asked about. Results
+go to benchmarks/OUTPUTS.md, outputs.json and outputs-linear.png.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from bayesrecon import evaluate
+from bayesrecon.attacks.outputs.linear import linear_decoder
+from bayesrecon.datasets import mnist
+from bayesrecon.evaluate import linear_risk, reconstruction_risk
+from bayesrecon.games.vicious import train_linear
+from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
+from benchmarks.study import HERE, table
+
+FIGURE = "outputs-linear.png"
+RATIOS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1)
+CUTS = (1e-10, 1.2e-4, 1e-3, 1e-2)
+NOISE = np.logspace(-3, 0.5, 30)
+PAGE = """# What the outputs of a linear classifier give away about its input
+
+Made by `python -m benchmarks.outputs.outputs`. MNIST's 10,000 test images, 8,000 known to the server and the
+attacker and 2,000
+asked about; least squares on the ten indicators, a ridge of a thousandth of the mean variance. *Ratio* is the weight
+of the reconstruction to that of the task (0 is honest); *offset*, the same with the number that the task cannot see
+added to all logits. Peak signal-to-noise ratios (PSNR) in dB over all pixels of the images asked about, by the best
+linear decoder; the mean image alone has {mean:.2f} dB. R is the reconstruction risk by the cut of its covariance: a
+number without its cut means nothing.
+
+{ratios}
+
+| cut | directions kept | R of principal components: 10 | 20 | 50 | 100 |
+| --- | ---: | ---: | ---: | ---: | ---: |
+{risks}
+
+In brackets what every linear model with as many outputs has for a normal law, `evaluate.linear_risk`.
+
+## Noise, rounding, several answers
+
+![PSNR against noise](outputs-linear.png)
+
+The scale of logits is that of least squares, where a class is worth one. Rounding adds noise of `10^-q / sqrt(12)`.
+
+{rounding}
+
+Several honest models that were trained on different parts of the 8,000 images and asked about one and the same image:
+
+{several}
+
+## Bits of an answer
+
+| classes | argmax | 1 decimal | 2 decimals | 3 decimals |
+| ---: | ---: | ---: | ---: | ---: |
+{bits}
+"""
+
+
+def decoder(model, noise=0.0):
+    return linear_decoder(model.mean, model.covariance, model.weights, noise=noise, centre=model.centre)
+
+
+def psnr(x, guess):
+    """Over all pixels of all images, whose values range from 0 to 1."""
+    return float(evaluate.psnr(x, np.broadcast_to(guess, x.shape), value_range=1))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mnist", type=Path, required=True)
+    images = mnist(parser.parse_args().mnist, "test")
+    order = np.random.default_rng(0).permutation(10_000)
+    x, y = images.x[order].astype(float), images.y[order]
+    known, asked = x[:8000], x[8000:]
+    models = {(r, off): train_linear(known, y[:8000], ratio=r, offset=off) for r in RATIOS for off in (False, True)}
+    kept, rows = {}, []
+    for ratio in RATIOS:
+        plain, hiding = models[ratio, False], models[ratio, True]
+        guess = decoder(plain)(plain(asked))
+        kept[str(ratio)] = {
+            "accuracy": float(np.mean(plain.classes(asked) == y[8000:])),
+            "psnr": psnr(asked, guess),
+            "offset": psnr(asked, decoder(hiding)(hiding(asked))),
+            "R": {str(cut): reconstruction_risk(asked, guess, known, rtol=cut) for cut in CUTS},
+        }
+        one = kept[str(ratio)]
+        rows.append(
+            [f"{ratio:g}", f"{one['accuracy']:.1%}", f"{one['psnr']:.2f}", f"{one['offset']:.2f}"]
+            + [f"{one['R'][str(cut)]:.4f}" for cut in CUTS]
+        )
+    text = PAGE.format(
+        mean=psnr(asked, known.mean(axis=0)),
+        ratios=table(("ratio", "accuracy", "PSNR", "with offset", *(f"R at {c:g}" for c in CUTS)), rows),
+        risks=risks(known, asked, kept),
+        rounding=rounding(models, asked, kept),
+        several=several(known, y[:8000], asked, kept),
+        bits="\n".join(
+            f"| {n} | {np.log2(n):.2f} | " + " | ".join(f"{softmax_bits(n, q):.2f}" for q in (1, 2, 3)) + " |"
+            for n in (2, 10, 100, 200)
+        ),
+    )
+    draw(models)
+    (HERE / "outputs.json").write_text(json.dumps(kept, indent=1) + "\n")
+    (HERE / "OUTPUTS.md").write_text(text)
+
+
+def risks(known, asked, kept):
+    """Principal components, whose risk has a closed form."""
+    mean, covariance = known.mean(axis=0), np.cov(known, rowvar=False)
+    values, vectors = np.linalg.eigh(covariance)
+    lines = []
+    for cut in CUTS:
+        directions, cells = int((values > cut * values[-1]).sum()), []
+        for k in (10, 20, 50, 100):
+            if k > directions - 2:
+                cells.append("")
+                continue
+            top = vectors[:, -k:]
+            found = reconstruction_risk(asked, mean + (asked - mean) @ top @ top.T, known, rtol=cut)
+            kept[f"components {k} at {cut:g}"] = found
+            cells.append(f"{found:.4f} ({linear_risk(directions, k):.4f})")
+        lines.append(f"| {cut:g} | {directions} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def rounding(models, asked, kept):
+    rows = []
+    for name, key in (("honest", (0.0, False)), ("honest, offset", (0.0, True)), ("ratio 0.01", (0.01, False))):
+        model, cells = models[key], []
+        for q in (2, 1, 0):
+            found = decoder(model, rounding_noise(q))(model(asked).round(q))
+            kept[f"{name}, {q} decimals"] = psnr(asked, found)
+            told = -10 * np.log10(decoder(model, rounding_noise(q)).error)
+            cells.append(f"{psnr(asked, found):.2f} ({told:.2f})")
+        rows.append([name, *cells])
+    return table(("PSNR (closed form)", "2 decimals", "1 decimal", "whole numbers"), rows)
+
+
+def several(known, y, asked, kept):
+    parts = [train_linear(known[i::4], y[i::4]) for i in range(4)]
+    law = train_linear(known, y)
+    cells = []
+    for count in (1, 2, 3, 4):
+        weights = np.hstack([m.weights for m in parts[:count]])
+        found = linear_decoder(law.mean, law.covariance, weights)
+        kept[f"{count} models"] = psnr(asked, found((asked - law.mean) @ weights))
+        cells.append(f"{kept[f'{count} models']:.2f}")
+    return table(("models", "1", "2", "3", "4"), [["PSNR", *cells]])
+
+
+def draw(models):
+    figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+    for name, key in (
+        ("honest", (0.0, False)),
+        ("honest, with the free output", (0.0, True)),
+        ("ratio 0.01", (0.01, False)),
+        ("ratio 0.01, with the free output", (0.01, True)),
+    ):
+        ax.plot(NOISE, [-10 * np.log10(decoder(models[key], s).error) for s in NOISE], label=name)
+    variance = np.diag(models[0.0, False].covariance).mean()
+    ax.axhline(-10 * np.log10(variance), color="0.5", linestyle=":", label="mean image")
+    ax.set(xscale="log", xlabel="standard deviation of noise on every logit", ylabel="PSNR, dB (closed form)")
+    ax.legend()
+    figure.savefig(HERE / FIGURE, dpi=120)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+from .adapter import from_numpyro as from_numpyro
+from .density import from_density as from_density
+from .door import model_of as model_of
+from .entry import Shipped as Shipped
+from .losses import from_loss as from_loss
+from .margins import from_margin as from_margin
+from .margins import smoothed_relu as smoothed_relu
+from .power import tempered as tempered
+from .pymc import from_pymc as from_pymc
+from .registry import find as find
+from .registry import load as load
+from .registry import shipped as shipped
+from .stan import from_stan as from_stan
+from .stan import stan_data as stan_data

@@ -1,0 +1,330 @@
+"""Gaussian linear regression: the programs of posteriordb's 34 linear posteriors, and a generic one.
+
+Every program is `y ~ Normal(design(record) @ coefficients, sigma)`; the posteriors differ in the design, the
+transform of the response, the priors and the names of the coefficients. Covariates that the original program
+centres or scales by statistics of the private data are fields of the record as they enter the likelihood.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpyro.distributions as dist
+
+from bayesrecon.model import Model, Records
+from bayesrecon.models.catalogue.linear import (
+    Design,
+    Identities,
+    Prior,
+    array,
+    centred,
+    flat,
+    flat_positive,
+    gaussian_linear,
+    half_cauchy,
+    interaction,
+    linear,
+    linear_regression,
+    log,
+    one,
+    pick,
+    shifted,
+    standardised,
+    unit_variance,
+    zero_mean,
+)
+from bayesrecon.models.entry import Shipped
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """One posteriordb program; `columns` turns its data into covariate fields and response."""
+
+    name: str
+    posteriors: tuple[str, ...]
+    response: str
+    fields: tuple[str, ...]
+    design: Design
+    records: Callable[[Mapping[str, Any]], Records]
+    domain: Mapping[str, Any]
+    width: int
+    scale: Prior = flat_positive
+    identities: Identities = field(default_factory=dict)
+
+    def build(self) -> Model:
+        return gaussian_linear(
+            self.name,
+            fields=dict.fromkeys(self.fields, ()),
+            response=self.response,
+            design=self.design,
+            coefficients={"beta": (self.width, flat)},
+            scale=self.scale,
+            domain=self.domain,
+            identities=self.identities,
+        )
+
+    def shipped(self) -> Shipped:
+        columns = "linear regression of " + self.response + " on " + ", ".join(self.fields)
+        return Shipped(self.name, self.build, columns, self.records, self.posteriors)
+
+
+def _kidiq() -> list[_Spec]:
+    def spec(name: str, fields: Sequence[str], design: Design, width: int) -> _Spec:
+        domain = {"mom_hs": "binary"} if "mom_hs" in fields else {}
+        records = pick("kid_score", *fields)
+        return _Spec(name, (f"kidiq-{name}",), "kid_score", tuple(fields), design, records, domain, width, half_cauchy)
+
+    def mom_work(
+        name: str, fields: Sequence[str], records: Any, domain: Mapping[str, Any], identities: Identities
+    ) -> _Spec:
+        posterior, design = (f"kidiq_with_mom_work-{name}",), interaction(*fields)
+        return _Spec(name, posterior, "kid_score", tuple(fields), design, records, domain, 4, identities=identities)
+
+    return [
+        spec("kidscore_momhs", ["mom_hs"], linear("mom_hs"), 2),
+        spec("kidscore_momiq", ["mom_iq"], linear("mom_iq"), 2),
+        spec("kidscore_momhsiq", ["mom_hs", "mom_iq"], linear("mom_hs", "mom_iq"), 3),
+        spec("kidscore_interaction", ["mom_hs", "mom_iq"], interaction("mom_hs", "mom_iq"), 4),
+        mom_work(
+            "kidscore_interaction_c",
+            ["c_mom_hs", "c_mom_iq"],
+            pick("kid_score", c_mom_hs=centred("mom_hs"), c_mom_iq=centred("mom_iq")),
+            {},
+            zero_mean("c_mom_hs", "c_mom_iq"),
+        ),
+        mom_work(
+            "kidscore_interaction_c2",
+            ["c2_mom_hs", "c2_mom_iq"],
+            pick("kid_score", c2_mom_hs=shifted("mom_hs", 0.5), c2_mom_iq=shifted("mom_iq", 100.0)),
+            {"c2_mom_hs": [-0.5, 0.5]},
+            {},
+        ),
+        mom_work(
+            "kidscore_interaction_z",
+            ["z_mom_hs", "z_mom_iq"],
+            pick("kid_score", z_mom_hs=standardised("mom_hs", 2), z_mom_iq=standardised("mom_iq", 2)),
+            {},
+            unit_variance(2, "z_mom_hs", "z_mom_iq"),
+        ),
+        _Spec(
+            "kidscore_mom_work",
+            ("kidiq_with_mom_work-kidscore_mom_work",),
+            "kid_score",
+            ("mom_work",),
+            lambda z: [one(z["mom_work"]), *(1.0 * (z["mom_work"] == k) for k in (2, 3, 4))],
+            pick("kid_score", "mom_work"),
+            {"mom_work": [1, 2, 3, 4]},
+            4,
+        ),
+    ]
+
+
+def _earnings() -> list[_Spec]:
+    male = {"male": "binary"}
+
+    def spec(name: str, response: str, fields: Sequence[str], design: Design, width: int, records: Any) -> _Spec:
+        domain = male if "male" in fields else {}
+        known = unit_variance(1, "z_height") if "z_height" in fields else {}
+        posterior = (f"earnings-{name}",)
+        return _Spec(name, posterior, response, tuple(fields), design, records, domain, width, identities=known)
+
+    earn = log("earn")
+    height, both = linear("height"), linear("height", "male")
+    return [
+        spec("earn_height", "earn", ["height"], height, 2, pick("earn", "height")),
+        spec(
+            "log10earn_height",
+            "log10_earn",
+            ["height"],
+            height,
+            2,
+            pick("height", log10_earn=lambda d: np.log10(array(d, "earn"))),
+        ),
+        spec("logearn_height", "log_earn", ["height"], height, 2, pick("height", log_earn=earn)),
+        spec(
+            "logearn_height_male",
+            "log_earn",
+            ["height", "male"],
+            both,
+            3,
+            pick("height", "male", log_earn=earn),
+        ),
+        spec(
+            "logearn_interaction",
+            "log_earn",
+            ["height", "male"],
+            interaction("height", "male"),
+            4,
+            pick("height", "male", log_earn=earn),
+        ),
+        spec(
+            "logearn_interaction_z",
+            "log_earn",
+            ["z_height", "male"],
+            interaction("z_height", "male"),
+            4,
+            pick("male", log_earn=earn, z_height=standardised("height", 1)),
+        ),
+        spec(
+            "logearn_logheight_male",
+            "log_earn",
+            ["log_height", "male"],
+            linear("log_height", "male"),
+            3,
+            pick("male", log_earn=earn, log_height=log("height")),
+        ),
+    ]
+
+
+def _mesquite() -> list[_Spec]:
+    raw = ("diam1", "diam2", "canopy_height", "total_height", "density")
+    derived = {
+        **{f"log_{n}": log(n) for n in ("weight", *raw)},
+        "log_canopy_volume": lambda d: np.log(array(d, "diam1") * array(d, "diam2") * array(d, "canopy_height")),
+        "log_canopy_area": lambda d: np.log(array(d, "diam1") * array(d, "diam2")),
+        "log_canopy_shape": lambda d: np.log(array(d, "diam1") / array(d, "diam2")),
+    }
+
+    def spec(name: str, *fields: str, response: str = "log_weight") -> _Spec:
+        names = (response, *fields)
+        records = pick(*(n for n in names if n not in derived), **{n: derived[n] for n in names if n in derived})
+        domain = {"group": "binary"} if "group" in fields else {}
+        posterior = (f"mesquite-{name}",)
+        return _Spec(name, posterior, response, fields, linear(*fields), records, domain, len(fields) + 1)
+
+    volume, area, shape = "log_canopy_volume", "log_canopy_area", "log_canopy_shape"
+    return [
+        spec("mesquite", *raw, "group", response="weight"),
+        spec("logmesquite", *(f"log_{n}" for n in raw), "group"),
+        spec("logmesquite_logva", volume, area, "group"),
+        spec("logmesquite_logvas", volume, area, shape, "log_total_height", "log_density", "group"),
+        spec("logmesquite_logvash", volume, area, shape, "log_total_height", "group"),
+        spec("logmesquite_logvolume", volume),
+    ]
+
+
+def _nes() -> _Spec:
+    fields = ("real_ideo", "race_adj", "age_discrete", "educ1", "gender", "income")
+
+    def design(z: Mapping[str, Any]) -> list[Any]:
+        ages = [1.0 * (z["age_discrete"] == k) for k in (2, 3, 4)]
+        ones = one(z["real_ideo"])
+        return [ones, z["real_ideo"], z["race_adj"], *ages, z["educ1"], z["gender"], z["income"]]
+
+    domain = {"race_adj": [1, 1.5, 2], "age_discrete": [1, 2, 3, 4], "gender": [1, 2]}
+    years = range(1972, 2001, 4)
+    posteriors = tuple(f"nes{y}-nes" for y in years)
+    return _Spec("nes", posteriors, "partyid7", fields, design, pick("partyid7", *fields), domain, 9)
+
+
+def _ar(order: int = 5) -> Model:
+    return gaussian_linear(
+        "arK",
+        fields={"lags": (order,)},
+        response="y",
+        design=lambda z: [one(z["y"]), *(z["lags"][:, k] for k in range(order))],
+        coefficients={
+            "alpha": (None, lambda: dist.Normal(0, 10)),
+            "beta": (order, lambda: dist.Normal(0, 10)),
+        },
+        scale=half_cauchy,
+        settings={"order": order},
+    )
+
+
+def _ar_records(data: Mapping[str, Any]) -> Records:
+    y, order = array(data, "y"), int(data["K"])
+    lags = np.stack([y[order - k - 1 : len(y) - k - 1] for k in range(order)], axis=1)
+    return {"lags": lags, "y": y[order:]}
+
+
+def _blr(covariates: int = 5) -> Model:
+    return gaussian_linear(
+        "blr",
+        fields={"X": (covariates,)},
+        response="y",
+        design=lambda z: [z["X"][:, k] for k in range(covariates)],
+        coefficients={"beta": (covariates, lambda: dist.Normal(0, 10))},
+        scale=lambda: dist.HalfNormal(10.0),
+        settings={"covariates": covariates},
+    )
+
+
+def _diamonds(covariates: int = 24) -> Model:
+    return gaussian_linear(
+        "diamonds",
+        fields={"Xc": (covariates,)},
+        response="Y",
+        design=lambda z: [*(z["Xc"][:, k] for k in range(covariates)), one(z["Y"])],
+        coefficients={
+            "b": (covariates, lambda: dist.Normal(0, 1)),
+            "Intercept": (None, lambda: dist.StudentT(3, 8, 10)),
+        },
+        scale=lambda: dist.FoldedDistribution(dist.StudentT(3, 0, 10)),
+        settings={"covariates": covariates},
+        identities={f"sum(Xc[{k + 1}])": (lambda z, k=k: z["Xc"][k], 0.0) for k in range(covariates)},
+    )
+
+
+def _diamonds_records(data: Mapping[str, Any]) -> Records:
+    x = array(data, "X")[:, 1:]
+    return {"Xc": x - x.mean(axis=0), "Y": array(data, "Y")}
+
+
+def _kilpisjarvi(
+    pmualpha: float = 9.31290322580645, psalpha: float = 100.0, pmubeta: float = 0.0, psbeta: float = 1 / 30
+) -> Model:
+    return gaussian_linear(
+        "kilpisjarvi",
+        fields={"x": ()},
+        response="y",
+        design=linear("x"),
+        coefficients={
+            "alpha": (None, lambda: dist.Normal(pmualpha, psalpha)),
+            "beta": (None, lambda: dist.Normal(pmubeta, psbeta)),
+        },
+        settings={"pmualpha": pmualpha, "psalpha": psalpha, "pmubeta": pmubeta, "psbeta": psbeta},
+    )
+
+
+_PUBLIC = ("pmualpha", "psalpha", "pmubeta", "psbeta")
+
+_SESAME = _Spec(
+    "sesame_one_pred_a",
+    ("sesame_data-sesame_one_pred_a",),
+    "watched",
+    ("encouraged",),
+    linear("encouraged"),
+    pick("watched", "encouraged"),
+    {"encouraged": "binary", "watched": "binary"},
+    2,
+)
+
+MODELS: tuple[Shipped, ...] = (
+    *(spec.shipped() for spec in (*_kidiq(), *_earnings(), *_mesquite(), _nes(), _SESAME)),
+    Shipped("arK", _ar, "autoregression of order 5: y on its lags", _ar_records, ("arK-arK",)),
+    Shipped(
+        "blr",
+        _blr,
+        "linear regression without intercept, five covariates",
+        pick("X", "y"),
+        ("sblrc-blr", "sblri-blr"),
+    ),
+    Shipped(
+        "diamonds",
+        _diamonds,
+        "linear regression of log price, 24 covariates",
+        _diamonds_records,
+        ("diamonds-diamonds",),
+    ),
+    Shipped(
+        "kilpisjarvi",
+        _kilpisjarvi,
+        "linear trend of summer temperature with informative priors",
+        pick("x", "y"),
+        ("kilpisjarvi_mod-kilpisjarvi",),
+        constants=lambda data: {k: float(data[k]) for k in _PUBLIC},
+    ),
+    Shipped("linear_regression", linear_regression, "linear regression of one column of a table on others"),
+)

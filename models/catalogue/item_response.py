@@ -1,0 +1,324 @@
+"""Item response models: a record is the answer of one person to one item, both known by their numbers.
+
+Abilities and difficulties are written non-centred. Person covariates that a program centres and scales by
+their own statistics enter the likelihood through the ability: they are a field of the record.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Records
+from bayesrecon.models.adapter import adapt
+from bayesrecon.models.catalogue.latent import ILLEGAL, Rebuilt, index, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.catalogue.linear import Identities
+from bayesrecon.models.entry import Shipped
+
+
+def irt_2pl(persons: int = 100, items: int = 20) -> Model:
+    """Two-parameter logistic: `logit P(y = 1) = a_i (theta_j - b_i)`, all three hierarchical."""
+
+    def program(person: Any, item: Any, y: Any = None) -> None:
+        sigma_theta = numpyro.sample("sigma_theta", dist.HalfCauchy(2))
+        theta = sigma_theta * standard("theta_raw", persons)
+        sigma_a = numpyro.sample("sigma_a", dist.HalfCauchy(2))
+        a = jnp.exp(sigma_a * standard("a_raw", items))
+        mu_b = numpyro.sample("mu_b", dist.Normal(0, 5))
+        sigma_b = numpyro.sample("sigma_b", dist.HalfCauchy(2))
+        b = mu_b + sigma_b * standard("b_raw", items)
+        eta = a[item - 1] * (theta[person - 1] - b[item - 1])
+        observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
+
+    return adapt(
+        program,
+        {"person": (), "item": (), "y": ()},
+        domain={"person": levels(persons), "item": levels(items)},
+        name="irt_2pl",
+        prepare=rebuild(
+            standardised("theta_raw", "theta", None, "sigma_theta"),
+            Rebuilt("a_raw", "a", ("sigma_a",), lambda a, s: np.log(a) / s),
+            standardised("b_raw", "b", "mu_b", "sigma_b"),
+        ),
+        settings={"persons": persons, "items": items},
+    )
+
+
+def _irt_2pl_records(data: Mapping[str, Any]) -> Records:
+    y = index(data, "y")
+    item, person = np.indices(y.shape) + 1
+    return {"person": person.ravel(), "item": item.ravel(), "y": y.ravel()}
+
+
+def lsat_model(persons: int = 1000, items: int = 5) -> Model:
+    """Rasch model with a common slope: `logit P(y = 1) = beta theta_j - alpha_k`."""
+
+    def program(person: Any, item: Any, y: Any = None) -> None:
+        alpha: Any = numpyro.sample("alpha", dist.Normal(0, 100).expand((items,)).to_event(1))
+        theta = standard("theta", persons)
+        beta = numpyro.sample("beta", dist.HalfNormal(100))
+        eta = beta * theta[person - 1] - alpha[item - 1]
+        observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
+
+    return adapt(
+        program,
+        {"person": (), "item": (), "y": ()},
+        domain={"person": levels(persons), "item": levels(items)},
+        name="lsat_model",
+        settings={"persons": persons, "items": items},
+    )
+
+
+def _lsat_records(data: Mapping[str, Any]) -> Records:
+    # Persons are listed by answer pattern; `culm` counts them cumulatively.
+    answers = np.repeat(index(data, "response"), np.diff(index(data, "culm"), prepend=0), axis=0)
+    person, item = np.indices(answers.shape) + 1
+    return {"person": person.ravel(), "item": item.ravel(), "y": answers.ravel()}
+
+
+def hier_2pl(persons: int = 600, items: int = 32) -> Model:
+    """Two-parameter logistic with correlated items: `(log alpha_i, beta_i)` jointly normal."""
+
+    def program(person: Any, item: Any, y: Any = None) -> None:
+        theta = standard("theta", persons)
+        mu = numpyro.sample("mu", dist.Normal(0, np.array([1.0, 5.0])).to_event(1))
+        tau = numpyro.sample("tau", dist.Exponential(0.1).expand((2,)).to_event(1))
+        factor: Any = numpyro.sample("L_Omega", dist.LKJCholesky(2, 4.0))
+        xi = mu + standard("xi_raw", items, 2) @ (jnp.expand_dims(tau, -1) * factor).T
+        eta = jnp.exp(xi[item - 1, 0]) * (theta[person - 1] - xi[item - 1, 1])
+        observe("y", dist.Bernoulli(logits=eta), y, eta.shape[0])
+
+    return adapt(
+        program,
+        {"person": (), "item": (), "y": ()},
+        domain={"person": levels(persons), "item": levels(items)},
+        name="hier_2pl",
+        prepare=_standard_items,
+        settings={"persons": persons, "items": items},
+    )
+
+
+def _standard_items(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Published draws hold `xi1` and `xi2`; `xi_raw` solves `xi = mu + diag(tau) L xi_raw`."""
+    if "xi_raw" in draws or not {"xi1", "xi2", "mu", "tau", "L_Omega"} <= draws.keys():
+        return draws
+    centred = np.stack([draws["xi1"], draws["xi2"]], axis=-1) - draws["mu"][:, :, None]
+    factor = draws["tau"][..., None] * draws["L_Omega"]
+    raw = np.linalg.solve(factor[:, :, None], centred[..., None])[..., 0]
+    return {**{k: v for k, v in draws.items() if k not in ("xi1", "xi2")}, "xi_raw": raw}
+
+
+# Latent regression: abilities have a mean that is linear in standardised person covariates.
+
+
+def _ability(persons: int, covariates: int, record: Mapping[str, Any]) -> Any:
+    weights: Any = numpyro.sample("lambda_adj", dist.StudentT(3, 0, 1).expand((covariates + 1,)).to_event(1))
+    theta = weights[0] + standard("theta_raw", persons)[record["person"] - 1]
+    return theta + record["W"] @ weights[1:] if covariates else theta
+
+
+def _sum_to_zero(name: str, length: int) -> Any:
+    """`length` values that sum to zero, each with a normal law of scale 3, in terms of all but the last."""
+    free: Any = numpyro.sample(f"{name}_free", dist.Normal(0, 3).expand((length - 1,)).to_event(1))
+    last = -jnp.sum(free)
+    numpyro.sample(f"{name}_last", dist.Normal(0, 3), obs=last)
+    return jnp.append(free, last)
+
+
+# Of a regression without covariates.
+_ABILITY = Rebuilt("theta_raw", "theta", ("lambda_adj",), lambda x, weights: x - weights[..., :1])
+
+
+def _with_covariates(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    if "theta" in draws and "theta_raw" not in draws:
+        raise BayesreconError(
+            "draws of theta hold what the covariates of the persons add to it, and those are in no draws; supply "
+            "theta_raw = theta - lambda_adj[1] - W_adj lambda_adj[2:], W_adj being the covariates as the program "
+            "scales them"
+        )
+    return draws
+
+
+def _latent_regression(program: Any, name: str, settings: Mapping[str, Any], answers: int) -> Model:
+    persons, items, covariates = (int(settings[k]) for k in ("persons", "items", "covariates"))
+    record: dict[str, tuple[int, ...]] = {"person": (), "item": (), "W": (covariates,), "y": ()}
+    if not covariates:
+        del record["W"]
+    # Every person answers every item, and the program scales each covariate to mean 0 and sd 1/2 over persons.
+    identities: dict[str, Any] = {}
+    for k in range(covariates):
+        identities[f"sum(W[{k + 1}])"] = (lambda z, k=k: z["W"][k], 0.0)
+        identities[f"sum(W[{k + 1}]^2)"] = (lambda z, k=k: 4 * z["W"][k] ** 2 - 1, -float(items))
+    known: Identities = identities
+    return adapt(
+        program,
+        record,
+        domain={"person": levels(persons), "item": levels(items), "y": list(range(answers))},
+        name=name,
+        prepare=_with_covariates if covariates else rebuild(_ABILITY),
+        settings=dict(settings),
+        identities=known,
+    )
+
+
+def latent_regression_2pl(persons: int = 500, items: int = 14, covariates: int = 3) -> Model:
+    """`logit P(y = 1) = alpha_i theta_j - beta_i` with `theta_j ~ Normal(lambda_1 + W_j lambda, 1)`."""
+
+    def program(**record: Any) -> None:
+        alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
+        beta = _sum_to_zero("beta", items)
+        theta = _ability(persons, covariates, record)
+        item = record["item"] - 1
+        observe("y", dist.Bernoulli(logits=alpha[item] * theta - beta[item]), record["y"], theta.shape[0])
+
+    settings = {"persons": persons, "items": items, "covariates": covariates}
+    return _latent_regression(program, "2pl_latent_reg_irt", settings, 2)
+
+
+def latent_regression_grsm(persons: int = 392, items: int = 7, covariates: int = 0, steps: int = 3) -> Model:
+    """Generalised rating scale: categories 0 to `steps` with thresholds `beta_i + kappa_s`."""
+
+    def program(**record: Any) -> None:
+        alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((items,)).to_event(1))
+        beta = _sum_to_zero("beta", items)
+        kappa = _sum_to_zero("kappa", steps)
+        theta = _ability(persons, covariates, record)
+        item = record["item"] - 1
+        above = (alpha[item] * theta - beta[item])[:, None] - kappa
+        observe("y", _credit(above), record["y"], theta.shape[0])
+
+    settings = {"persons": persons, "items": items, "covariates": covariates, "steps": steps}
+    return _latent_regression(program, "grsm_latent_reg_irt", settings, steps + 1)
+
+
+def latent_regression_gpcm(
+    persons: int = 500, covariates: int = 4, steps: Sequence[int] = (1, 1, 1, 1, 1, 1, 1, 2, 2, 1, 1)
+) -> Model:
+    """Generalised partial credit: item i has categories 0 to `steps[i]`, each with a threshold of its own."""
+    counts = np.asarray(steps, int)
+    offered = np.arange(counts.max()) < counts[:, None]
+    where = np.where(offered, np.cumsum(counts)[:, None] - counts[:, None] + np.arange(counts.max()), 0)
+
+    def program(**record: Any) -> None:
+        alpha: Any = numpyro.sample("alpha", dist.LogNormal(1, 1).expand((len(counts),)).to_event(1))
+        beta = _sum_to_zero("beta", int(counts.sum()))
+        theta = _ability(persons, covariates, record)
+        item = record["item"] - 1
+        above = (alpha[item] * theta)[:, None] - beta[jnp.asarray(where)[item]]
+        law = _credit(jnp.where(jnp.asarray(offered)[item], above, ILLEGAL))
+        observe("y", law, record["y"], theta.shape[0])
+
+    settings = {"persons": persons, "items": len(counts), "covariates": covariates}
+    model = _latent_regression(program, "gpcm_latent_reg_irt", settings, int(counts.max()) + 1)
+    kept = {"persons": persons, "covariates": covariates, "steps": tuple(int(k) for k in counts)}
+    return _with_settings(model, kept)
+
+
+def _credit(above: Any) -> Any:
+    """Law of the category: log odds against the one below it are the columns of `above`."""
+    start = jnp.zeros((above.shape[0], 1))
+    return dist.Categorical(logits=jax.nn.log_softmax(jnp.cumsum(jnp.hstack([start, above]), axis=1)))
+
+
+def _with_settings(model: Model, settings: Mapping[str, Any]) -> Model:
+    from dataclasses import replace
+
+    return replace(model, settings=dict(settings))
+
+
+def _answers(data: Mapping[str, Any]) -> Records:
+    return {"person": index(data, "jj"), "item": index(data, "ii"), "y": index(data, "y")}
+
+
+def _answers_and_covariates(data: Mapping[str, Any]) -> Records:
+    covariates = np.asarray(data["W"], float)[:, 1:]
+    if not covariates.shape[1]:
+        return _answers(data)
+    # Mean and twice the standard deviation also for binary columns: so the program computes it.
+    scaled = (covariates - covariates.mean(axis=0)) / (2 * covariates.std(axis=0, ddof=1))
+    return {**_answers(data), "W": scaled[index(data, "jj") - 1]}
+
+
+def _sizes(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {"persons": int(data["J"]), "items": int(data["I"])}
+
+
+def _latent_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_sizes(data), "covariates": int(data["K"]) - 1}
+
+
+def _gpcm_sizes(data: Mapping[str, Any]) -> dict[str, Any]:
+    item, y = index(data, "ii"), index(data, "y")
+    steps = tuple(int(y[item == i].max()) for i in range(1, int(data["I"]) + 1))
+    return {"persons": int(data["J"]), "covariates": int(data["K"]) - 1, "steps": steps}
+
+
+_DESIGN = ("person", "item")
+
+MODELS: tuple[Shipped, ...] = (
+    Shipped(
+        "irt_2pl",
+        irt_2pl,
+        "two-parameter logistic item response, answers of persons to items",
+        _irt_2pl_records,
+        ("irt_2pl-irt_2pl",),
+        constants=_sizes,
+        design=_DESIGN,
+        response="y",
+    ),
+    Shipped(
+        "lsat_model",
+        lsat_model,
+        "Rasch model with a common slope",
+        _lsat_records,
+        ("lsat_data-lsat_model",),
+        constants=lambda data: {"persons": int(data["N"]), "items": int(data["T"])},
+        design=_DESIGN,
+        response="y",
+    ),
+    Shipped(
+        "hier_2pl",
+        hier_2pl,
+        "two-parameter logistic item response with correlated item parameters",
+        _answers,
+        ("sat-hier_2pl",),
+        constants=_sizes,
+        design=_DESIGN,
+        response="y",
+    ),
+    Shipped(
+        "2pl_latent_reg_irt",
+        latent_regression_2pl,
+        "two-parameter logistic item response with a regression of ability",
+        _answers_and_covariates,
+        ("fims_Aus_Jpn_irt-2pl_latent_reg_irt",),
+        constants=_latent_sizes,
+        design=(*_DESIGN, "W"),
+        response="y",
+    ),
+    Shipped(
+        "grsm_latent_reg_irt",
+        latent_regression_grsm,
+        "generalised rating scale with a regression of ability",
+        _answers_and_covariates,
+        ("science_irt-grsm_latent_reg_irt",),
+        constants=lambda data: {**_latent_sizes(data), "steps": int(max(data["y"]))},
+        design=_DESIGN,
+        response="y",
+    ),
+    Shipped(
+        "gpcm_latent_reg_irt",
+        latent_regression_gpcm,
+        "generalised partial credit with a regression of ability",
+        _answers_and_covariates,
+        ("timssAusTwn_irt-gpcm_latent_reg_irt",),
+        constants=_gpcm_sizes,
+        design=(*_DESIGN, "W"),
+        response="y",
+    ),
+)

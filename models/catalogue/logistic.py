@@ -1,0 +1,111 @@
+"""Logistic regressions with flat priors: wells that were switched, and votes by income.
+
+Covariates that a program centres by their mean over the private data are fields as they enter the likelihood;
+units that a program changes (100 m, four years) are undone, so that fields are in the units of the data.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+
+from bayesrecon.model import Model, Records
+from bayesrecon.models.adapter import adapt
+from bayesrecon.models.catalogue.latent import index, observe
+from bayesrecon.models.catalogue.linear import Design, centred, flat, pick, zero_mean
+from bayesrecon.models.entry import Shipped
+
+
+@dataclass(frozen=True)
+class _Logit:
+    """One program: intercept `alpha` and slopes `beta` for the columns of the design."""
+
+    name: str
+    summary: str
+    fields: tuple[str, ...]
+    design: Design
+    response: str = "switched"
+    data: str = "wells_data"
+    domain: Mapping[str, Any] = field(default_factory=dict)
+    one_vector: bool = False  # the intercept is the first entry of beta
+
+    def build(self) -> Model:
+        def program(**record: Any) -> None:
+            columns = self.design(record)
+            if self.one_vector:
+                both: Any = numpyro.sample("beta", flat().expand((1 + len(columns),)).to_event(1))
+                alpha, beta = both[0], both[1:]
+            else:
+                alpha = numpyro.sample("alpha", flat())
+                beta = numpyro.sample("beta", flat().expand((len(columns),)).to_event(1))
+            eta = alpha + jnp.stack(columns, axis=-1) @ beta
+            observe(self.response, dist.Bernoulli(logits=eta), record[self.response], eta.shape[0])
+
+        means = zero_mean(*(f for f in self.fields if f.startswith("c_")))
+        record = dict.fromkeys((*self.fields, self.response), ())
+        return adapt(program, record, domain=self.domain, name=self.name, identities=means)
+
+    def records(self, data: Mapping[str, Any]) -> Records:
+        derived: dict[str, Callable[..., Any]] = {f: centred(f[2:]) for f in self.fields if f.startswith("c_")}
+        plain = [f for f in self.fields if f not in derived]
+        return {**pick(*plain, **derived)(data), self.response: index(data, self.response)}
+
+    def shipped(self) -> Shipped:
+        posterior = (f"{self.data}-{self.name}",)
+        return Shipped(self.name, self.build, self.summary, self.records, posterior, response=self.response)
+
+
+_DOMAIN = {"dist": "positive", "arsenic": "positive", "assoc": "binary", "educ": "count"}
+
+
+def _wells(name: str, fields: tuple[str, ...], design: Design, **options: Any) -> _Logit:
+    domain = {k: v for k, v in _DOMAIN.items() if k in fields}
+    covariates = ", ".join(f"centred {f[2:]}" if f.startswith("c_") else f for f in fields)
+    return _Logit(name, f"logistic regression of switching on {covariates}", fields, design, domain=domain, **options)
+
+
+def _centred_pair(z: Mapping[str, Any]) -> list[Any]:
+    far, arsenic = z["c_dist"] / 100, z["c_arsenic"]
+    return [far, arsenic, far * arsenic]
+
+
+def _centred_triple(z: Mapping[str, Any]) -> list[Any]:
+    far, arsenic, school = z["c_dist"] / 100, z["c_arsenic"], z["c_educ"] / 4
+    return [far, arsenic, school, far * arsenic, far * school, arsenic * school]
+
+
+_C = ("c_dist", "c_arsenic")
+
+PROGRAMS = (
+    _wells("wells_dist", ("dist",), lambda z: [z["dist"]], one_vector=True),
+    _wells("wells_dist100_model", ("dist",), lambda z: [z["dist"] / 100]),
+    _wells("wells_dist100ars_model", ("dist", "arsenic"), lambda z: [z["dist"] / 100, z["arsenic"]]),
+    _wells(
+        "wells_interaction_model",
+        ("dist", "arsenic"),
+        lambda z: [z["dist"] / 100, z["arsenic"], z["dist"] / 100 * z["arsenic"]],
+    ),
+    _wells("wells_interaction_c_model", _C, _centred_pair),
+    _wells(
+        "wells_dae_model",
+        ("dist", "arsenic", "educ"),
+        lambda z: [z["dist"] / 100, z["arsenic"], z["educ"] / 4],
+    ),
+    _wells("wells_dae_c_model", (*_C, "educ"), lambda z: [*_centred_pair(z), z["educ"] / 4]),
+    _wells("wells_daae_c_model", (*_C, "assoc", "educ"), lambda z: [*_centred_pair(z), z["assoc"], z["educ"] / 4]),
+    _wells("wells_dae_inter_model", (*_C, "c_educ"), _centred_triple),
+    _Logit(
+        "nes_logit_model",
+        "logistic regression of the vote on income class",
+        ("income",),
+        lambda z: [z["income"]],
+        response="vote",
+        data="nes_logit_data",
+        domain={"income": [1, 2, 3, 4, 5]},
+    ),
+)
+
+MODELS: tuple[Shipped, ...] = tuple(p.shipped() for p in PROGRAMS)

@@ -1,0 +1,264 @@
+"""Capture histories of animals, augmented with animals that were never seen; and occupancy of sites by species.
+
+A record is one animal's history. All-zero histories are either of animals that are there and were missed, or of
+animals that do not exist; the augmented size is public, how many were caught is not.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax.scipy.special import gammaln
+from numpyro.distributions import constraints
+
+from bayesrecon.domains import Domain
+from bayesrecon.model import Model, Records
+from bayesrecon.models.adapter import adapt
+from bayesrecon.models.catalogue.latent import DensityLaw, index, levels, observe, standard
+from bayesrecon.models.entry import Shipped
+
+_HISTORY = constraints.independent(constraints.boolean, 1)
+
+
+def _history_law(omega: Any, log_odds: Callable[[Any], Any], count: int, occasions: int) -> DensityLaw:
+    """Law of histories `(count, occasions)`: captured at each occasion with `log_odds(history)` if it exists."""
+
+    def log_density(y: Any) -> Any:
+        eta = log_odds(y)
+        seen = jnp.log(omega) + jnp.sum(y * eta - jax.nn.softplus(eta), axis=1)
+        return jnp.where(jnp.sum(y, axis=1) > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
+
+    def draw(key: Any) -> Any:
+        exists, *keys = jax.random.split(key, occasions + 1)
+        y = jnp.zeros((count, occasions), int)
+        for j in range(occasions):  # behaviour may depend on what came before
+            caught = jax.random.bernoulli(keys[j], jax.nn.sigmoid(log_odds(y)[:, j]))
+            y = y.at[:, j].set(caught.astype(int))
+        return y * jax.random.bernoulli(exists, omega, (count, 1))
+
+    return DensityLaw(log_density, _HISTORY, (count,), (occasions,), draw)
+
+
+def _logit(p: Any) -> Any:
+    return jnp.log(p) - jnp.log1p(-p)
+
+
+def _before(y: Any) -> Any:
+    """Whether the animal was caught at the occasion before."""
+    return jnp.concatenate([jnp.zeros_like(y[:, :1]), y[:, :-1]], axis=1)
+
+
+def _uniform(name: str, high: float = 1.0, *shape: int) -> Any:
+    law = dist.Uniform(0, high)
+    return numpyro.sample(name, law.expand(shape).to_event(len(shape)) if shape else law)
+
+
+def _capture(name: str, program: Any, settings: Mapping[str, int], *, animals: bool = False) -> Model:
+    record: dict[str, tuple[int, ...]] = {**({"animal": ()} if animals else {}), "y": (settings["occasions"],)}
+    domain: dict[str, Any] = {"animal": levels(settings["animals"])} if animals else {}
+    return adapt(program, record, domain=domain, name=name, settings=settings)
+
+
+def m0_model(occasions: int = 3) -> Model:
+    """One capture probability p, inclusion probability omega."""
+
+    def program(y: Any) -> None:
+        omega, p = _uniform("omega"), _uniform("p")
+        law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
+        observe("y", law, y, y.shape[0])
+
+    return _capture("M0_model", program, {"occasions": occasions})
+
+
+def mb_model(occasions: int = 5) -> Model:
+    """Capture probability p, or c right after a capture."""
+
+    def program(y: Any) -> None:
+        omega, p, c = _uniform("omega"), _uniform("p"), _uniform("c")
+
+        def log_odds(h: Any) -> Any:
+            return jnp.where(_before(h) == 1, _logit(c), _logit(p))
+
+        observe("y", _history_law(omega, log_odds, y.shape[0], occasions), y, y.shape[0])
+
+    return _capture("Mb_model", program, {"occasions": occasions})
+
+
+def mt_model(occasions: int = 3) -> Model:
+    """A capture probability per occasion."""
+
+    def program(y: Any) -> None:
+        omega, p = _uniform("omega"), _uniform("p", 1.0, occasions)
+        law = _history_law(omega, lambda h: jnp.broadcast_to(_logit(p), h.shape), y.shape[0], occasions)
+        observe("y", law, y, y.shape[0])
+
+    return _capture("Mt_model", program, {"occasions": occasions})
+
+
+def mth_model(animals: int = 387, occasions: int = 5) -> Model:
+    """Log odds of capture: an effect of the occasion plus a normal effect of the animal."""
+
+    def program(animal: Any, y: Any = None) -> None:
+        omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 5.0)
+        eps = sigma * standard("eps_raw", animals)[animal - 1]
+        eta = _logit(mean_p) + eps[:, None]
+        observe("y", _history_law(omega, lambda h: eta, animal.shape[0], occasions), y, animal.shape[0])
+
+    return _capture("Mth_model", program, {"animals": animals, "occasions": occasions}, animals=True)
+
+
+def mtbh_model(animals: int = 146, occasions: int = 5) -> Model:
+    """As `mth_model`, with `gamma` added right after a capture."""
+
+    def program(animal: Any, y: Any = None) -> None:
+        omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p", 1.0, occasions), _uniform("sigma", 3.0)
+        gamma: Any = numpyro.sample("gamma", dist.Normal(0, 10))
+        eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1][:, None]
+        law = _history_law(omega, lambda h: eta + gamma * _before(h), animal.shape[0], occasions)
+        observe("y", law, y, animal.shape[0])
+
+    return _capture("Mtbh_model", program, {"animals": animals, "occasions": occasions}, animals=True)
+
+
+def mh_model(animals: int = 385, occasions: int = 5) -> Model:
+    """Number of captures per animal, with a normal effect of the animal on the log odds."""
+
+    def program(animal: Any, y: Any = None) -> None:
+        omega, mean_p, sigma = _uniform("omega"), _uniform("mean_p"), _uniform("sigma", 5.0)
+        eta = _logit(mean_p) + sigma * standard("eps_raw", animals)[animal - 1]
+
+        def log_density(times: Any) -> Any:
+            ways = gammaln(occasions + 1.0) - gammaln(times + 1.0) - gammaln(occasions - times + 1.0)
+            seen = ways + jnp.log(omega) + times * eta - occasions * jax.nn.softplus(eta)
+            return jnp.where(times > 0, seen, jnp.logaddexp(seen, jnp.log1p(-omega)))
+
+        law = DensityLaw(log_density, constraints.integer_interval(0, occasions), (animal.shape[0],))
+        observe("y", law, y, animal.shape[0])
+
+    return adapt(
+        program,
+        {"animal": (), "y": ()},
+        domain={"animal": levels(animals), "y": list(range(occasions + 1))},
+        name="Mh_model",
+        settings={"animals": animals, "occasions": occasions},
+    )
+
+
+def multi_occupancy(species: int = 50, sites: int = 20, visits: int = 18) -> Model:
+    """Detections of a species at sites in a number of visits, species effects on occupancy and detection."""
+
+    def program(species_id: Any, X: Any = None) -> None:
+        alpha, beta = (numpyro.sample(k, dist.Cauchy(0, 2.5)) for k in ("alpha", "beta"))
+        omega: Any = numpyro.sample("Omega", dist.Beta(2, 2))
+        rho: Any = numpyro.sample("rho_uv", dist.ImproperUniform(constraints.interval(-1.0, 1.0), (), ()))
+        numpyro.sample("rho_prior", dist.Beta(2, 2), obs=(rho + 1) / 2)
+        sigma: Any = numpyro.sample("sigma_uv", dist.HalfCauchy(2.5).expand((2,)).to_event(1))
+        raw = standard("uv_raw", species, 2)[species_id - 1]
+        occupied = (alpha + sigma[0] * raw[:, 0])[:, None]
+        detected = (beta + sigma[1] * (rho * raw[:, 0] + jnp.sqrt(1 - rho**2) * raw[:, 1]))[:, None]
+
+        def log_density(counts: Any) -> Any:
+            ways = gammaln(visits + 1.0) - gammaln(counts + 1.0) - gammaln(visits - counts + 1.0)
+            there = ways + counts * detected - visits * jax.nn.softplus(detected) - jax.nn.softplus(-occupied)
+            site: Any = jnp.where(counts > 0, there, jnp.logaddexp(there, -jax.nn.softplus(occupied)))
+            available = jnp.log(omega) + jnp.sum(site, axis=1)
+            seen = jnp.sum(counts, axis=1) > 0
+            return jnp.where(seen, available, jnp.logaddexp(available, jnp.log1p(-omega)))
+
+        law = DensityLaw(
+            log_density, constraints.independent(constraints.nonnegative_integer, 1), (raw.shape[0],), (sites,)
+        )
+        observe("X", law, X, raw.shape[0])
+
+    return adapt(
+        program,
+        {"species_id": (), "X": (sites,)},
+        domain={"species_id": levels(species), "X": Domain("integer", 0, visits)},
+        name="multi_occupancy",
+        prepare=_uncorrelated,
+        settings={"species": species, "sites": sites, "visits": visits},
+    )
+
+
+def _uncorrelated(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    needed = {"uv1", "uv2", "sigma_uv", "rho_uv"}
+    if "uv_raw" in draws or not needed <= draws.keys():
+        return draws
+    rho = draws["rho_uv"][..., None]
+    one = draws["uv1"] / draws["sigma_uv"][..., :1]
+    two = (draws["uv2"] / draws["sigma_uv"][..., 1:] - rho * one) / np.sqrt(1 - rho**2)
+    return {**{k: v for k, v in draws.items() if k not in ("uv1", "uv2")}, "uv_raw": np.stack([one, two], axis=-1)}
+
+
+def _histories(data: Mapping[str, Any]) -> Records:
+    return {"y": index(data, "y")}
+
+
+def _named_histories(data: Mapping[str, Any]) -> Records:
+    y = index(data, "y")
+    return {"animal": np.arange(1, len(y) + 1), "y": y}
+
+
+def _species(data: Mapping[str, Any]) -> Records:
+    seen = index(data, "X")
+    never = np.zeros((int(data["S"]) - len(seen), seen.shape[1]), np.int64)
+    return {"species_id": np.arange(1, int(data["S"]) + 1), "X": np.concatenate([seen, never])}
+
+
+def _occasions(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {"occasions": int(data["T"])}
+
+
+def _animals(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {"animals": int(data["M"]), **_occasions(data)}
+
+
+MODELS: tuple[Shipped, ...] = (
+    *(
+        Shipped(
+            f"{name}_model",
+            build,
+            f"capture histories, {what}",
+            _histories,
+            (f"{name}_data-{name}_model",),
+            constants=_occasions,
+            response="y",
+        )
+        for name, what, build in (
+            ("M0", "one probability", m0_model),
+            ("Mb", "behaviour after a capture", mb_model),
+            ("Mt", "a probability per occasion", mt_model),
+        )
+    ),
+    *(
+        Shipped(
+            f"{name}_model",
+            build,
+            f"capture histories, {what}",
+            _named_histories,
+            (f"{name}_data-{name}_model",),
+            constants=_animals,
+            design=("animal",),
+            response="y",
+        )
+        for name, what, build in (
+            ("Mh", "number of captures with an effect per animal", mh_model),
+            ("Mth", "effects of occasion and animal", mth_model),
+            ("Mtbh", "effects of occasion, behaviour and animal", mtbh_model),
+        )
+    ),
+    Shipped(
+        "multi_occupancy",
+        multi_occupancy,
+        "detections of species at sites",
+        _species,
+        ("butterfly-multi_occupancy",),
+        constants=lambda data: {"species": int(data["S"]), "sites": int(data["J"]), "visits": int(data["K"])},
+        design=("species_id",),
+        response="X",
+    ),
+)

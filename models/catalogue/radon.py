@@ -1,0 +1,161 @@
+"""Radon in houses by county: intercepts, slopes or both vary over counties, written non-centred.
+
+The centred and the non-centred programs of posteriordb describe the same posterior; both are served by the
+non-centred coordinates, in which the score has finite variance.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bayesrecon.model import Model, Records
+from bayesrecon.models.adapter import adapt
+from bayesrecon.models.catalogue.latent import index, levels, observe, rebuild, standard, standardised
+from bayesrecon.models.entry import Shipped
+
+MINNESOTA = 85
+
+
+@dataclass(frozen=True)
+class _Radon:
+    """One program: which coefficients vary over counties ("fixed": independent ones), and which enter at all."""
+
+    name: str
+    summary: str
+    intercept: str  # "common", "fixed" or "varying"
+    slope: str | None = "common"  # "common", "varying" or None
+    uranium: bool = False
+    posteriors: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        by_county = self.intercept != "common" or self.slope == "varying"
+        return (
+            *(("county",) if by_county else ()),
+            *(("log_uppm",) if self.uranium else ()),
+            *(("floor",) if self.slope else ()),
+            "log_radon",
+        )
+
+    def build(self, counties: int = MINNESOTA, floors: int = 1) -> Model:
+        has_county, has_floor = "county" in self.fields, "floor" in self.fields
+
+        def program(**record: Any) -> None:
+            county = record["county"] - 1 if has_county else None
+            sigma_y = numpyro.sample("sigma_y", dist.HalfNormal(1))
+            mean = _coefficient("alpha", self.intercept, counties, county)
+            if self.uranium:
+                beta: Any = numpyro.sample("beta", dist.Normal(0, 10).expand((2,)).to_event(1))
+                mean = mean + record["log_uppm"] * beta[0] + record["floor"] * beta[1]
+            elif self.slope:
+                mean = mean + record["floor"] * _coefficient("beta", self.slope, counties, county)
+            count = record["log_radon"].shape[0]
+            observe("log_radon", dist.Normal(jnp.broadcast_to(mean, (count,)), sigma_y), record["log_radon"], count)
+
+        varying = [k for k, kind in (("alpha", self.intercept), ("beta", self.slope)) if kind == "varying"]
+        return adapt(
+            program,
+            dict.fromkeys(self.fields, ()),
+            domain={
+                **({"county": levels(counties)} if has_county else {}),
+                **({"floor": list(range(floors + 1))} if has_floor else {}),
+            },
+            name=self.name,
+            prepare=rebuild(*(standardised(f"{k}_raw", k, f"mu_{k}", f"sigma_{k}") for k in varying)),
+            settings={**({"counties": counties} if has_county else {}), **({"floors": floors} if has_floor else {})},
+        )
+
+    def constants(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        # The code of the floor is in the codebook: basement or not in Minnesota, a number elsewhere.
+        sizes = {"counties": int(data["J"])} if "county" in self.fields else {}
+        return {**sizes, "floors": 1 if max(data["floor_measure"]) <= 1 else 9} if "floor" in self.fields else sizes
+
+    def records(self, data: Mapping[str, Any]) -> Records:
+        columns = {"county": "county_idx", "floor": "floor_measure"}
+        return {k: np.asarray(data[columns.get(k, k)], np.int64 if k in columns else float) for k in self.fields}
+
+    def shipped(self) -> Shipped:
+        return Shipped(
+            self.name,
+            self.build,
+            self.summary,
+            self.records,
+            tuple(f"radon_{where}-{self.name}" for where in ("mn", "all")),
+            constants=self.constants,
+            response="log_radon",
+        )
+
+
+def _coefficient(name: str, kind: str, counties: int, county: Any) -> Any:
+    """One value for all records, or one per record by its county."""
+    if kind == "common":
+        return numpyro.sample(name, dist.Normal(0, 10))
+    if kind == "fixed":
+        values: Any = numpyro.sample(name, dist.Normal(0, 10).expand((counties,)).to_event(1))
+        return values[county]
+    mean = numpyro.sample(f"mu_{name}", dist.Normal(0, 10))
+    scale = numpyro.sample(f"sigma_{name}", dist.HalfNormal(1))
+    return mean + scale * standard(f"{name}_raw", counties)[county]
+
+
+def _both(stem: str, summary: str, *, intercept: str, slope: str | None, uranium: bool = False) -> list[_Radon]:
+    return [
+        _Radon(f"{stem}_{form}", f"{summary} ({form} in posteriordb)", intercept, slope, uranium)
+        for form in ("centered", "noncentered")
+    ]
+
+
+PROGRAMS = (
+    _Radon("radon_pooled", "radon on floor, one line for all counties", "common"),
+    _Radon("radon_county_intercept", "radon on floor, an independent intercept per county", "fixed"),
+    *_both("radon_partially_pooled", "radon by county", intercept="varying", slope=None),
+    *_both("radon_variable_intercept", "radon on floor, intercept by county", intercept="varying", slope="common"),
+    *_both("radon_variable_slope", "radon on floor, slope by county", intercept="common", slope="varying"),
+    *_both("radon_variable_intercept_slope", "radon on floor, line by county", intercept="varying", slope="varying"),
+    *_both(
+        "radon_hierarchical_intercept",
+        "radon on floor and uranium, intercept by county",
+        intercept="varying",
+        slope="common",
+        uranium=True,
+    ),
+)
+
+
+def radon_county(counties: int = 386) -> Model:
+    """Radon by county, with scales uniform on (0, 100)."""
+
+    def program(county: Any, y: Any = None) -> None:
+        mu_a = numpyro.sample("mu_a", dist.Normal(0, 1))
+        sigma_a = numpyro.sample("sigma_a", dist.Uniform(0, 100))
+        sigma_y = numpyro.sample("sigma_y", dist.Uniform(0, 100))
+        mean = mu_a + sigma_a * standard("a_raw", counties)[county - 1]
+        observe("y", dist.Normal(mean, sigma_y), y, mean.shape[0])
+
+    return adapt(
+        program,
+        {"county": (), "y": ()},
+        domain={"county": levels(counties)},
+        name="radon_county",
+        prepare=rebuild(standardised("a_raw", "a", "mu_a", "sigma_a")),
+        settings={"counties": counties},
+    )
+
+
+MODELS: tuple[Shipped, ...] = (
+    *(p.shipped() for p in PROGRAMS),
+    Shipped(
+        "radon_county",
+        radon_county,
+        "radon by county, scales uniform",
+        lambda data: {"county": index(data, "county"), "y": np.asarray(data["y"], float)},
+        ("radon_mod-radon_county",),
+        constants=lambda data: {"counties": int(data["J"])},
+        response="y",
+    ),
+)

@@ -1,0 +1,316 @@
+"""Time series that do not factorise: one record is the whole series, and its term is the whole likelihood."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.distributions import constraints
+
+from bayesrecon.model import Model, Records
+from bayesrecon.models.adapter import adapt
+from bayesrecon.models.catalogue.latent import DensityLaw, observe
+from bayesrecon.models.catalogue.linear import array, flat, flat_positive, half_cauchy
+from bayesrecon.models.entry import Shipped
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def _series_law(log_density: Callable[[Any], Any], draw: Callable[[Any], Any], count: int, length: int) -> DensityLaw:
+    """Law of `count` independent series, from the log density of one and how one is drawn, `(key) -> (length,)`."""
+
+    def draw_all(key: Any) -> Any:
+        return jax.vmap(draw)(jax.random.split(key, count))
+
+    return DensityLaw(jax.vmap(log_density), constraints.real_vector, (count,), (length,), draw_all)
+
+
+def _normal(error: Any, scale: Any) -> Any:
+    return -0.5 * (error / scale) ** 2 - jnp.log(scale) - _HALF_LOG_2PI
+
+
+def arma11(length: int = 200) -> Model:
+    """`y_t = mu + phi y_(t-1) + theta err_(t-1) + err_t`, `err_t ~ Normal(0, sigma)`, started at the mean."""
+
+    def program(y: Any) -> None:
+        mu: Any = numpyro.sample("mu", dist.Normal(0, 10))
+        phi: Any = numpyro.sample("phi", dist.Normal(0, 2))
+        theta: Any = numpyro.sample("theta", dist.Normal(0, 2))
+        sigma = numpyro.sample("sigma", half_cauchy())
+
+        def log_density(series: Any) -> Any:
+            before = jnp.concatenate([jnp.reshape(mu, (1,)), series[:-1]])
+            drive = series - mu - phi * before
+
+            def step(error: Any, value: Any) -> Any:
+                error = value - theta * error
+                return error, error
+
+            _, errors = jax.lax.scan(step, jnp.zeros(()), drive)
+            return _normal(errors, sigma).sum()
+
+        def draw(key: Any) -> Any:
+            def step(state: tuple[Any, Any], error: Any) -> tuple[Any, Any]:
+                value = mu + phi * state[0] + theta * state[1] + error
+                return (value, error), value
+
+            errors = sigma * jax.random.normal(key, (length,))
+            return jax.lax.scan(step, (jnp.asarray(mu), jnp.zeros(())), errors)[1]
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+
+    return adapt(program, {"y": (length,)}, name="arma11", settings={"length": length})
+
+
+def garch11(length: int = 200, sigma1: float = 0.5) -> Model:
+    """`y_t ~ Normal(mu, sigma_t)`, `sigma_t^2 = alpha0 + alpha1 (y_(t-1) - mu)^2 + beta1 sigma_(t-1)^2`.
+
+    All priors are flat on `alpha1 + beta1 < 1`; `share = beta1 / (1 - alpha1)` has fixed bounds, and a flat
+    law of beta1 makes `alpha1 ~ Beta(1, 2)`.
+    """
+
+    def program(y: Any) -> None:
+        mu = numpyro.sample("mu", flat())
+        alpha0: Any = numpyro.sample("alpha0", flat_positive())
+        alpha1: Any = numpyro.sample("alpha1", dist.Beta(1, 2))
+        beta1 = (1 - alpha1) * numpyro.sample("share", dist.Uniform(0, 1))
+
+        def log_density(series: Any) -> Any:
+            shock = alpha0 + alpha1 * (series[:-1] - mu) ** 2
+
+            def step(variance: Any, value: Any) -> Any:
+                variance = value + beta1 * variance
+                return variance, variance
+
+            first = jnp.full((), sigma1**2)
+            _, later = jax.lax.scan(step, first, shock)
+            return _normal(series - mu, jnp.sqrt(jnp.concatenate([first[None], later]))).sum()
+
+        def draw(key: Any) -> Any:
+            def step(variance: Any, noise: Any) -> tuple[Any, Any]:
+                error = jnp.sqrt(variance) * noise
+                return alpha0 + alpha1 * error**2 + beta1 * variance, mu + error
+
+            return jax.lax.scan(step, jnp.full((), sigma1**2), jax.random.normal(key, (length,)))[1]
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+
+    return adapt(
+        program,
+        {"y": (length,)},
+        name="garch11",
+        prepare=_share,
+        settings={"length": length, "sigma1": sigma1},
+    )
+
+
+def _share(draws: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    if "share" in draws or not {"alpha1", "beta1"} <= draws.keys():
+        return draws
+    rest = {k: v for k, v in draws.items() if k != "beta1"}
+    return {**rest, "share": draws["beta1"] / (1 - draws["alpha1"])}
+
+
+# Hidden Markov models with two states: the first state of the chain has no law of its own.
+
+
+def _forward(emission: Any, transition: Any) -> Any:
+    """Log likelihood of a series by the forward algorithm.
+
+    Args:
+        emission: `(T, K)` log densities of the observations by state.
+        transition: `(K, K)` probabilities, from row to column.
+    """
+    moves = jnp.log(transition)
+
+    def step(gamma: Any, at: Any) -> Any:
+        return jax.scipy.special.logsumexp(gamma[:, None] + moves, axis=0) + at, None
+
+    last, _ = jax.lax.scan(step, emission[0], emission[1:])
+    return jax.scipy.special.logsumexp(last)
+
+
+def _states(key: Any, first: Any, transition: Any, length: int) -> Any:
+    """States of a chain, `(length,)`, the first with probabilities in proportion to `first`."""
+    begin, *later = jax.random.split(key, length)
+
+    def step(state: Any, at: Any) -> tuple[Any, Any]:
+        state = jax.random.categorical(at, jnp.log(transition[state]))
+        return state, state
+
+    start = jax.random.categorical(begin, jnp.log(first))
+    return jnp.concatenate([start[None], jax.lax.scan(step, start, jnp.stack(later))[1]])
+
+
+def _increasing(name: str, means: tuple[float, ...], positive: bool) -> Any:
+    """An increasing vector whose entries have unit normal densities around `means`, not normalised."""
+    support = constraints.positive_ordered_vector if positive else constraints.ordered_vector
+    values: Any = numpyro.sample(name, dist.ImproperUniform(support, (), (len(means),)))
+    numpyro.sample(f"{name}_prior", dist.Normal(values, 1).to_event(1), obs=np.array(means))
+    return values
+
+
+def hmm_example(length: int = 100) -> Model:
+    """Two states with unit normal emissions around increasing means; flat transition rows."""
+
+    def program(y: Any) -> None:
+        rows = [numpyro.sample(f"theta{k}", dist.Dirichlet(jnp.ones(2))) for k in (1, 2)]
+        mu = _increasing("mu", (3.0, 10.0), positive=True)
+
+        def log_density(series: Any) -> Any:
+            return _forward(_normal(series[:, None] - mu, 1.0), jnp.stack(rows))
+
+        def draw(key: Any) -> Any:
+            one, two = jax.random.split(key)
+            return mu[_states(one, jnp.ones(2), jnp.stack(rows), length)] + jax.random.normal(two, (length,))
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+
+    return adapt(program, {"y": (length,)}, name="hmm_example", settings={"length": length})
+
+
+_ROWS = ((4.0, 2.0), (2.0, 4.0))
+
+
+def _hmm_drive(name: str, length: int, rows: Any, scales: tuple[float, float] | None) -> Model:
+    """Speed and hoop distance of a basketball player, driving or not."""
+    prior = np.asarray(rows, float)
+
+    def program(u: Any, v: Any) -> None:
+        transition = [numpyro.sample(f"theta{k + 1}", dist.Dirichlet(prior[k])) for k in (0, 1)]
+        phi, lam = (_increasing(k, (0.0, 3.0), positive=scales is None) for k in ("phi", "lambda"))
+
+        def log_density(one: Any, two: Any) -> Any:
+            if scales is None:  # exponential laws with these rates
+                emission = jnp.log(phi) - phi * one[:, None] + jnp.log(lam) - lam * two[:, None]
+            else:
+                emission = _normal(one[:, None] - phi, scales[0]) + _normal(two[:, None] - lam, scales[1])
+            return _forward(emission, jnp.stack(transition))
+
+        law = DensityLaw(
+            lambda values: jax.vmap(log_density)(values, v), constraints.real_vector, (u.shape[0],), (length,)
+        )
+        observe("u", law, u, u.shape[0])
+
+    def simulate(params: dict[str, Any], batch: dict[str, Any], key: Any) -> dict[str, Any]:
+        def one(key: Any) -> dict[str, Any]:
+            states, *keys = jax.random.split(key, 3)
+            at = _states(states, jnp.ones(2), jnp.stack([params["theta1"], params["theta2"]]), length)
+            means = params["phi"][at], params["lambda"][at]
+            if scales is None:
+                found = [jax.random.exponential(k, (length,)) / m for k, m in zip(keys, means, strict=True)]
+            else:
+                found = [m + s * jax.random.normal(k, (length,)) for k, m, s in zip(keys, means, scales, strict=True)]
+            return dict(zip(("u", "v"), found, strict=True))
+
+        return {**batch, **jax.vmap(one)(jax.random.split(key, len(batch["u"])))}
+
+    legal = "positive" if scales is None else "real"
+    settings: dict[str, Any] = {"length": length, "rows": tuple(map(tuple, prior.tolist()))}
+    if scales is not None:
+        settings |= {"tau": scales[0], "rho": scales[1]}
+    record = {"u": (length,), "v": (length,)}
+    model = adapt(program, record, domain={"u": legal, "v": legal}, name=name, settings=settings)
+    return replace(model, simulate=simulate)  # the program's one observed site stands for both columns
+
+
+def hmm_drive_0(length: int = 416, rows: Any = _ROWS) -> Model:
+    """Exponential emissions of speed and distance."""
+    return _hmm_drive("hmm_drive_0", length, rows, None)
+
+
+def hmm_drive_1(length: int = 416, rows: Any = _ROWS, tau: float = 0.1, rho: float = 0.1) -> Model:
+    """Normal emissions of log speed and log distance with known scales."""
+    return _hmm_drive("hmm_drive_1", length, rows, (tau, rho))
+
+
+def hmm_gaussian(length: int = 500, states: int = 3) -> Model:
+    """Normal emissions with increasing means, all priors flat; the first state has a law of its own."""
+
+    def program(y: Any) -> None:
+        even = dist.Dirichlet(jnp.ones(states))
+        first: Any = numpyro.sample("pi1", even)
+        transition = numpyro.sample("A", even.expand((states,)).to_event(1))
+        mu: Any = numpyro.sample("mu", dist.ImproperUniform(constraints.ordered_vector, (), (states,)))
+        sigma: Any = numpyro.sample("sigma", flat_positive().expand((states,)).to_event(1))
+
+        def log_density(series: Any) -> Any:
+            emission = _normal(series[:, None] - mu, sigma)
+            return _forward(emission.at[0].add(jnp.log(first)), transition)
+
+        def draw(key: Any) -> Any:
+            one, two = jax.random.split(key)
+            at = _states(one, first, transition, length)
+            return mu[at] + sigma[at] * jax.random.normal(two, (length,))
+
+        observe("y", _series_law(log_density, draw, y.shape[0], length), y, y.shape[0])
+
+    settings = {"length": length, "states": states}
+    return adapt(program, {"y": (length,)}, name="hmm_gaussian", settings=settings)
+
+
+def _whole(*names: str) -> Callable[[Mapping[str, Any]], Records]:
+    """One record: whole columns of the data."""
+    return lambda data: {k: array(data, k)[None] for k in names}
+
+
+def _drive_constants(data: Mapping[str, Any]) -> dict[str, Any]:
+    known = {k: float(data[k]) for k in ("tau", "rho") if k in data}
+    return {"length": int(data["N"]), "rows": tuple(tuple(map(float, row)) for row in data["alpha"]), **known}
+
+
+MODELS: tuple[Shipped, ...] = (
+    Shipped(
+        "hmm_gaussian",
+        hmm_gaussian,
+        "hidden Markov model with three states; one record is the series",
+        _whole("y"),
+        ("hmm_gaussian_simulated-hmm_gaussian",),
+        constants=lambda data: {"length": int(data["T"]), "states": int(data["K"])},
+        response="y",
+    ),
+    Shipped(
+        "arma11",
+        arma11,
+        "ARMA(1, 1); one record is the series",
+        _whole("y"),
+        ("arma-arma11",),
+        constants=lambda data: {"length": int(data["T"])},
+        response="y",
+    ),
+    Shipped(
+        "garch11",
+        garch11,
+        "GARCH(1, 1); one record is the series",
+        _whole("y"),
+        ("garch-garch11",),
+        constants=lambda data: {"length": int(data["T"]), "sigma1": float(data["sigma1"])},
+        response="y",
+    ),
+    Shipped(
+        "hmm_example",
+        hmm_example,
+        "hidden Markov model, normal emissions; one record is the series",
+        _whole("y"),
+        ("hmm_example-hmm_example",),
+        constants=lambda data: {"length": int(data["N"])},
+        response="y",
+    ),
+    *(
+        Shipped(
+            f"hmm_drive_{k}",
+            build,
+            f"hidden Markov model, {law} emissions; one record is the event",
+            _whole("u", "v"),
+            (f"bball_drive_event_{k}-hmm_drive_{k}",),
+            constants=_drive_constants,
+            response="u",
+        )
+        for k, law, build in ((0, "exponential", hmm_drive_0), (1, "normal", hmm_drive_1))
+    ),
+)

@@ -1,0 +1,294 @@
+"""Means with their covariance as releases: Laplace approximations, variational fits, and summaries of posterior
+draws."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.digits import decimal_step
+from bayesrecon.errors import BayesreconError
+from bayesrecon.inexact import Noise
+from bayesrecon.model import Model, entry
+from bayesrecon.models.power import tempered
+from bayesrecon.posteriors.approximated.normal import (
+    by_another_rule,
+    laplace,
+    matching,
+    moments_of_draws,
+    pack,
+    unconstrained_moments,
+    variational,
+    whitening,
+)
+from bayesrecon.posteriors.approximated.smooth import check_smooth
+from bayesrecon.posteriors.sources import check_parameters
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import Approximation, Release, Summary, VariationalOptimum
+
+FULL_RANK, MEAN_FIELD = "full rank", "mean field"
+"""Laws that a variational fit is an optimum of."""
+
+_SYMMETRIC = 1e-8  # relative
+_FEWEST = 2  # draws per entry of the mean and the covariance, below which their noise is no small one
+_STEP = 1e-5  # of a half unit of the last digit, for what it moves
+
+
+@in_float64
+def gaussian(
+    model: Model,
+    mean: Any,
+    covariance: Any,
+    *,
+    draws: float | None = None,
+    jacobian: bool | None = None,
+    coordinates: str = "unconstrained",
+    digits: int | None = None,
+    power: float | None = None,
+    fit: str | None = None,
+    name: str | None = None,
+) -> Release:
+    """A mean and a covariance as a release: of a mode (a Laplace approximation), a variational fit or posterior draws.
+
+    A mode m with V, the inverse of minus the Hessian of the log density there, gives `sum_n grad l = -grad p` and
+    `sum_n Hess l = -V^-1 - Hess p` at m, with `p = log pi0 + log det` where the mode is one of the density in
+    unconstrained coordinates (NumPyro's `AutoLaplaceApproximation`, CmdStan's `laplace`) and `p = log pi0` where it is
+    not (maximum likelihood, most optimisers, modes in printed tables). The mean and covariance of draws satisfy the
+    equations of a normal approximation, less a share of about d / N that `recover` takes out by matching, with the
+    sampling noise of Wishart's law. Those of a variational fit are its optimum (`posteriors.from_guide` takes the fit
+    itself, and what is left of its ascent).
+
+    Args:
+        mean: `(d,)` in the order of `coordinates`, or `{parameter: value}`.
+        covariance: `(d, d)`.
+        draws: how many independent draws they are of, or their effective number; None for a mode.
+        jacobian: of a mode in unconstrained coordinates: whether its density has the Jacobian of the transforms. Has to
+            be stated where there is one.
+        coordinates: "unconstrained", in which `model.coordinates` names them, or "constrained", the parameters' own.
+        digits: significant digits that mean and standard deviations were printed with, and decimals of the
+            correlations; exact by default.
+        power: of the likelihood, where the posterior is tempered (`models.tempered`).
+        fit: "full rank" or "mean field" where they are of a variational fit that has converged; "mean field" needs a
+            diagonal covariance.
+
+    Returns:
+        A stationary parameter of a derived model (`bayesrecon.posteriors.approximated.normal`), which every verb takes:
+        an `Approximation`, a `VariationalOptimum` or a `Summary`.
+
+    Raises:
+        BayesreconError: wrong parameters or shapes, a covariance that is not symmetric and positive definite, values
+            outside the support, `jacobian` not stated where it matters, fewer draws than the covariance needs.
+
+    >>> from bayesrecon.models.registry import load
+    >>> model = load("kidscore_momiq")
+    >>> release = gaussian(model, [25.8, 0.61, 2.9], np.diag([36.0, 0.0036, 0.0012]), jacobian=True)
+    >>> release.temperature, release.model.name
+    (0.0, 'kidscore_momiq, mode and covariance')
+    """
+    model = in_coordinates_of(model if power is None else tempered(model, power), coordinates, draws)
+    mean = _vector(model, mean)
+    covariance = _covariance(model, covariance)
+    if fit is not None:
+        _check_fit(fit, covariance, coordinates, draws, jacobian)
+    if digits is None:
+        bounded = np.zeros((0, 0))
+        sd = np.sqrt(np.diag(covariance))
+        return _release(
+            model, mean, sd, covariance / np.outer(sd, sd), bounded, coordinates, draws, jacobian, name, fit=fit
+        )
+    if not isinstance(digits, int) or isinstance(digits, bool) or digits < 1:
+        raise BayesreconError(f"digits={digits!r}: expected a positive whole number")
+    sd = np.sqrt(np.diag(covariance))
+    correlation = covariance / np.outer(sd, sd)
+    pairs = np.full(len(sd) * (len(sd) - 1) // 2, 0.0 if fit == MEAN_FIELD else 10.0**-digits / 2)
+    half = np.concatenate([decimal_step(mean, digits) / 2, decimal_step(sd, digits) / 2, pairs])[None]
+    return _release(model, mean, sd, correlation, half, coordinates, draws, jacobian, name, fit=fit)
+
+
+def printed(
+    model: Model,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    correlation: np.ndarray,
+    mean_half: np.ndarray,
+    sd_half: np.ndarray,
+    correlation_half: np.ndarray,
+    *,
+    draws: float | None,
+    jacobian: bool | None,
+    coordinates: str,
+    name: str | None,
+    silent: int = 0,
+) -> Release:
+    """The release of numbers that were rounded, each with half the unit of its last digit; the correlations below the
+    diagonal row by row. The model is in the coordinates of the numbers; of the last `silent` parameters no error was
+    released, and the other errors are those given them."""
+    half = np.concatenate([mean_half, sd_half, correlation_half])
+    return _release(model, mean, sd, correlation, half[None], coordinates, draws, jacobian, name, silent)
+
+
+def _release(
+    model: Model,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    correlation: np.ndarray,
+    half: np.ndarray,
+    coordinates: str,
+    draws: float | None,
+    jacobian: bool | None,
+    name: str | None,
+    silent: int = 0,
+    fit: str | None = None,
+) -> Release:
+    lower = np.tril_indices(len(mean), -1)
+    constrained = coordinates == "constrained"
+
+    def phi_of(numbers: np.ndarray) -> np.ndarray:
+        at, spread, related = np.split(numbers, [len(mean), 2 * len(mean)])
+        r = np.eye(len(mean))
+        r[lower] = related
+        covariance = (r + np.tril(r, -1).T) * np.outer(spread, spread)
+        if draws is not None and constrained:
+            at, covariance = unconstrained_moments(model, at, covariance)
+        return pack(model, at, covariance)
+
+    numbers = np.concatenate([mean, sd, correlation[lower]])
+    try:
+        phi = phi_of(numbers)
+        moved = np.array(half[0]) * _STEP if half.size else np.zeros(0)
+        columns = [
+            (phi_of(numbers + step) - phi_of(numbers - step)) / (2 * _STEP) for step in np.diag(moved) if step.any()
+        ]
+    except np.linalg.LinAlgError:
+        raise BayesreconError(
+            "the covariance is not positive definite: are standard errors and correlations of one fit, and printed "
+            "with enough digits?"
+        ) from None
+    if not np.isfinite(phi).all():
+        raise BayesreconError(f"the mean lies on or outside the support of model {model.name}")
+    if fit is None and draws is None:
+        check_smooth(model, phi[: len(mean)])
+    elif draws is not None:
+        _check_draws(draws, len(phi))
+    if fit is None and draws is None and jacobian is None and not constrained and _has_jacobian(model):
+        transformed = next(p.name for p in model.parameters if _moves(p))
+        raise BayesreconError(
+            "state jacobian=: True where the mode is that of the density in unconstrained coordinates, with the "
+            f"Jacobian of the transform of {transformed} (NumPyro, Stan's laplace), False where it is not (maximum "
+            "likelihood)"
+        )
+    metric = whitening(model, phi)
+    if fit == MEAN_FIELD:
+        metric = metric[:, np.concatenate([np.ones(len(mean), bool), np.equal(*np.tril_indices(len(mean)))])]
+    if silent:
+        told = np.maximum(*np.tril_indices(len(mean))) < len(mean) - silent
+        metric = metric[:, np.concatenate([np.ones(len(mean), bool), told])]
+    release: Release
+    if fit is not None:
+        derived = variational(model)
+        release = VariationalOptimum(
+            phi[None], derived, metric, model, by_another_rule(model), name=name or derived.name
+        )
+    elif draws is None:
+        derived = laplace(model, bool(jacobian) and _has_jacobian(model))
+        release = Approximation(phi[None], derived, metric, model, name=name or derived.name)
+    else:
+        derived = moments_of_draws(model)
+        noise = Noise(whitening(model, phi) / np.sqrt(draws), np.zeros((len(phi), 0)))
+        how = by_another_rule(model), matching(model, constrained)
+        release = Summary(phi[None], derived, metric, model, noise, *how, name=name or derived.name)
+    return release.printed(release.theta, metric, np.array(columns).T) if columns else release
+
+
+def _check_fit(fit: str, covariance: np.ndarray, coordinates: str, draws: float | None, jacobian: bool | None) -> None:
+    if fit not in (FULL_RANK, MEAN_FIELD):
+        raise BayesreconError(f"fit={fit!r}: expected {FULL_RANK!r} or {MEAN_FIELD!r}")
+    if draws is not None or jacobian is not None or coordinates != "unconstrained":
+        raise BayesreconError(
+            f"fit={fit!r}: a variational fit is normal in unconstrained coordinates, with the Jacobian, and no draws; "
+            "leave draws=, jacobian= and coordinates= out"
+        )
+    if fit == MEAN_FIELD and np.any(covariance != np.diag(np.diag(covariance))):
+        raise BayesreconError(f"fit={fit!r}: the covariance of a mean field is diagonal; this one is not")
+
+
+def _has_jacobian(model: Model) -> bool:
+    return any(_moves(p) for p in model.parameters)
+
+
+def _moves(parameter: Any) -> bool:
+    low, high = parameter.bounds if parameter.bounds is not None else (0.0, 1.0)
+    return bool(np.isfinite(low) or np.isfinite(high)) and type(parameter.transform).__name__ not in (
+        "Identity",
+        "IdentityTransform",
+    )
+
+
+def _check_draws(draws: float, entries: int) -> None:
+    if not (np.isfinite(draws) and draws > 0):
+        raise BayesreconError(f"draws={draws!r}: expected how many draws the mean and covariance are of")
+    if draws < _FEWEST * entries:
+        raise BayesreconError(
+            f"{draws:g} draws are too few for a mean and covariance of {entries} entries; {_FEWEST * entries} or more "
+            "are needed"
+        )
+
+
+def in_coordinates_of(model: Model, coordinates: str, draws: float | None) -> Model:
+    """The model in the coordinates of the numbers; draws' means and covariances are translated instead."""
+    if coordinates not in ("unconstrained", "constrained"):
+        raise BayesreconError(f"coordinates={coordinates!r}: expected 'unconstrained' or 'constrained'")
+    if coordinates == "unconstrained":
+        return model
+    boxes = model.in_constrained_coordinates  # refuses what is no box
+    return boxes if draws is None else model
+
+
+def names_of(model: Model, constrained: bool) -> tuple[str, ...]:
+    """Names of the d numbers, counted from one."""
+    shapes = [(p.name, p.shape if constrained else p.free_shape) for p in model.parameters]
+    return tuple(entry(name, index) for name, shape in shapes for index in np.ndindex(*shape))
+
+
+def _vector(model: Model, mean: Any) -> np.ndarray:
+    if isinstance(mean, Mapping):
+        check_parameters(model, mean)
+        mean = np.concatenate([np.ravel(np.asarray(mean[p.name], float)) for p in model.parameters])
+    mean = _numbers(mean, "the mean")
+    if mean.shape != (model.dimension,):
+        raise BayesreconError(
+            f"a mean of shape {mean.shape} for {model.dimension} parameters ({', '.join(model.coordinates[:6])}"
+            f"{' ...' if model.dimension > 6 else ''})"
+        )
+    return mean
+
+
+def _covariance(model: Model, covariance: Any) -> np.ndarray:
+    covariance = _numbers(covariance, "the covariance")
+    d = model.dimension
+    if covariance.shape != (d, d):
+        raise BayesreconError(f"a covariance of shape {covariance.shape} for {d} parameters")
+    sd = np.sqrt(np.maximum(np.diag(covariance), 0))
+    if not (sd > 0).all():
+        raise BayesreconError(f"the variance of {model.coordinates[int(np.argmin(sd))]} is not positive")
+    unit = covariance / np.outer(sd, sd)
+    if np.abs(unit - unit.T).max() > _SYMMETRIC:
+        raise BayesreconError("the covariance is not symmetric")
+    if np.abs(unit).max() > 1 + _SYMMETRIC:
+        i, j = np.unravel_index(np.argmax(np.abs(unit)), unit.shape)
+        raise BayesreconError(
+            f"the correlation of {model.coordinates[i]} and {model.coordinates[j]} is {unit[i, j]:.4g}, above one"
+        )
+    if np.linalg.eigvalsh(unit)[0] <= 0:
+        raise BayesreconError("the covariance is not positive definite")
+    return 0.5 * (covariance + covariance.T)
+
+
+def _numbers(values: Any, what: str) -> np.ndarray:
+    try:
+        values = np.asarray(values, float)
+    except (TypeError, ValueError):
+        raise BayesreconError(f"{what} does not consist of numbers") from None
+    if not np.isfinite(values).all():
+        raise BayesreconError(f"{what} holds missing or infinite values")
+    return values

@@ -1,0 +1,192 @@
+"""NumPyro's automatic guides as laws over a model's coordinates."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model
+from bayesrecon.posteriors.approximated.laws import FittedLaw, check_transforms, numbers, one_of, phi_of, placed, probes
+from bayesrecon.posteriors.approximated.normal import pack
+
+_FLAT = ("AutoDiagonalNormal", "AutoMultivariateNormal", "AutoLowRankMultivariateNormal", "AutoLaplaceApproximation")
+GUIDES = ("AutoDelta", "AutoNormal", *_FLAT)
+"""Guides that are read, by their names."""
+
+_SLOW = "factors of low rank come to rest long after the others in some directions, and in others never"
+_REMEMBERED = 64  # guides, so that compiled functions are reused
+_LOG_PRIOR = 1e-4  # relative, from which two priors differ: guides are often fitted in single precision
+
+
+def is_autoguide(guide: Any) -> bool:
+    """Whether this is one of NumPyro's automatic guides, read or not."""
+    return any(c.__name__ == "AutoGuide" and c.__module__.startswith("numpyro") for c in type(guide).__mro__)
+
+
+def autoguide_law(model: Model, guide: Any, params: Any, iterates: Sequence[Any]) -> FittedLaw:
+    """The law of a guide that was run.
+
+    Raises:
+        BayesreconError: as `posteriors.from_guide`.
+    """
+    kind = type(guide).__name__
+    if kind not in GUIDES:
+        raise BayesreconError(f"the guide {kind} is not read; expected {', '.join(GUIDES)}")
+    if getattr(guide, "prototype_trace", None) is None:
+        raise BayesreconError("the guide was not run: its sites are not known; call it once, on records of any value")
+    _check_program(model, guide)
+    read = _flat if kind in _FLAT else _by_site
+    names, shapes, native_of, phi = read(model, guide, kind)
+
+    def native(values: Any, what: str) -> np.ndarray:
+        found = one_of(values, names, what)
+        return np.asarray(native_of([numbers(v, k, s) for (k, v), s in zip(found.items(), shapes, strict=True)]))
+
+    here = native(params, "the parameters of the guide")
+    if not np.isfinite(here).all():
+        raise BayesreconError(f"the parameters of the {kind} lie on or outside their support")
+    if kind == "AutoLaplaceApproximation":
+        phi = _laplace(model, guide, params, phi)
+    return FittedLaw(
+        kind={"AutoDelta": "mode", "AutoLaplaceApproximation": "laplace"}.get(kind, "variational"),
+        name=f"{kind} of {model.name}",
+        native=here,
+        phi=phi,
+        iterates=tuple(native(values, f"iterate {i}") for i, values in enumerate(iterates, 1)),
+        slow=_SLOW if kind == "AutoLowRankMultivariateNormal" else "",
+    )
+
+
+_Read = tuple[list[str], list[tuple[int, ...]], Callable[[Any], Any], Callable[[Any], Any]]
+
+
+def _flat(model: Model, guide: Any, kind: str) -> _Read:
+    """Guides over one vector of all latents."""
+    d, prefix = guide.latent_dim, guide.prefix
+    at = placed(model, {k: np.asarray(v) for k, v in guide._unpack_latent(np.arange(d)).items()}, "guide")
+    names, shapes = [f"{prefix}_loc"], [(d,)]
+    if kind == "AutoLowRankMultivariateNormal":
+        names, shapes = [*names, f"{prefix}_cov_factor"], [*shapes, (d, guide.rank or round(d**0.5))]
+    if kind in ("AutoDiagonalNormal", "AutoLowRankMultivariateNormal"):
+        names, shapes = [*names, f"{prefix}_scale"], [*shapes, (d,)]
+    if kind == "AutoMultivariateNormal":
+        names, shapes = [*names, f"{prefix}_scale_tril"], [*shapes, (d, d)]
+    return names, shapes, *_flat_maps(model, kind, tuple(at.tolist()))
+
+
+@lru_cache(_REMEMBERED)
+def _flat_maps(model: Model, kind: str, places: tuple[int, ...]) -> tuple[Any, Any]:
+    """`native` of the guide's parameters in order, and phi of `native`."""
+    d, at = model.dimension, np.array(places)
+    transform = _scale(kind)
+
+    def native(values: Sequence[Any]) -> Any:
+        *plain, last = values
+        scale = last if transform is None else transform._inverse(last)
+        return jnp.concatenate([jnp.ravel(x) for x in (*plain, scale)])
+
+    def phi(x: Any) -> Any:
+        loc, rest = x[:d], x[d:]
+        if transform is None:
+            return loc[at]
+        if kind == "AutoLowRankMultivariateNormal":
+            scale = transform(rest[-d:])
+            factor = jnp.column_stack([rest[:-d].reshape(d, -1) * scale[:, None], jnp.diag(scale)])
+        else:
+            factor = transform(rest) if kind == "AutoMultivariateNormal" else jnp.diag(transform(rest))
+        return phi_of(model, loc[at], factor[at])
+
+    return jax.jit(native), jax.jit(phi)
+
+
+def _by_site(model: Model, guide: Any, kind: str) -> _Read:
+    """Guides with parameters of their own for every latent."""
+    which = ("loc",) if kind == "AutoDelta" else ("loc", "scale")
+    names = [f"{p.name}_{guide.prefix}_{one}" for one in which for p in model.parameters]
+    shapes = [p.shape if kind == "AutoDelta" else p.free_shape for _ in which for p in model.parameters]
+    return names, shapes, *_site_maps(model, kind)
+
+
+@lru_cache(_REMEMBERED)
+def _site_maps(model: Model, kind: str) -> tuple[Any, Any]:
+    d, count = model.dimension, len(model.parameters)
+
+    def theta(values: Sequence[Any]) -> Any:
+        return model.unconstrain({p.name: v for p, v in zip(model.parameters, values, strict=True)})
+
+    transform = _scale(kind)
+    if transform is None:
+        return jax.jit(theta), lambda x: x
+
+    def native(values: Sequence[Any]) -> Any:
+        scales = (transform._inverse(v) for v in values[count:])
+        return jnp.concatenate([jnp.ravel(x) for x in (*values[:count], *scales)])
+
+    return jax.jit(native), jax.jit(lambda x: phi_of(model, x[:d], jnp.diag(transform(x[d:]))))
+
+
+def _laplace(model: Model, guide: Any, params: Any, at: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The mode with the inverse of minus the Hessian there, which the guide takes from its own data."""
+    try:
+        covariance = np.asarray(guide.get_posterior(params).covariance_matrix, float)
+    except Exception as error:  # whatever the user's program raises
+        raise BayesreconError(
+            f"the Hessian at the mode cannot be computed: {type(error).__name__} {str(error).splitlines()[:1]}"
+        ) from None
+    order = np.asarray(at(np.arange(model.dimension)), int)
+    covariance = covariance[np.ix_(order, order)]
+    if not np.isfinite(covariance).all() or np.linalg.eigvalsh(covariance)[0] <= 0:
+        raise BayesreconError(
+            "the density has no negative definite Hessian at these parameters: no mode, or it cannot be differentiated"
+        )
+    scale = pack(model, np.zeros(model.dimension), covariance)[model.dimension :]
+    return lambda x: jnp.concatenate([at(x), jnp.asarray(scale)])
+
+
+def _scale(kind: str) -> Any:
+    """The transform of a guide's scale, None where it has none."""
+    from numpyro.infer import autoguide
+
+    owner = getattr(autoguide, kind)
+    constraint = getattr(owner, "scale_tril_constraint", None) or getattr(owner, "scale_constraint", None)
+    return None if constraint is None else _transform(constraint)
+
+
+def _transform(constraint: Any) -> Any:
+    from numpyro.distributions import biject_to
+
+    return biject_to(constraint)
+
+
+@lru_cache(_REMEMBERED)
+def _check_program(model: Model, guide: Any) -> None:
+    """Refuse a guide of a program with other latents, transforms or prior."""
+    latents = {
+        name: site
+        for name, site in guide.prototype_trace.items()
+        if site["type"] == "sample" and not site["is_observed"]
+    }
+    free = {
+        name: np.zeros(_transform(site["fn"].support).inverse_shape(np.shape(site["value"])))
+        for name, site in latents.items()
+    }
+    placed(model, free, "guide")
+    at = probes(model)
+    values = {name: site["value"] for name, site in latents.items()}
+
+    def compared() -> tuple[Any, Any, Any]:
+        moved = {name: _transform(site["fn"].support)(jnp.asarray(at[name])) for name, site in latents.items()}
+        theirs = sum(jnp.sum(site["fn"].log_prob(site["value"])) for site in latents.values())
+        return moved, theirs, 0.0 if model.program is None else model.log_prior_at(values)
+
+    moved, theirs, ours = jax.jit(compared)()
+    check_transforms(model, moved, "guide")
+    if model.program is not None and not abs(theirs - ours) <= _LOG_PRIOR * max(1.0, abs(ours)):
+        raise BayesreconError(
+            f"the guide's program has another prior than model {model.name} (log density {float(theirs):.6g} and "
+            f"{float(ours):.6g} at one point): it is of another model"
+        )

@@ -1,0 +1,118 @@
+"""Densities that can be evaluated as releases: normalising flows, neural posterior estimates."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.diagnostics import evenly
+from bayesrecon.errors import BayesreconError, first_line
+from bayesrecon.model import Model
+from bayesrecon.models.power import tempered
+from bayesrecon.posteriors.approximated.pointwise import contrasts, evaluated
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import LogDensity, Release
+
+_MOST = 1000  # points that are used: what a log density is off does not average out over more of them
+
+
+@in_float64
+def from_log_density(
+    model: Model,
+    log_q: Callable[[Any], Any],
+    points: Any = None,
+    *,
+    power: float | None = None,
+    name: str = "log density",
+) -> Release:
+    """A density that can be evaluated as a release: that of a normalising flow or a neural posterior estimate.
+
+    Where q is the posterior, `log q - log pi0 - log det = sum_n l(., x_n) + c` exactly, at any points. Where it only
+    approximates one, it is off; what no data make of it tells by how much, and is in the errors (see
+    `bayesrecon.estimation.noise`). A q that is the posterior of other data, as any normal law with a wrong covariance
+    is in a model whose log likelihood is quadratic, cannot be told from theirs.
+
+    Args:
+        log_q: log density of q in unconstrained coordinates, up to a constant: of an array of points `(T, d)`, which
+            gives `(T,)`, or of one point `(d,)`. JAX or NumPy: only its values are used.
+        points: `(T, d)` in unconstrained coordinates, in the order of `model.coordinates`: draws of q serve best, three
+            times as many as the data have features or more (a hundred for a simple regression). Of more than 1,000
+            those at even distances are used.
+        power: of the likelihood, where the posterior is tempered (`models.tempered`).
+
+    Returns:
+        A `LogDensity`, a stationary parameter of a derived model (`bayesrecon.posteriors.approximated.pointwise`):
+        verbs take it.
+
+    Raises:
+        BayesreconError: no points, points of another shape, fewer than three or without spread, values that are not
+            finite or of another shape, or a `log_q` that fails.
+
+    >>> import bayesrecon
+    >>> from bayesrecon.models import load
+    >>> model, rng = load("linear_predictor"), np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(2, 40))  # the private records
+    >>> def log_q(theta):  # slope and intercept
+    ...     return -0.5 * ((y - theta[:, :1] * x - theta[:, 1:]) ** 2).sum(axis=1)
+    >>> release = from_log_density(model, log_q, rng.normal(size=(100, 2)))
+    >>> round(bayesrecon.recover(release)["n"].estimate, 8)
+    40.0
+    """
+    model = model if power is None else tempered(model, power)
+    at = _points(model, points)
+    values = _values(log_q, at)
+    derived = evaluated(model, at, values)
+    return LogDensity(np.zeros((1, len(at))), derived, contrasts(len(at)), model, name=name)
+
+
+def _points(model: Model, points: Any) -> np.ndarray:
+    d = model.dimension
+    listed = ", ".join(model.coordinates[:6]) + (" ..." if d > 6 else "")
+    if points is None:
+        raise BayesreconError(
+            f"points= is missing: give some hundred draws of q, (T, {d}), in unconstrained coordinates ({listed})"
+        )
+    try:
+        found = np.asarray(points, float)
+    except (TypeError, ValueError):
+        raise BayesreconError("points= does not consist of numbers") from None
+    if found.ndim != 2 or found.shape[1] != d:
+        raise BayesreconError(f"points of shape {found.shape}: expected (T, {d}), the columns {listed}")
+    if not np.isfinite(found).all():
+        raise BayesreconError("points= holds missing or infinite values")
+    found = np.unique(found, axis=0) if len(np.unique(found, axis=0)) < len(found) else found
+    if len(found) < max(3, d + 2):
+        raise BayesreconError(f"{len(found)} different points: give some hundred draws of q")
+    still = np.flatnonzero(np.ptp(found, axis=0) == 0)
+    if still.size:
+        raise BayesreconError(f"all points have the same {model.coordinates[still[0]]}: give draws of q")
+    return found[evenly(len(found), _MOST)]
+
+
+def _values(log_q: Callable[[Any], Any], points: np.ndarray) -> np.ndarray:
+    """`(T,)`, from one call for all points, or from one for each where that does not give one number a point."""
+    if not callable(log_q):
+        raise BayesreconError(f"log_q is a {type(log_q).__name__}: expected a function of points (T, d)")
+    try:
+        found = np.asarray(log_q(points), float)
+    except Exception:  # of one point only, or broken: the next call tells
+        found = np.zeros(0)
+    if found.shape == (len(points), 1):
+        found = found[:, 0]
+    if found.shape != (len(points),):
+        try:
+            each = [np.asarray(log_q(point), float) for point in points]
+        except Exception as error:
+            raise BayesreconError(f"log_q failed at a point: {first_line(error)}") from None
+        if any(value.size != 1 for value in each):
+            raise BayesreconError(
+                f"log_q gives an array of shape {found.shape} for points {points.shape}, and one of shape "
+                f"{each[0].shape} for one of them; expected one number a point"
+            )
+        found = np.array([value.item() for value in each])
+    bad = int((~np.isfinite(found)).sum())
+    if bad:
+        raise BayesreconError(f"log_q is not finite at {bad} of {len(points)} points; give points inside its support")
+    if np.ptp(found) == 0:
+        raise BayesreconError("log_q is the same at all points: is it a log density?")
+    return found

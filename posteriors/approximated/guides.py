@@ -1,0 +1,253 @@
+"""Variational fits and modes as releases: NumPyro's autoguides, PyMC's ADVI, CmdStan's `variational`, `laplace`."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, check_memory
+from bayesrecon.inexact import Ascent, Noise
+from bayesrecon.kernels.metric import metric_factor
+from bayesrecon.kernels.score import prior_score
+from bayesrecon.model import Model
+from bayesrecon.models.door import model_of
+from bayesrecon.models.power import tempered
+from bayesrecon.posteriors.approximated.autoguides import GUIDES, autoguide_law, is_autoguide
+from bayesrecon.posteriors.approximated.cmdstan_laws import cmdstan_law, is_csv, is_law
+from bayesrecon.posteriors.approximated.laws import FittedLaw
+from bayesrecon.posteriors.approximated.normal import by_another_rule, laplace, variational, whitening
+from bayesrecon.posteriors.approximated.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
+from bayesrecon.posteriors.approximated.smooth import check_smooth
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import (
+    Approximation,
+    OptimisedFit,
+    OptimisedMode,
+    Release,
+    Summary,
+    TrainedParameter,
+    VariationalOptimum,
+)
+
+_REDUNDANT = 1e-9  # relative, of directions that the parameters of a guide do not move in
+
+
+@in_float64
+def from_guide(
+    model: Model,
+    guide: Any,
+    params: Mapping[str, Any] | None = None,
+    *,
+    residual: Any = None,
+    iterates: Sequence[Mapping[str, Any]] | None = None,
+    power: float | None = None,
+    name: str | None = None,
+) -> Release:
+    """A variational fit, a Laplace approximation or a mode as a release.
+
+    An optimum of the ELBO over normal laws `q = N(m, L L')` is stationary for `sum_n E_q[l(theta, x_n)] +
+    E_q[log pi0 + log det] + log det L` in the parameters that the guide has: d + d(d+1)/2 equations of full rank, 2d of
+    a mean field, those of its own factors of low rank (Opper and Archambeau 2009; Kucukelbir et al. 2017 for the
+    coordinates). Modes are those of `posteriors.gaussian` and `posteriors.dirac`.
+
+    | `guide` | `params` | what it is |
+    |---|---|---|
+    | `AutoNormal`, `AutoDiagonalNormal`, `AutoMultivariateNormal` | `svi.get_params(state)` | an optimum of the ELBO |
+    | `AutoLowRankMultivariateNormal` | the same | an optimum of the ELBO, with `residual` |
+    | `AutoLaplaceApproximation` | the same | the mode with the Jacobian, and the Hessian there |
+    | `AutoDelta` | the same | the mode of the density of the constrained values, without the Jacobian |
+    | `pymc.fit(method="advi")`, `"fullrank_advi"` | left out: its own; or as a `Tracker` stores them | the same |
+    | path of the CSV of CmdStan's `variational` or `laplace` | none | read off the draws of the normal law |
+
+    Stochastic ascent ends near the optimum, not at it. How far is taken from `residual`, from `iterates`, or else from
+    the equations that hold whatever the data (there are more equations than features of the data, in many models).
+    Errors come from it, and nothing is determined where it is large, or where nothing tells. Laws that are all too wide
+    by one factor have the equations of fewer records: a fit alone is believed where its equations hold to a hundredth
+    of a posterior standard deviation, as they do at an optimum and nowhere on the way there. Iterates tell more: they
+    are read as what steps of the size of their gradient make (Adam, RMSprop, Adagrad).
+
+    Args:
+        model: in the same coordinates as the guide's program, its parameters named as the sites.
+        guide: one that was run: its sites are then known.
+        params: the guide's parameters, constrained.
+        residual: standard error of the equations in posterior standard deviations, one number or `(k,)`; 0 for an
+            optimum to all digits. Of a mode alone that of the gradient of the log density.
+        iterates: of an optimum of the ELBO, `params` at other late steps of the same run, evenly spaced and in order,
+            before those in `params`: ten or more, over many times what the fit needs to forget where it was.
+        power: of the likelihood, where the posterior is tempered (`models.tempered`).
+        name: for display.
+
+    Returns:
+        An `OptimisedFit` of a derived model (`bayesrecon.posteriors.approximated.normal`), or an `OptimisedMode`; with
+        residual=0 a `VariationalOptimum`, an `Approximation`, or of a mode alone a `TrainedParameter`. Every verb takes
+        them.
+
+    Raises:
+        BayesreconError: a guide of another kind or model, parameters that are missing or not finite, a density that has
+            no derivatives there, iterates that do not tell their errors.
+
+    >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
+    >>> from bayesrecon.models import from_numpyro
+    >>> from numpyro.infer.autoguide import AutoNormal
+    >>> def program(y):
+    ...     mean = numpyro.sample("mean", dist.Normal(0, 10))
+    ...     with numpyro.plate("records", y.shape[0]):
+    ...         numpyro.sample("y", dist.Normal(mean, 1), obs=y)
+    >>> guide = AutoNormal(program)
+    >>> with numpyro.handlers.seed(rng_seed=0):
+    ...     _ = guide(jnp.zeros(3))
+    >>> fit = {"mean_auto_loc": 1.98, "mean_auto_scale": 0.1}
+    >>> from_guide(from_numpyro(program, {"y": ()}), guide, fit, residual=0.0).model.name
+    'program, normal approximation'
+    """
+    model = model if power is None else tempered(model, power)
+    law = _law(model, guide, params, tuple(iterates or ()))
+    if law.iterates and law.kind != "variational":
+        raise BayesreconError(
+            f"{law.name}: the gradients of a mode have no noise, and iterates do not tell its errors; state residual="
+        )
+    parts = {"variational": _variational, "laplace": _laplace, "mode": _mode}
+    release = parts[law.kind](model, law, residual, name or law.name)
+    if not np.isfinite(release.theta).all():
+        raise BayesreconError("the parameters lie on or outside their support")
+    directions = metric_factor(release, release.default_metric)
+    if not np.isfinite(np.asarray(prior_score(release.model, directions, release.theta, 0.0))).all():
+        raise BayesreconError(
+            f"the prior of model {model.name} has no derivatives at these parameters: nothing is stationary there"
+        )
+    return release
+
+
+def release_of_law(source: Any, model: Any, power: float | None) -> Release | None:
+    """Of a file that CmdStan's `variational` or `laplace` wrote, None of anything else.
+
+    Raises:
+        BayesreconError: no model, and what `from_guide` refuses.
+    """
+    if not is_law(source):
+        return None
+    if model is None:
+        raise BayesreconError(f"{source} does not say which model it belongs to; pass one (model=, or --model)")
+    return from_guide(model_of(model), source, power=power)
+
+
+def _law(model: Model, guide: Any, params: Any, iterates: tuple[Any, ...]) -> FittedLaw:
+    if is_autoguide(guide):
+        return autoguide_law(model, guide, params, iterates)
+    if is_pymc_approximation(guide):
+        return pymc_law(model, guide, params, iterates)
+    if is_csv(guide):
+        return cmdstan_law(model, guide, params, iterates)
+    raise BayesreconError(
+        f"a {type(guide).__name__} is not read; expected one of NumPyro's {', '.join(GUIDES)}, of PyMC's "
+        f"{', '.join(APPROXIMATIONS)}, or the path of CmdStan's output"
+    )
+
+
+def _variational(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
+    derived, points = variational(model), _points(law)
+    phis = np.array([np.asarray(law.phi(x)) for x in points])
+    phi = phis.mean(axis=0)
+    white = whitening(model, phi)
+    slope = np.asarray(_slope(law.phi, points.mean(axis=0)))
+    moves = np.linalg.solve(white, slope)
+    directions, size, _ = np.linalg.svd(moves / np.linalg.norm(moves, axis=0).clip(1e-300), full_matrices=False)
+    seen = directions[:, size > _REDUNDANT * size[0]]
+    metric = white if seen.shape[1] == len(phi) else white @ seen
+    if residual is None and law.slow:
+        raise BayesreconError(
+            f"{law.name}: {law.slow}, so that no iterates tell how far it is from its optimum; fit a guide of full "
+            "rank, or state residual=, 0 at the optimum"
+        )
+    none = np.zeros((len(phi), 0))
+    if residual is not None:
+        ascent = _stated(residual, metric)
+    elif len(points) > 1:
+        check_memory(8 * len(points) * len(phi) ** 2, f"slopes of {len(points)} iterates", "supply fewer iterates")
+        back = np.linalg.pinv(slope, rcond=_REDUNDANT)
+        turned = np.array([np.asarray(_slope(law.phi, x)) @ back for x in points])
+        ascent = Ascent(none, white @ moves, phis, turned)
+    else:
+        ascent = Ascent(none, white @ moves, freedom=0.0)
+    normal = none
+    if law.draws is not None:
+        d = model.dimension
+        normal = metric @ np.linalg.lstsq(metric, white[:, d:], rcond=None)[0] / np.sqrt(law.draws)
+        if law.printed is not None:
+            normal = np.column_stack([normal, np.eye(len(phi))[:, :d] * law.printed / np.sqrt(3)])
+    atom, finer, noise = phi[None], by_another_rule(model), _noise(normal)
+    if ascent is not None:
+        return OptimisedFit(atom, derived, metric, model, noise, ascent, finer, name=name)
+    if normal.size:
+        return Summary(atom, derived, metric, model, noise, finer, name=name)
+    return VariationalOptimum(atom, derived, metric, model, finer, name=name)
+
+
+@partial(jax.jit, static_argnames="phi")
+def _slope(phi: Any, native: Any) -> Any:
+    return jax.jacfwd(phi)(native)
+
+
+def _laplace(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
+    """The Hessian is exact wherever it was taken; only the gradient can be left of an optimisation."""
+    phi, d = np.asarray(law.phi(law.native)), model.dimension
+    check_smooth(model, phi[:d])
+    metric, none = whitening(model, phi), np.zeros((len(phi), 0))
+    derived, atom = laplace(model, law.jacobian), phi[None]
+    normal = none if law.draws is None else metric / np.sqrt(law.draws)
+    if residual is not None:
+        ascent = _stated(residual, metric)
+    elif law.draws is None:
+        ascent = Ascent(np.linalg.solve(metric.T, np.eye(len(phi))[:, :d]), none, freedom=0.0)
+    else:
+        ascent = None
+    if ascent is not None:
+        return OptimisedFit(atom, derived, metric, model, _noise(normal), ascent, name=name)
+    if normal.size:
+        return Summary(atom, derived, metric, model, _noise(normal), name=name)
+    return Approximation(atom, derived, metric, model, name=name)
+
+
+def _mode(model: Model, law: FittedLaw, residual: Any, name: str) -> Release:
+    theta, directions = np.asarray(law.native), np.eye(model.dimension)
+    if np.isfinite(theta).all():
+        check_smooth(model, theta)
+    none = np.zeros((model.dimension, 0))
+    ascent = Ascent(directions, none, freedom=0.0) if residual is None else _stated(residual, directions)
+    if ascent is None:
+        return TrainedParameter(theta[None], model, name=name)
+    return OptimisedMode(theta[None], model, ascent, name=name)
+
+
+def _points(law: FittedLaw) -> np.ndarray:
+    """The native parameters of all steps, each once; of the last one alone where there are no others, `(K, g)`."""
+    points = np.array([*law.iterates, law.native])
+    if not law.iterates:
+        return points
+    kept = [i for i, x in enumerate(points) if not any(np.array_equal(x, other) for other in points[:i])]
+    if len(kept) == 1:
+        raise BayesreconError("the iterates are all alike; state residual=0 where the fit is at its optimum")
+    return points[kept]
+
+
+def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
+    try:
+        size = np.asarray(residual, float)
+    except (TypeError, ValueError):
+        raise BayesreconError("residual= does not consist of numbers") from None
+    count = metric.shape[1]
+    if size.shape not in ((), (count,)) or not np.isfinite(size).all() or (size < 0).any():
+        raise BayesreconError(f"residual=: expected one number or ({count},), finite and not negative")
+    if not size.any():
+        return None
+    score = metric @ np.linalg.inv(metric.T @ metric) * size
+    return Ascent(score, np.zeros((len(metric), 0)))
+
+
+def _noise(normal: np.ndarray) -> Noise:
+    return Noise(normal, np.zeros((len(normal), 0)))
+
+
+SOURCE = release_of_law

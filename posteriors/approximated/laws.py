@@ -1,0 +1,141 @@
+"""What readers of fitted laws hand on: a normal law or a mode in the parameters that it was optimised in."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near
+from bayesrecon.model import Model
+from bayesrecon.posteriors.approximated.normal import order_of
+
+_ALIKE = 1e-5  # relative: guides are often fitted in single precision
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLaw:
+    """A fitted law.
+
+    Attributes:
+        kind: "variational", "laplace" (a mode with its covariance) or "mode".
+        name: for display.
+        native: `(g,)` what the optimiser moved, unconstrained.
+        phi: the parameter of the derived model (`models.normal`; of a mode theta itself) at a native one.
+        iterates: the same at other steps.
+        jacobian: of a mode with its covariance: whether it is one with the Jacobian.
+        draws: how many draws of the law it was read off, None where it was released itself.
+        printed: `(d,)` half units of the last digit of its mean.
+        slow: why nothing but a stated residual tells how far it is from its optimum; empty where something does.
+    """
+
+    kind: str
+    name: str
+    native: np.ndarray
+    phi: Callable[[Any], Any]
+    iterates: tuple[np.ndarray, ...] = ()
+    jacobian: bool = True
+    draws: int | None = None
+    printed: np.ndarray | None = None
+    slow: str = ""
+
+
+def phi_of(model: Model, mean: Any, factor: Any) -> Any:
+    """`models.normal.pack` of a mean `(d,)` and any factor `F (d, g)` of the covariance, differentiable."""
+    order = order_of(model)
+    rows = factor[order]
+    lower = jnp.linalg.cholesky(rows @ rows.T)
+    return jnp.concatenate([mean, lower[np.tril_indices(model.dimension)]])
+
+
+def placed(model: Model, positions: Mapping[str, Any], what: str) -> np.ndarray:
+    """Positions `(d,)` in a fit's vector of the model's coordinates, from those of every site.
+
+    Raises:
+        BayesreconError: the sites are not the model's parameters.
+    """
+    expected = {p.name: p for p in model.parameters}
+    for name in expected:
+        if name not in positions:
+            raise BayesreconError(
+                f"the {what} has no site {name}, which model {model.name} has{near(name, positions)}: it is of another "
+                "model"
+            )
+    for name in positions:
+        if name not in expected:
+            raise BayesreconError(
+                f"the {what} has a site {name}, which model {model.name} does not have{near(name, expected)}: it is of "
+                "another model"
+            )
+    for name, p in expected.items():
+        if np.shape(positions[name]) != p.free_shape:
+            raise BayesreconError(
+                f"{name} of the {what} has shape {np.shape(positions[name])} unconstrained, and {p.free_shape} in "
+                f"model {model.name}: it is of another model"
+            )
+    return np.concatenate([np.ravel(np.asarray(positions[name], int)) for name in expected])
+
+
+def probes(model: Model) -> dict[str, np.ndarray]:
+    """Unconstrained values of every parameter, at which transforms are compared."""
+    sizes = {p.name: np.linspace(-0.6, 0.9, p.size).reshape(p.free_shape) for p in model.parameters}
+    return {name: np.where(values == 0, 0.3, values) for name, values in sizes.items()}
+
+
+@lru_cache(maxsize=256)
+def _transformed(model: Model) -> dict[str, np.ndarray]:
+    at = probes(model)
+    found = jax.jit(lambda: {p.name: p.transform(jnp.asarray(at[p.name])) for p in model.parameters})()
+    return {name: np.asarray(values) for name, values in found.items()}
+
+
+def check_transforms(model: Model, values: Mapping[str, Any], what: str) -> None:
+    """Refuse a fit in other coordinates than the model's.
+
+    Args:
+        values: `{parameter: what the fit's own transform makes of its probe}`.
+
+    Raises:
+        BayesreconError: one differs.
+    """
+    for p in model.parameters:
+        here, there = _transformed(model)[p.name], np.asarray(values[p.name])
+        if here.shape != there.shape or not np.allclose(here, there, rtol=_ALIKE, atol=_ALIKE):
+            raise BayesreconError(
+                f"the {what} transforms {p.name} otherwise than model {model.name} does "
+                f"({type(p.transform).__name__}): the two are not in the same coordinates"
+            )
+
+
+def numbers(values: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """One parameter of a fit, checked.
+
+    Raises:
+        BayesreconError: not numbers, of another shape or not finite.
+    """
+    try:
+        found = np.asarray(values, float)
+    except (TypeError, ValueError):
+        raise BayesreconError(f"{name} does not consist of numbers") from None
+    if found.shape != shape:
+        raise BayesreconError(f"{name} has shape {found.shape}, expected {shape}")
+    if not np.isfinite(found).all():
+        raise BayesreconError(f"{name} holds missing or infinite values: did the fit diverge?")
+    return found
+
+
+def one_of(params: Any, names: Sequence[str], what: str) -> dict[str, Any]:
+    """The named entries of a fit's parameters.
+
+    Raises:
+        BayesreconError: no mapping, or one is missing.
+    """
+    if not isinstance(params, Mapping):
+        raise BayesreconError(f"{what}: expected a dict of the fit's parameters, got a {type(params).__name__}")
+    for name in names:
+        if name not in params:
+            raise BayesreconError(f"{what} lack {name}{near(name, params)} (they hold {', '.join(map(str, params))})")
+    return {name: params[name] for name in names}

@@ -1,0 +1,320 @@
+"""Normal approximations of a posterior as trained parameters of derived models.
+
+The parameter of a normal law `q = N(mean, Sigma)` over the d coordinates of a model is `phi = (mean, scale)`, the scale
+being the lower triangle of the Cholesky factor L of Sigma, with the coordinates in the order `order_of`. With
+`p = log pi0 + log det`, a converged variational fit is stationary for
+
+    sum_n E_q[l(theta, x_n)] + E_q[p(theta)] + log det L                                            (the ELBO)
+
+which in `mean` and L says `E_q[grad log p] = 0` and `E_q[Hess log p] = -Sigma^-1` (Opper and Archambeau 2009, equations
+6 and 7). A mode with the inverse of minus its Hessian satisfies the same two at one point,
+
+    sum_n grad l(m, x_n) = -grad p(m),    sum_n Hess l(m, x_n) = -Sigma^-1 - Hess p(m)               (Laplace)
+
+Both are Dirac releases: one atom phi at temperature 0. The mean and covariance of posterior draws satisfy the first
+nearly, up to a share of about d / N; `matching` takes out what is left.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Parameter, PseudoData
+from bayesrecon.posteriors.approximated.quadrature import rule, student
+
+MOST = 40
+"""Coordinates of a posterior, of whose covariance all entries are equations."""
+
+_REMEMBERED = 256  # derived models, so that compiled functions are reused
+_FREEDOM, _NODES = 6.0, 2**13  # of the t law that moments are taken over
+_EVEN = 0.1  # share of the nodes that carries the weight, below which moments are not trusted
+_NEWTON, _SETTLED, _STILL = 60, 1e-12, 1e-10
+_CHUNK = 2**22
+
+
+def order_of(model: Model) -> np.ndarray:
+    """Positions `(d,)` of the coordinates in the order in which the scale is factored: that of a regression first."""
+    order, gaussian = np.arange(model.dimension), model.gaussian
+    if gaussian is None or gaussian.scale is None:
+        return order
+    return np.concatenate([[gaussian.scale], np.delete(order, gaussian.scale)])
+
+
+def pack(model: Model, mean: Any, covariance: Any) -> np.ndarray:
+    """phi `(k,)` of a mean `(d,)` and a covariance `(d, d)`."""
+    order = order_of(model)
+    factor = np.linalg.cholesky(np.asarray(covariance)[np.ix_(order, order)])
+    return np.concatenate([np.asarray(mean, float), factor[np.tril_indices(len(order))]])
+
+
+def unpack(model: Model, phi: Any) -> tuple[Any, Any]:
+    """Mean `(d,)` and factor `F (d, d)` with `F F' = Sigma`, its rows in the model's own order."""
+    d, order = model.dimension, order_of(model)
+    factor = jnp.zeros((d, d)).at[np.tril_indices(d)].set(phi[d:])
+    return phi[:d], factor[np.argsort(order)]
+
+
+def whitening(model: Model, phi: np.ndarray) -> np.ndarray:
+    """Directions `(k, k)` of `mean = m0 + L0 u` and `L = L0 (1 + A)` at `u = 0`, `A = 0`, those of the diagonal of A
+    over sqrt(2): the sampling noise of a mean and covariance of draws is the same in all (Wishart)."""
+    d, order = model.dimension, order_of(model)
+    factor = np.zeros((d, d))
+    factor[np.tril_indices(d)] = phi[d:]
+    rows, columns = np.tril_indices(d)
+    found = np.zeros((len(phi), len(phi)))
+    found[np.ix_(order, np.arange(d))] = factor
+    for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
+        moved = np.zeros((d, d))
+        moved[:, j] = factor[:, i]
+        found[d:, d + k] = moved[rows, columns] / (np.sqrt(2) if i == j else 1.0)
+    return found
+
+
+def _derived(model: Model, name: str, log_lik_at: Any, log_prior_at: Any) -> Model:
+    d = model.dimension
+    if d > MOST:
+        raise BayesreconError(f"{model.name} has {d} parameters: covariances of more than {MOST} are not read")
+    return Model(
+        name=f"{model.name}, {name}",
+        parameters=(Parameter("mean", (d,)), Parameter("scale", (d * (d + 1) // 2,))),
+        fields=model.fields,
+        log_lik_at=log_lik_at,
+        log_prior_at=log_prior_at,
+        identities=model.identities,
+    )
+
+
+def _phi(params: dict[str, Any]) -> Any:
+    return jnp.concatenate([params["mean"], params["scale"]])
+
+
+@lru_cache(_REMEMBERED)
+def laplace(model: Model, jacobian: bool) -> Model:
+    """The derived model of a mode and the inverse of minus the Hessian there.
+
+    Args:
+        jacobian: the mode is one of the density in unconstrained coordinates, with the Jacobian of the transforms.
+
+    >>> from bayesrecon.models.registry import load
+    >>> laplace(load("kidscore_momiq"), True).dimension
+    9
+    """
+
+    def expanded(f: Callable[[Any], Any], params: dict[str, Any]) -> Any:
+        mean, factor = unpack(model, _phi(params))
+        # The second derivatives are those at the mode: they do not move with it.
+        hessian = jax.lax.stop_gradient(jax.hessian(f)(mean))
+        return f(mean) + 0.5 * jnp.sum(factor * (hessian @ factor))
+
+    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
+        return expanded(lambda t: model.log_lik(t, record), params)
+
+    def log_prior_at(params: dict[str, Any]) -> Any:
+        def log_base(t: Any) -> Any:
+            return model.log_prior(t) + (model.log_det(t) if jacobian else 0.0)
+
+        return expanded(log_base, params) + _entropy(model, params)
+
+    return _derived(model, "mode and covariance", log_lik_at, log_prior_at)
+
+
+@lru_cache(_REMEMBERED)
+def variational(model: Model) -> Model:
+    """The derived model of a normal law that maximises the ELBO.
+
+    Expectations are exact where the model is a Gaussian linear regression and its prior a polynomial of third order in
+    the coefficients, and sums over fixed nodes elsewhere (`models.quadrature`).
+
+    >>> from bayesrecon.models.registry import load
+    >>> variational(load("kidscore_momiq")).dimension
+    9
+    """
+    return _variational(model, *rule(model.dimension, model.gaussian, other=False))
+
+
+@lru_cache(_REMEMBERED)
+def by_another_rule(model: Model) -> Model:
+    """`variational(model)` with its expectations taken by another rule, which tells how far they are off.
+
+    >>> from bayesrecon.models.registry import load
+    >>> by_another_rule(load("kidscore_momiq")) is variational(load("kidscore_momiq"))
+    False
+    """
+    return _variational(model, *rule(model.dimension, model.gaussian, other=True))
+
+
+def _variational(model: Model, nodes: np.ndarray, weights: np.ndarray) -> Model:
+    def expectation(f: Callable[[Any], Any], params: dict[str, Any]) -> Any:
+        mean, factor = unpack(model, _phi(params))
+        return jnp.asarray(weights) @ jax.vmap(f)(mean + jnp.asarray(nodes) @ factor.T)
+
+    def log_lik_at(params: dict[str, Any], record: dict[str, Any]) -> Any:
+        return expectation(lambda t: model.log_lik(t, record), params)
+
+    def log_prior_at(params: dict[str, Any]) -> Any:
+        return expectation(lambda t: model.log_prior(t) + model.log_det(t), params) + _entropy(model, params)
+
+    return _derived(model, "normal approximation", log_lik_at, log_prior_at)
+
+
+def _entropy(model: Model, params: dict[str, Any]) -> Any:
+    rows, columns = np.tril_indices(model.dimension)
+    return jnp.sum(jnp.log(jnp.abs(params["scale"][rows == columns])))
+
+
+@lru_cache(_REMEMBERED)
+def moments_of_draws(model: Model) -> Model:
+    """The derived model of a mean and covariance of posterior draws: the variational one, to be matched.
+
+    >>> from bayesrecon.models.registry import load
+    >>> moments_of_draws(load("kidscore_momiq")).name
+    'kidscore_momiq, mean and covariance of draws'
+    """
+    return replace(variational(model), name=f"{model.name}, mean and covariance of draws")
+
+
+@lru_cache(_REMEMBERED)
+def matching(model: Model, constrained: bool) -> Callable[[Any, Any, PseudoData], np.ndarray]:
+    """What matches a mean and covariance of posterior draws: `(given (d,), theta (d,), PseudoData) -> theta`, the
+    parameter that the equations give the data for which the posterior has the given one.
+
+    Args:
+        constrained: the mean and covariance are those of the constrained values.
+    """
+    return partial(_matched, model, variational(model), constrained)
+
+
+def unconstrained_moments(model: Model, mean: Any, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance in unconstrained coordinates to first order, of those of the stacked constrained values."""
+    inverse = partial(_from_stacked, model)
+    slope = np.asarray(jax.jacfwd(inverse)(jnp.asarray(mean)))
+    return np.asarray(inverse(jnp.asarray(mean))), slope @ covariance @ slope.T
+
+
+def _from_stacked(model: Model, values: Any) -> Any:
+    params, start = {}, 0
+    for p in model.parameters:
+        size = int(np.prod(p.shape))
+        params[p.name] = values[start : start + size].reshape(p.shape)
+        start += size
+    return model.unconstrain(params)
+
+
+def _stacked(model: Model, theta: Any) -> Any:
+    params = model.constrain(theta)
+    return jnp.concatenate([jnp.reshape(params[p.name], (-1,)) for p in model.parameters])
+
+
+def _matched(model: Model, derived: Model, constrained: bool, given: Any, phi: Any, pseudo: PseudoData) -> np.ndarray:
+    """`given + N(data) - M(data)`: what the equations give the pseudo-data, where `given` is what the posterior of the
+    pseudo-data should have and M what it has (indirect inference; Gourieroux, Monfort and Renault 1993). Both are taken
+    over the same nodes, whose error cancels as far as the posterior is normal.
+
+    Raises:
+        BayesreconError: the posterior of the pseudo-data is not near enough to a normal law to take its moments.
+    """
+    normal = fitted_normal(model, derived, phi, pseudo)
+    nodes, log_t = student(model.dimension, _FREEDOM, _NODES)
+    mean, factor = (np.asarray(x) for x in unpack(model, normal))
+    theta = mean + nodes @ factor.T
+    log_p, values = _posterior(model, constrained, theta, pseudo)
+    usable = np.isfinite(log_p) & np.isfinite(values).all(axis=1)
+    has = _moments(np.where(usable[:, None], values, 0.0), np.where(usable, log_p - log_t, -np.inf))
+    if constrained:
+        has = unconstrained_moments(model, *has)
+    same = _moments(theta, -0.5 * (nodes**2).sum(axis=1) - log_t)
+    return np.asarray(given) + pack(model, *same) - pack(model, *has)
+
+
+def _moments(values: np.ndarray, log_w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    w = np.exp(log_w - log_w.max())
+    w /= w.sum()
+    if not 1 / np.sum(w**2) > _EVEN * len(w):
+        raise BayesreconError(
+            "the posterior of the data that fit is too far from a normal law for its mean and covariance to be "
+            "matched; supply the draws themselves"
+        )
+    centre = w @ values
+    return centre, (values - centre).T @ ((values - centre) * w[:, None])
+
+
+def _posterior(model: Model, constrained: bool, theta: np.ndarray, pseudo: PseudoData) -> tuple[np.ndarray, np.ndarray]:
+    """Log posterior density `(S,)` of the pseudo-data, and the values whose moments were released `(S, d)`."""
+    chunk = max(1, _CHUNK // (len(pseudo.weights) * 16))
+    parts = [
+        _density(model, constrained, theta[i : i + chunk], pseudo.records, pseudo.weights)
+        for i in range(0, len(theta), chunk)
+    ]
+    log_p, values = (np.concatenate([np.asarray(part[k]) for part in parts]) for k in (0, 1))
+    return log_p, values
+
+
+@partial(jax.jit, static_argnames=("model", "constrained"))
+def _density(model: Model, constrained: bool, theta: Any, records: Any, weights: Any) -> tuple[Any, Any]:
+    def one(t: Any) -> tuple[Any, Any]:
+        logs = jax.vmap(model.log_lik, in_axes=(None, 0))(t, records)
+        return weights @ logs + model.log_prior(t) + model.log_det(t), _stacked(model, t) if constrained else t
+
+    return jax.vmap(one)(theta)
+
+
+@partial(jax.jit, static_argnames="derived")
+def _slope(derived: Model, phi: Any, records: Any, weights: Any) -> Any:
+    def elbo(phi: Any) -> Any:
+        return weights @ jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records) + derived.log_prior(phi)
+
+    return jax.grad(elbo)(phi)
+
+
+def fitted_normal(model: Model, derived: Model, phi: Any, pseudo: PseudoData) -> np.ndarray:
+    """The normal law that the equations give the pseudo-data, from one near it: Newton's method with the Hessian that a
+    normal posterior has, in whitened coordinates."""
+    phi = np.asarray(phi)
+    for _ in range(_NEWTON):
+        metric = whitening(model, phi)
+        slope = metric.T @ np.asarray(_slope(derived, phi, pseudo.records, pseudo.weights))
+        if not np.isfinite(slope).all() or np.abs(slope).max() > 0.5:
+            slope = np.nan_to_num(slope)
+            slope = slope * 0.5 / max(0.5, np.abs(slope).max())
+        phi = phi + metric @ slope
+        if np.abs(slope).max() < _SETTLED:
+            break
+    return phi
+
+
+def fitted_mean_field(model: Model, derived: Model, mean: Any, sd: Any, pseudo: PseudoData) -> tuple[Any, Any]:
+    """Mean and standard deviations `(d,)` of the normal law of independent coordinates that maximises the ELBO of the
+    pseudo-data, by Newton's method from one near it; not finite where there is none."""
+    mean, log_sd = np.asarray(mean, float), np.log(np.asarray(sd, float))
+    for _ in range(_NEWTON):
+        slope, hessian = (
+            np.asarray(x) for x in _field_slopes(model, derived, mean, log_sd, pseudo.records, pseudo.weights)
+        )
+        if not (np.isfinite(slope).all() and np.isfinite(hessian).all()):
+            break
+        scale = np.concatenate([np.exp(log_sd), np.ones(len(mean))])
+        step = -np.linalg.lstsq(hessian * np.outer(scale, scale), slope * scale, rcond=None)[0]
+        step = step * min(1.0, 0.5 / max(0.5, float(np.abs(step).max())))
+        mean, log_sd = mean + np.exp(log_sd) * step[: len(mean)], log_sd + step[len(mean) :]
+        if np.abs(step).max() < _STILL:
+            return mean, np.exp(log_sd)
+    return np.full(len(mean), np.nan), np.full(len(mean), np.nan)
+
+
+@partial(jax.jit, static_argnames=("model", "derived"))
+def _field_slopes(model: Model, derived: Model, mean: Any, log_sd: Any, records: Any, weights: Any) -> tuple[Any, Any]:
+    order, d = order_of(model), model.dimension
+
+    def elbo(u: Any) -> Any:
+        scale = jnp.diag(jnp.exp(u[d:])[order])[np.tril_indices(d)]
+        phi = jnp.concatenate([u[:d], scale])
+        return weights @ jax.vmap(derived.log_lik, in_axes=(None, 0))(phi, records) + derived.log_prior(phi)
+
+    at = jnp.concatenate([mean, log_sd])
+    return jax.grad(elbo)(at), jax.hessian(elbo)(at)

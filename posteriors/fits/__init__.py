@@ -1,0 +1,1 @@
+"""Fits of other libraries, in memory or saved."""

@@ -1,0 +1,238 @@
+"""Trained scikit-learn estimators as releases, with their penalty and intercept conventions."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, version
+from bayesrecon.files import write_whole
+from bayesrecon.model import Model
+from bayesrecon.models.registry import find
+from bayesrecon.models.trained import linear_predictor
+from bayesrecon.posteriors.formats.npz import ATTRIBUTES
+from bayesrecon.posteriors.sources import dirac
+from bayesrecon.releases import Release, TrainedParameter, refuse_others
+
+
+def from_sklearn(estimator: Any, *, name: str | None = None) -> Release:
+    """A fitted linear estimator as a trained parameter of `models.load("linear_predictor")`.
+
+    | estimator | loss | penalty of `coef`, of `intercept` |
+    |---|---|---|
+    | `LinearRegression` | squared | 0, 0 |
+    | `Ridge` | squared | alpha, 0 (the intercept comes from centring, which is the same) |
+    | `LogisticRegression` | logistic; softmax for several classes | 1 / C, 0 (with liblinear 1 / (C s^2)) |
+    | `LinearSVC(loss="squared_hinge")` | squared_hinge | 1 / C, 1 / (C s^2) |
+    | `RidgeCV`, `LogisticRegressionCV(refit=True)` | of the same with the strength that was chosen | |
+    | a pipeline, a search over settings | of its last step, of its best estimator | |
+
+    with s the `intercept_scaling`. scikit-learn's own objectives are these, multiplied by a constant. Records are what
+    the estimator was fitted on: after a scaler, the scaled features; classes are counted from zero in the order of
+    `classes_`.
+
+    Args:
+        estimator: fitted on unweighted records.
+
+    Raises:
+        BayesreconError: not fitted, another estimator, or a setting under which the parameters are not stationary for a
+            smooth objective (an l1 penalty, sign constraints, balanced class weights, hinge loss).
+
+    >>> from sklearn.linear_model import Ridge
+    >>> release = from_sklearn(Ridge(2.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]))
+    >>> release.temperature, release.model.settings["penalty"]
+    (0.0, 2.0)
+    """
+    inner, before = _last_step(estimator)
+    release = of_linear(type(inner).__name__, inner, name)
+    if not before:
+        return release
+    note = f"records are what the last step was given, after {', '.join(before)}"
+    return replace(release, notes=(*release.notes, note))
+
+
+def _last_step(estimator: Any) -> tuple[Any, list[str]]:
+    """What a pipeline or a search ends in, and the steps before it."""
+    before: list[str] = []
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif type(estimator).__name__ == "Pipeline" and getattr(estimator, "steps", None):
+            before += [type(step).__name__ for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+            estimator = estimator.steps[-1][1]
+        else:
+            return estimator, before
+
+
+def of_linear(kind: str, estimator: Any, name: str | None = None) -> Release:
+    """A linear estimator of a class of this name, from whatever has its attributes.
+
+    >>> from types import SimpleNamespace
+    >>> of_linear("Ridge", SimpleNamespace(coef_=[0.5], intercept_=0.1, fit_intercept=True, alpha=2.0)).name
+    'Ridge'
+
+    Raises:
+        BayesreconError: as `from_sklearn`.
+    """
+    if kind not in LINEAR:
+        reason = next((f": {why}" for names, why in _CLOSED.items() if kind in names), "")
+        raise BayesreconError(
+            f"{kind} is not read{reason}; expected {', '.join(LINEAR)}, "
+            "or a model of your own with models.from_loss and posteriors.dirac"
+        )
+    if not hasattr(estimator, "coef_"):
+        raise BayesreconError(f"this {kind} is not fitted")
+    coef = np.atleast_2d(np.asarray(estimator.coef_, float))
+    model = LINEAR[kind](estimator, coef.shape)
+    params = {"coef": coef}
+    if estimator.fit_intercept:
+        params["intercept"] = np.broadcast_to(np.asarray(estimator.intercept_, float), coef.shape[:1]).copy()
+    release = dirac(model, params, name=name or kind)
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None and list(classes) != list(range(len(classes))):
+        listed = ", ".join(f"{i} is {c}" for i, c in enumerate(classes[:12]))
+        return replace(release, notes=(f"classes are counted from zero: {listed}",))
+    return release
+
+
+def save_trained(release: Release, path: str | Path) -> Path:
+    """Write a trained parameter of a shipped model to an `.npz` file that the command line reads.
+
+    It holds the parameters and the model's name and settings, nothing of the records.
+
+    Raises:
+        BayesreconError: draws, a model that is not shipped, or a path that does not end in .npz or whose folder does
+            not exist.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> release = from_sklearn(Ridge(2.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 1.0]))
+    >>> save_trained(release, "ridge.npz").name
+    'ridge.npz'
+    """
+    path = Path(path)
+    refuse_others(release, (TrainedParameter,), "save_trained", "draws are written by save_draws")
+    if path.suffix != ".npz":
+        raise BayesreconError(f"{path}: the name must end in .npz")
+    find(release.model.name)
+    parts = release.model.split(np.asarray(release.theta)[0])
+    arrays: dict[str, Any] = {k: np.asarray(v)[None, None] for k, v in parts.items()}
+    about = {
+        "bayesrecon_temperature": "0",
+        "bayesrecon_model": release.model.name,
+        "bayesrecon_model_settings": json.dumps(dict(release.model.settings)),
+    }
+    arrays[ATTRIBUTES] = np.array(json.dumps(about))
+    write_whole(path, lambda temporary: np.savez(temporary, **arrays))
+    return path
+
+
+def _least_squares(estimator: Any, shape: tuple[int, int]) -> Model:
+    if getattr(estimator, "positive", False):
+        raise BayesreconError("coefficients kept positive are not stationary; fit with positive=False")
+    penalty = np.unique(np.asarray(getattr(estimator, "alpha", 0.0), float))
+    if penalty.size > 1:
+        raise BayesreconError("one alpha per target is not read; fit the targets one by one")
+    return linear_predictor("squared", shape[1], shape[0], float(penalty[0]), bool(estimator.fit_intercept))
+
+
+def _ridge_cv(estimator: Any, shape: tuple[int, int]) -> Model:
+    penalty = np.unique(np.asarray(estimator.alpha_, float))
+    if penalty.size > 1:
+        raise BayesreconError("one alpha per target is not read; fit the targets one by one")
+    return linear_predictor("squared", shape[1], shape[0], float(penalty[0]), bool(estimator.fit_intercept))
+
+
+def _logistic_regression_cv(estimator: Any, shape: tuple[int, int]) -> Model:
+    """The last fit is of all records, with the strength that was chosen."""
+    if not estimator.refit:
+        raise BayesreconError("with refit=False coefficients are averages over folds, which are stationary for no data")
+    chosen = {name: np.unique(np.asarray(getattr(estimator, name, None) or 0.0, float)) for name in ("C_", "l1_ratio_")}
+    if any(values.size > 1 for values in chosen.values()):
+        raise BayesreconError("one strength per class is not read; fit it multinomially")
+    given = {name: getattr(estimator, name) for name in _SETTINGS if hasattr(estimator, name)}
+    strength, ratio = (float(values[0]) for values in chosen.values())
+    return _logistic_regression(SimpleNamespace(**given, C=strength, l1_ratio=ratio), shape)
+
+
+def _logistic_regression(estimator: Any, shape: tuple[int, int]) -> Model:
+    _refuse_weights(estimator)
+    penalty = getattr(estimator, "penalty", "l2")
+    ratio = 1.0 if penalty == "l1" else 0.0 if penalty in ("l2", None) else estimator.l1_ratio or 0.0
+    if ratio:
+        raise BayesreconError("an l1 penalty is not differentiable; the closed forms need an l2 penalty or none")
+    strength = 0.0 if penalty is None or np.isinf(estimator.C) else 1.0 / float(estimator.C)
+    below = 0.0
+    if estimator.solver == "liblinear":
+        below = strength / float(estimator.intercept_scaling) ** 2
+    classes = len(estimator.classes_)
+    apart = ("liblinear", "newton-cholesky") if _version_of(estimator) < (1, 6) else ("liblinear",)
+    if classes > 2 and (estimator.solver in apart or getattr(estimator, "multi_class", "auto") == "ovr"):
+        raise BayesreconError("one-against-the-rest logistic regression is not read; fit it multinomially")
+    loss = "softmax" if shape[0] > 1 else "logistic"
+    return linear_predictor(loss, shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
+
+
+def _linear_svc(estimator: Any, shape: tuple[int, int]) -> Model:
+    _refuse_weights(estimator)
+    if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
+        raise BayesreconError("only LinearSVC(loss='squared_hinge', penalty='l2') is differentiable")
+    if getattr(estimator, "multi_class", "ovr") != "ovr":
+        raise BayesreconError("only one-against-the-rest LinearSVC is read")
+    strength = 1.0 / float(estimator.C)
+    below = strength / float(estimator.intercept_scaling) ** 2
+    return linear_predictor("squared_hinge", shape[1], shape[0], strength, bool(estimator.fit_intercept), below)
+
+
+def _version_of(estimator: Any) -> tuple[int, int]:
+    """Of the scikit-learn that fitted it: the one of this process, but for an estimator out of a file."""
+    found = re.match(r"(\d+)\.(\d+)", str(getattr(estimator, "_sklearn_version", "")))
+    return (int(found[1]), int(found[2])) if found else version("scikit-learn")
+
+
+def _refuse_weights(estimator: Any) -> None:
+    if estimator.class_weight is not None:
+        raise BayesreconError("class weights are not read; state the weighted loss with models.from_loss")
+
+
+_SETTINGS = (
+    "class_weight", "penalty", "solver", "intercept_scaling", "classes_", "multi_class", "fit_intercept",
+    "_sklearn_version",
+)  # fmt: skip
+"""That a search over strengths shares with the fit that it ends in."""
+
+_SPARSE = "an l1 penalty is not differentiable, so that the coefficients that are zero have no equation"
+_KEEPS = "it keeps training rows as they are, which `bayesrecon audit` of the saved model lists"
+_STOPS = "it stops before the optimum, so that its coefficients are stationary for no data"
+_CLOSED: Mapping[tuple[str, ...], str] = {
+    ("Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "ElasticNet", "ElasticNetCV", "MultiTaskLasso"): _SPARSE,
+    ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"): _KEEPS,
+    ("KNeighborsClassifier", "KNeighborsRegressor", "GaussianProcessRegressor", "GaussianProcessClassifier"): _KEEPS,
+    (
+        "SGDClassifier",
+        "SGDRegressor",
+        "Perceptron",
+        "PassiveAggressiveClassifier",
+        "MLPClassifier",
+        "MLPRegressor",
+    ): _STOPS,
+}
+"""Classes that are often asked for, and why they have no equations."""
+
+LINEAR = {
+    "LinearRegression": _least_squares,
+    "Ridge": _least_squares,
+    "RidgeCV": _ridge_cv,
+    "LogisticRegression": _logistic_regression,
+    "LogisticRegressionCV": _logistic_regression_cv,
+    "LinearSVC": _linear_svc,
+}
+"""Classes that are read, and the models of their objectives."""
+
+
+FIT = ("sklearn", from_sklearn)
+"""The library that fits come from, and what reads them."""

@@ -1,0 +1,132 @@
+"""Mixed models that statsmodels fitted by maximum likelihood, as releases.
+
+What `MixedLM` prints as the covariance of its coefficients and of `ratio`, the variance of the intercepts over that of
+the errors, is the inverse of minus the Hessian with the scale profiled out: a block of the inverse with it. With
+`C` that block, the entries of `C^-1` for two coefficients, or a coefficient and the ratio, are those of minus the whole
+Hessian, since the score of every coefficient is zero and the scale multiplies it; the one of the ratio twice is not,
+and is left out. With random slopes or variance components their law is taken as it was fitted: given it, the block of
+`C^-1` of the coefficients is `X' V^-1 X / scale`, summed over groups whose rows have the covariance `scale V`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.approximated.normal import laplace, pack
+from bayesrecon.posteriors.fits.mixed_laws import correlated, mixed, uneven
+from bayesrecon.posteriors.printed.estimates import Estimates, field_name
+from bayesrecon.releases import Approximation, Release
+
+_TOLERANCE = 1e-5  # to which statsmodels' optimisers make the slope of the mean log likelihood of a row vanish
+_MOST_ROWS = 100_000  # each of which may be the size of a group
+_FAR = 0.1  # standard errors of the ratio that are left of the optimisation, beyond which it is at the boundary
+
+
+def from_mixed(result: Any, response: str | None, name: str | None) -> Release:
+    """A `MixedLM`, groups as records.
+
+    Where groups have several sizes, or the fit random slopes or variance components, the numbers of groups and rows and
+    the smallest and largest group are taken from the summary, which prints them: without them no mean over groups is
+    determined.
+
+    Raises:
+        BayesreconError: REML, groups of one row alone, a variance of intercepts at zero, or a fit that has not
+            converged or has no covariance.
+    """
+    fitted = result.model
+    if getattr(fitted, "reml", True) or getattr(result, "method", "ML") == "REML":
+        raise BayesreconError(
+            "MixedLM by REML is not read: its likelihood does not factorise over groups; fit with reml=False"
+        )
+    if not getattr(result, "converged", True):
+        raise BayesreconError("this MixedLM has not converged; fit it with another method=")
+    names, design = [str(n) for n in fitted.exog_names], np.asarray(fitted.exog, float)
+    constant = [i for i in range(len(names)) if np.all(design[:, i] == 1)]
+    order = [*constant, *(i for i in range(len(names)) if i not in constant)]
+    if len(constant) > 1:
+        raise BayesreconError("the design has two intercepts")
+    name = name or "MixedLM"
+    covariates = [field_name(names[i]) for i in order[len(constant) :]]
+    response, sizes = response or field_name(str(fitted.endog_names)), [len(y) for y in fitted.endog_li]
+    coefficient, sigma = np.asarray(result.fe_params, float)[order], float(np.sqrt(result.scale))
+    covariance, p = np.asarray(result.cov_params(), float), len(order)
+    if not np.isfinite(covariance).all():
+        raise BayesreconError("this MixedLM has no covariance of its estimates")
+    if fitted.k_vc or fitted.k_re != 1 or np.any(np.concatenate(fitted.exog_re_li) != 1):
+        model = correlated(covariates, response, bool(constant), sizes)
+        # Given the law of the random effects, what is left of minus the Hessian.
+        block = np.linalg.inv(np.linalg.inv(covariance)[np.ix_(order, order)])
+        return _release(model.in_constrained_coordinates, np.append(coefficient, sigma), block, p, 0.0, name)
+    ratio = float(np.asarray(result.cov_re)[0, 0] / result.scale)
+    if len(set(sizes)) > 1:
+        model = uneven(covariates, response, bool(constant), sizes, ratio)
+    else:
+        model = mixed(covariates, response, bool(constant), sizes[0])
+    at = [*order, p]
+    block = covariance[np.ix_(at, at)]
+    slope = _TOLERANCE * len(fitted.endog) / (2 * np.sqrt(max(ratio, 1e-300)))  # the root of the ratio is what is moved
+    if not slope * np.sqrt(block[-1, -1]) < _FAR:
+        raise BayesreconError("the variance of the intercepts is zero: at the boundary nothing is stationary; fit OLS")
+    mean = np.concatenate([coefficient, [ratio, sigma]])
+    return _release(model.in_constrained_coordinates, mean, block, p, slope, name)
+
+
+def from_known_law(estimates: Estimates) -> Release:
+    """A linear mixed model with one grouping factor, given the law of its random effects.
+
+    With `sigma^2 V` the covariance of a group's rows, the estimates `b` are those of generalised least squares,
+    `sum_g X_g' V^-1 (y_g - X_g b) = 0`, their covariance is `sigma^2 (sum_g X_g' V^-1 X_g)^-1`, and the variance of
+    maximum likelihood is `sum_g r_g' V^-1 r_g / n`: that of a fit by REML as well, with its own V (Pinheiro and Bates
+    2000, section 2.2). How many rows each group has is not told, their number and that of groups are.
+
+    Raises:
+        BayesreconError: numbers that are those of no fit.
+    """
+    values, covariance, labels = estimates.values, estimates.covariance, list(estimates.labels)
+    if values is None or covariance is None or not 0 < estimates.groups < estimates.rows <= _MOST_ROWS:
+        raise BayesreconError("a mixed model of so many groups and rows is not read")
+    order = sorted(range(len(labels)), key=lambda i: labels[i] != "const")
+    covariates = [labels[i] for i in order if labels[i] != "const"]
+    sizes = [1] * (estimates.groups - 1) + [estimates.rows - estimates.groups + 1]  # the widest that there can be
+    model = correlated(covariates, estimates.response, "const" in labels, sizes).in_constrained_coordinates
+    mean = np.append(values[order], np.sqrt(estimates.scale))
+    return _release(model, mean, covariance[np.ix_(order, order)], len(order), 0.0, estimates.where)
+
+
+def _release(model: Any, mean: np.ndarray, block: np.ndarray, p: int, slope: float, name: str) -> Release:
+    """Equations of all scores, and of the Hessian's entries with a coefficient.
+
+    Args:
+        block: of the coefficients and the ratio, if it is a parameter; the scale stands apart, in a unit of length that
+            was not released.
+        slope: what may be left of the score of the ratio.
+    """
+    d = len(mean)
+    covariance = np.zeros((d, d))
+    covariance[:-1, :-1] = 0.5 * (block + block.T)
+    covariance[-1, -1] = (0.1 * mean[-1]) ** 2
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        raise BayesreconError("the covariance of the estimates is not positive definite") from None
+    rows, columns = np.tril_indices(d)
+    whole = np.zeros((d + len(rows), 0))
+    # One column for each coefficient, and one for the ratio.
+    along = np.diag(np.sqrt(np.diag(covariance)))[:, :-1]
+    along[:p, :p] = np.linalg.cholesky(covariance[:p, :p])
+    for i in range(p):
+        for j in range(i, d - 1):
+            change = np.outer(along[:, i], along[:, j])
+            change = np.linalg.solve(root, np.linalg.solve(root, change + change.T).T)
+            step = root @ (np.tril(change, -1) + 0.5 * np.diag(np.diag(change)))
+            whole = np.column_stack([whole, np.concatenate([np.zeros(d), step[rows, columns]])])
+    scores = np.zeros((len(whole), d))
+    scores[:d] = root
+    phi, directions = pack(model, mean, covariance)[None], np.column_stack([scores, whole])
+    release = Approximation(phi, laplace(model, False), directions, model, name=name)
+    if not slope:
+        return release
+    shift = np.zeros((len(whole), 1))
+    shift[:d, 0] = covariance[:, p] * slope
+    return release.printed(phi, directions, shift)

@@ -1,0 +1,178 @@
+"""Results of statsmodels as releases: tables whose numbers are exact."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.fits.mixed import from_mixed
+from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.summaries import of_estimator
+from bayesrecon.releases import Release
+
+
+def from_statsmodels(result: Any, *, response: str | None = None, name: str | None = None) -> Release:
+    """A fitted statsmodels result as a release.
+
+    | model | what its covariance is | the model here |
+    |---|---|---|
+    | `OLS`, `GLM` (Gaussian) | `scale (X'X)^-1`, `scale = RSS / (n - p)` | "ols" |
+    | `Logit`, `GLM` (Binomial, logit link) | inverse of minus the Hessian | "logit" |
+    | `Poisson`, `GLM` (Poisson, log link) | inverse of minus the Hessian | "poisson" |
+    | `WLS` | `scale (X'WX)^-1`, `scale = sum w r^2 / (n - p)` | "ols", weighted |
+    | `MixedLM` by maximum likelihood | the same, the scale profiled out | `models.mixed` |
+
+    Records are the rows of the design, a column of ones left out; of a `MixedLM` the groups, with the means of their
+    rows and the scatter about them, weighted as the fit does where sizes vary or slopes are random (`models.mixed`).
+
+    `freq_weights` that are whole numbers count a record as often. Of a `WLS`, and of a GLM with other weights, totals
+    are sums of weights, and means and variances are weighted ones. An `offset` of least squares is one field of the
+    record more, of which nothing is known.
+
+    A result with a robust, clustered or HAC covariance keeps the other one as well (`normalized_cov_params`), which is
+    what is read of it.
+
+    Args:
+        response: default the name that the result has.
+
+    Raises:
+        BayesreconError: another model or link, a covariance that is no inverse Hessian where there is no other one,
+            weights of a `MixedLM` or of both kinds, an offset or exposure of another fit than least squares, or a
+            regularised fit; a `MixedLM` by REML, which does not factorise over groups;
+            data that were removed before the scale was computed.
+
+    >>> import statsmodels.api as sm
+    >>> from_statsmodels(sm.OLS([1.0, 2.0, 2.5, 4.0], sm.add_constant([0.0, 1.0, 2.0, 3.0])).fit()).temperature
+    0.0
+    """
+    fitted = getattr(result, "model", None)
+    kind = type(fitted).__name__
+    if fitted is None or not hasattr(result, "cov_params"):
+        raise BayesreconError(f"expected the result of a statsmodels fit, got a {type(result).__name__}")
+    estimator = kind if kind == "MixedLM" else _estimator_of(kind, fitted)
+    robust = getattr(result, "cov_type", "nonrobust")
+    if robust != "nonrobust" and (kind == "MixedLM" or getattr(result, "normalized_cov_params", None) is None):
+        raise BayesreconError(f"cov_type={robust!r} is not the inverse of a Hessian; fit with cov_type='nonrobust'")
+    if getattr(result, "regularized", False) or "Regularized" in type(result).__name__:
+        raise BayesreconError("a regularised fit has no covariance of this kind; fit without a penalty")
+    attributes = ("offset", "exposure", "freq_weights", "var_weights", *(["weights"] if kind == "WLS" else []))
+    held = {name: getattr(fitted, name, None) for name in attributes}
+    how = how_fitted(estimator, held, getattr(fitted, "nobs", None))
+    if kind == "MixedLM":
+        return from_mixed(result, response, name)
+    design = getattr(fitted, "exog", None)
+    try:
+        names = [str(n) for n in fitted.exog_names]
+        response = response or field_name(str(fitted.endog_names))
+        values, scale = np.asarray(result.params, float), float(getattr(result, "scale", 1.0))
+        own = result.cov_params() if robust == "nonrobust" else scale * np.asarray(result.normalized_cov_params, float)
+        covariance = np.asarray(own, float)
+    except (AttributeError, TypeError, ValueError, IndexError) as error:
+        if design is not None:
+            raise
+        raise BayesreconError(
+            f"the data of this {kind} were removed before its residual variance was computed "
+            f"({type(error).__name__}); ask for result.scale before result.remove_data()"
+        ) from None
+    constant = _ones(design, names, getattr(getattr(fitted, "data", None), "const_idx", None))
+    labels = labelled(names, constant)
+    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind, **how)
+    if robust == "nonrobust":
+        return release
+    note = (
+        f"the result keeps the inverse Hessian beside its covariance ({robust}), and that is what was read; a table "
+        "with the errors of this covariance alone tells less"
+    )
+    return replace(release, notes=(*release.notes, note))
+
+
+def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[str, Any]:
+    """Weights and offset of a fit, as `models.estimators.fitted_with` takes them.
+
+    Args:
+        held: what the fit holds by the name of its attribute.
+        records: their number.
+
+    Raises:
+        BayesreconError: weights whose equations are not known.
+    """
+    used = {name: np.asarray(v, float) for name, v in held.items() if v is not None and np.size(v)}
+    used = {name: v for name, v in used.items() if not np.all(v == (1.0 if name.endswith("weights") else 0.0))}
+    if used.keys() & {"offset", "exposure"} and estimator != "ols":
+        raise BayesreconError(f"an offset or exposure of a {estimator} fit is not read: it enters every equation")
+    if used and estimator == "MixedLM":
+        raise BayesreconError(f"{next(iter(used))} of a MixedLM is not read; fit without it")
+    found: dict[str, Any] = {"offset": True} if used.keys() & {"offset", "exposure"} else {}
+    counts = used.get("freq_weights")
+    counted = counts is None or bool(np.all(counts == np.round(counts)))
+    others = used.keys() & {"var_weights", "weights"}
+    if counts is not None and (others or (estimator == "ols" and not counted)):
+        raise BayesreconError(
+            "freq_weights are read where they are whole numbers and there are no others; other weights are var_weights"
+        )
+    removed = held.get("weights", ()) is None  # of a WLS whose data were removed
+    if others or not counted or removed:
+        return found | {"weights": "analytic", "records": None if records is None else float(records)}
+    return found if counts is None else found | {"weights": "frequency"}
+
+
+def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:
+    """Which columns of a design are ones: as they are, or, where it was removed, by what the fit remembers of it.
+
+    Raises:
+        BayesreconError: it remembers that a column is constant, and nothing says that it is one.
+    """
+    if design is not None:
+        columns = np.asarray(design, float)
+        return [i for i in range(len(names)) if np.all(columns[:, i] == 1)]
+    if stated is None:
+        return []
+    if not 0 <= int(stated) < len(names) or names[int(stated)].lower() not in ("intercept", "const"):
+        raise BayesreconError("the design was removed, and nothing says that its constant column is one of ones")
+    return [int(stated)]
+
+
+def labelled(names: Sequence[str], constant: Sequence[int]) -> list[str]:
+    """Names of a design's columns as a table has them; `constant` are those of ones.
+
+    >>> labelled(["Intercept", "age"], [0])
+    ['const', 'age']
+    """
+    return ["const" if i in constant else field_name(n) for i, n in enumerate(names)]
+
+
+_WHY = {
+    "GLS": "its covariance is that of sums in which records are mixed",
+    "GLSAR": "its records are filtered by an estimated correlation first, so that each row is made of several",
+    "RLM": "its covariance is no inverse Hessian, and residuals weigh its records",
+    "QuantReg": "its loss has no derivative at the records that it passes through, and kernels estimate its covariance",
+}
+"""Why results of statsmodels are not read, and what holds."""
+
+
+def _estimator_of(kind: str, fitted: Any) -> str:
+    if kind in ("OLS", "Logit", "Poisson"):
+        return kind.lower()
+    if kind == "WLS":
+        return "ols"
+    if kind == "GLM":
+        family, link = type(fitted.family).__name__, type(fitted.family.link).__name__
+        found = {("Binomial", "Logit"): "logit", ("Poisson", "Log"): "poisson", ("Gaussian", "Identity"): "ols"}
+        if (family, link) in found:
+            if family == "Binomial" and np.any(np.asarray(fitted.n_trials) != 1):
+                raise BayesreconError("a Binomial GLM of more than one trial a row is not read; give one row a trial")
+            return found[family, link]
+        raise BayesreconError(
+            f"a GLM of family {family} with link {link} is not read: its covariance is no inverse Hessian"
+        )
+    why = f": {_WHY[kind]}" if kind in _WHY else ""
+    raise BayesreconError(
+        f"{kind} is not read{why}; expected OLS, WLS, Logit, Poisson, GLM or MixedLM, or posteriors.gaussian with a "
+        "model"
+    )
+
+
+FIT = ("statsmodels", from_statsmodels)
+"""The library that fits come from, and what reads them."""

@@ -1,0 +1,121 @@
+"""Results of statsmodels out of files."""
+
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.fits.regressions import how_fitted, labelled
+from bayesrecon.posteriors.fits.saved.fits import SavedReader, Values
+from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.summaries import of_estimator
+from bayesrecon.releases import Release
+
+_RESULTS = frozenset(
+    ("OLSResults", "RegressionResults", "GLMResults", "LogitResults", "PoissonResults", "BinaryResults", "CountResults",
+     "MixedLMResults")
+)  # fmt: skip
+_ATTRIBUTES = [
+    "params", "normalized_cov_params", "cov_params_default", "scale", "_cache.scale", "cov_type", "_regularized",
+    "model", "model.exog", "model.data.exog", "model.data.orig_exog", "model.data.orig_endog",
+    "model.data._cache.xnames", "model.data._cache.ynames", "model.data.const_idx", "model.weights", "model.nobs",
+    "model.offset", "model.exposure", "model.freq_weights", "model.var_weights", "model.n_trials", "model.family",
+    "model.family._link", "mle_settings.optimizer",
+]  # fmt: skip
+
+
+def read(where: str, name: str, values: Values) -> Release:
+    """As `from_statsmodels` reads the same result in Python, whether or not its data were removed.
+
+    Raises:
+        BayesreconError: as there, and a result without what its covariance is made of.
+    """
+    given = values(where, _ATTRIBUTES)
+    kind = _estimator(name, given)
+    robust = given.get("cov_type", "nonrobust") != "nonrobust"
+    if robust and given.get("normalized_cov_params") is None:
+        raise BayesreconError(f"cov_type={str(given['cov_type'])[:20]!r} is not the inverse of a Hessian")
+    if "l1" in str(given.get("mle_settings.optimizer", "")) or given.get("_regularized"):
+        raise BayesreconError("a regularised fit has no covariance of this kind")
+    trials = given.get("model.n_trials")
+    if trials is not None and np.size(trials) and not np.all(np.asarray(trials, float) == 1):
+        raise BayesreconError("a fit with n_trials is not read")
+    # The weights of a GLM are those of the last step of its fit.
+    weighed = ["weights"] if _class(given.get("model")) == "WLS" else []
+    held = {k: given.get(f"model.{k}") for k in ("offset", "exposure", "freq_weights", "var_weights", *weighed)}
+    how = how_fitted(kind, held, given.get("model.nobs"))
+    params = np.asarray(given["params"], float).ravel()
+    covariance, scale = _covariance(kind, {**given, "cov_params_default": None} if robust else given)
+    names = _names(given, len(params))
+    if covariance.shape != (len(params),) * 2 or not np.isfinite(covariance).all() or not np.isfinite(params).all():
+        raise BayesreconError(f"this {name} has no covariance of its estimates")
+    response = _first(given.get("model.data._cache.ynames"), given.get("model.data.orig_endog")) or "y"
+    constant = _constant(given, names)
+    return of_estimator(kind, labelled(names, constant), field_name(response), params, covariance, scale, name, **how)
+
+
+def _estimator(name: str, given: dict[str, Any]) -> str:
+    model = _class(given.get("model"))
+    if name == "GLMResults":
+        pair = _class(given.get("model.family")), _class(given.get("model.family._link")).lower()
+        known = {("Binomial", "logit"): "logit", ("Poisson", "log"): "poisson", ("Gaussian", "identity"): "ols"}
+        if pair in known:
+            return known[pair]
+        raise BayesreconError(f"a GLM of family {pair[0] or '?'} with link {pair[1] or '?'} is not read")
+    if model in ("OLS", "Logit", "Poisson"):
+        return model.lower()
+    if model == "WLS":
+        return "ols"
+    raise BayesreconError(f"{model or name} is not read from a file")
+
+
+def _class(value: Any) -> str:
+    return str(value["class"]).rpartition(".")[2] if isinstance(value, dict) else ""
+
+
+def _covariance(kind: str, given: dict[str, Any]) -> tuple[np.ndarray, float]:
+    """Of the estimates, with the scale: as `cov_params()` of a fit that is not robust has it."""
+    stated = given.get("scale", given.get("_cache.scale"))
+    default = given.get("cov_params_default")
+    if stated is None and (kind == "ols" or (default is None and given.get("normalized_cov_params") is None)):
+        raise BayesreconError(
+            "its residual variance was not computed before it was saved: with the data it would be, and where they are "
+            "in the file there is nothing left to attack"
+        )
+    scale = float(stated) if stated is not None else 1.0
+    if default is not None:
+        return np.asarray(default, float), scale
+    return np.asarray(given["normalized_cov_params"], float) * scale, scale
+
+
+def _names(given: dict[str, Any], count: int) -> list[str]:
+    for stated in (given.get("model.data._cache.xnames"), given.get("model.data.orig_exog")):
+        names = [str(n) for n in np.ravel(np.asarray(stated))] if stated is not None else []
+        if len(names) == count:
+            return names
+    position = given.get("model.data.const_idx")
+    return ["const" if k == position else f"x{k}" for k in range(count)]
+
+
+def _first(*stated: Any) -> str:
+    for one in stated:
+        if isinstance(one, str):
+            return one
+        if one is not None and np.size(one) == 1 and np.asarray(one).dtype.kind in "OU":
+            return str(np.ravel(one)[0])
+    return ""
+
+
+def _constant(given: dict[str, Any], names: list[str]) -> list[int]:
+    for design in (given.get("model.exog"), given.get("model.data.exog")):
+        if isinstance(design, np.ndarray) and design.ndim == 2 and design.shape[1] == len(names):
+            return [i for i in range(len(names)) if len(design) and np.all(design[:, i] == 1)]
+    position = given.get("model.data.const_idx")
+    if position is None:
+        return []
+    if not 0 <= int(position) < len(names) or names[int(position)].lower() not in ("intercept", "const"):
+        raise BayesreconError("its design was removed, and nothing says that its constant column is one of ones")
+    return [int(position)]
+
+
+SAVED = SavedReader("statsmodels", _RESULTS, read)

@@ -1,0 +1,81 @@
+"""Saved objects of Python: pickles, files of joblib, torch, skops, safetensors, ONNX and PMML. Nothing is unpickled."""
+
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import Contents, Saved, Unread, stamp
+from bayesrecon.posteriors.fits.saved.entries import parts_of
+from bayesrecon.posteriors.fits.saved.fits import fits_of
+from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.releases import Release
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.saved.file import SavedFile
+
+SUFFIXES = (".pkl", ".pickle", ".joblib", ".pt", ".pth", ".skops", ".safetensors", ".onnx", ".pmml")
+"""Of files that are read as saved objects, whatever they then turn out to be."""
+
+
+def read_saved(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    """Everything in a file of saved objects, by its path, without loading any of it.
+
+    Opcodes of pickles are read by an interpreter that imports nothing and calls nothing; what they would make is
+    described. Arrays come from NumPy's own ways to write them, with plain types.
+
+    Raises:
+        BayesreconError: no such file, one that is no saved object, or a damaged one.
+
+    >>> import numpy as np
+    >>> from bayesrecon.untrusted.saved.file import SavedFile
+    >>> _ = Path("hostile.pkl").write_bytes(b"cos\\nsystem\\n(S'echo'\\ntR.")
+    >>> read_saved("hostile.pkl").saved.names
+    (('os', 'system', True),)
+    """
+    path = Path(source)
+    with reading(path, "a saved object"), opened(SavedFile, path, trusted) as file:
+        found = file.everything()
+        objects = tuple((str(where), str(of)) for where, of in found["objects"])
+        fits = fits_of(objects, file.values)
+        parts = parts_of(found["items"], objects)
+    names = tuple((str(module), str(one), bool(called)) for module, one, called in found["names"])
+    return Contents(
+        name or path.stem,
+        f"saved object ({found['form']})",
+        (stamp(path),),
+        entries=parts,
+        unread=tuple(Unread(str(where), str(reason)) for where, reason in found["unread"]),
+        saved=Saved(objects, names, tuple(map(str, found["code"])), fits),
+    )
+
+
+def release_of_saved(source: Any, model: Any, power: float | None) -> Release | None:
+    """The one fit in a file of saved objects, None of anything else.
+
+    Raises:
+        BayesreconError: a file with no fit that is read, or with several; a model or a power beside it.
+    """
+    if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() not in SUFFIXES:
+        return None
+    if model is not None or power is not None:
+        raise BayesreconError("a saved model has its model already; leave model= and power= out")
+    contents = read_saved(source)
+    fits = contents.saved.fits if contents.saved is not None else ()
+    read = [fit.release for fit in fits if fit.release is not None]
+    if len(read) == 1:
+        return read[0]
+    why = f"{len(read)} fits" if read else fits[0].reason if fits else "no fit whose numbers are read"
+    raise BayesreconError(f"{source}: it holds {why}; bayesrecon audit tells what is in it")
+
+
+def _no_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> NoReturn:
+    raise BayesreconError(f"{source}: a saved object is no file of draws; bayesrecon audit tells what is in it")
+
+
+FORMAT = Format("saved object", SUFFIXES, _no_draws, read_saved, rank=80, guarded=True)
+
+
+SOURCE = release_of_saved

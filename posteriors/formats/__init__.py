@@ -1,0 +1,162 @@
+"""One reader for whatever draws come in: by the suffix of a path, or by the look of an object.
+
+Every module of `bayesrecon.posteriors` that has `FORMAT` is a format (`formats.format.Format`), and so is a plug-in.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from bayesrecon.discovery import discover, plugins
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import Contents, from_named_draws
+from bayesrecon.posteriors.draws import Draws
+from bayesrecon.posteriors.formats.exports import hint
+from bayesrecon.posteriors.formats.format import Format, of_plugin
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """All formats, those first that are asked first whether an object is theirs."""
+    own: list[Format] = discover("bayesrecon.posteriors", "FORMAT")
+
+    def wrong(name: str, given: Any, before: Mapping[str, Format]) -> str:
+        if not isinstance(given, Format):
+            return "it is no Format"
+        sure = {s: f.name for f in (*own, *before.values()) if f.claims is None for s in f.suffixes}
+        doubled = [suffix for suffix in given.suffixes if suffix in sure and given.claims is None]
+        return f"{doubled[0]} is of {sure[doubled[0]]}; say with claims= which files are yours" if doubled else ""
+
+    added = [of_plugin(given) for given in plugins("formats", wrong).found.values()]
+    return tuple(sorted([*own, *added], key=lambda f: f.rank))
+
+
+@cache
+def suffixes() -> Mapping[str, Format]:
+    """File name suffix -> format (read-only)."""
+    # Of several formats of one suffix the one that is not asked about a file stands for it.
+    ordered = sorted(formats(), key=lambda f: f.claims is None)
+    first = {suffix: f for f in formats() for suffix in f.suffixes}
+    return MappingProxyType(first | {suffix: f for f in ordered for suffix in f.suffixes})
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file of a known suffix: the first that claims the file, or the one that makes no claims."""
+    suffix = suffix_of(path)
+    for kind in formats():
+        if suffix in kind.suffixes and kind.claims is not None and path.is_file() and kind.claims(path):
+            return kind
+    return suffixes()[suffix]
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The end of a file's name that says its format: the last two parts where these are known, else the last.
+
+    >>> suffix_of("fit-1.CSV.gz"), suffix_of("a.b.nc")
+    ('.csv.gz', '.nc')
+    """
+    parts = [part.lower() for part in Path(path).suffixes]
+    two = "".join(parts[-2:])
+    return two if two in suffixes() else (parts or [""])[-1]
+
+
+def read_draws(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+    """Draws from a file or an object.
+
+    Args:
+        source: a path ending in one of `suffixes()`; a list of paths, one a chain, of CmdStan's
+            `.csv` or of chains as text; a dictionary of
+            arrays `(chains, draws, *shape)`; `Draws`; an ArviZ InferenceData or xarray DataTree; a CmdStanPy fit; a
+            NumPyro MCMC that has run.
+        name: for display; from the file's name unless given.
+        trusted: a file of your own: HDF5 is read in this process, and there are no limits on time and memory.
+
+    Raises:
+        BayesreconError: no such file, an unknown suffix or object, or what the reader in question raises.
+        MissingExtraError: a `.zarr` directory, and zarr is not installed.
+
+    Example:
+        >>> import numpy as np
+        >>> read_draws({"beta": np.zeros((4, 100, 3))}).values["beta"].shape
+        (4, 100, 3)
+    """
+    if isinstance(source, Draws):
+        return source
+    found = _of_paths(source)
+    if found is None:
+        return _of_object(source).draws(source, name=name)
+    kind, paths = found
+    return kind.draws(paths if len(paths) > 1 else paths[0], name=name, **kind.options(trusted))
+
+
+def read_contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    """Everything in a file or an object.
+
+    Args:
+        source: what `read_draws` takes.
+        name: for display.
+        progress: called with a label and the fraction read.
+        trusted: as in `read_draws`.
+
+    Raises:
+        BayesreconError: no such file, an unknown suffix, damage, or nothing to audit in it.
+
+    >>> import numpy as np
+    >>> found = read_contents({"beta": np.zeros((2, 50)), "log_lik": np.zeros((2, 50, 7))})
+    >>> found.groups, found.group("log_likelihood")[0].shape
+    (['posterior', 'log_likelihood'], (7,))
+    """
+    if isinstance(source, Contents):
+        return source
+    if isinstance(source, Draws):
+        return from_named_draws(source, "draws")
+    found = _of_paths(source)
+    if found is None:
+        return _of_object(source).contents(source, name=name, progress=progress)
+    kind, paths = found
+    given = paths if kind.several else paths[0]
+    return kind.contents(given, name=name, progress=progress, **kind.options(trusted))
+
+
+def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
+    """The format of a path or a list of paths, and the paths; None for other objects."""
+    if isinstance(source, str | os.PathLike):
+        listed = [source]
+    elif isinstance(source, Sequence) and not isinstance(source, bytes):
+        listed = list(source)
+    else:
+        return None
+    if not listed or not all(isinstance(path, str | os.PathLike) for path in listed):
+        raise BayesreconError("a list of draws must be a list of CmdStan .csv paths, one a chain")
+    paths = [Path(path) for path in listed]
+    for path in paths:
+        suffix = suffix_of(path)
+        if suffix not in suffixes():
+            known = ", ".join(suffixes())
+            raise BayesreconError(f"{path}: unknown suffix {suffix!r}{hint(suffix)}; known are {known}")
+        kind = format_of(path)
+        if not kind.takes(paths) or kind is not format_of(paths[0]):
+            raise BayesreconError(f"{path}: several files are read as CmdStan chains, which end in .csv")
+    for path in paths:
+        if not path.exists():
+            raise BayesreconError(f"{path}: no such file")
+        if path.is_dir() != format_of(path).directory:
+            raise BayesreconError(f"{path} is {'a directory' if path.is_dir() else 'not a directory'}")
+    return format_of(paths[0]), paths
+
+
+def _of_object(source: Any) -> Format:
+    for kind in formats():
+        if kind.holds(source):
+            return kind
+    module = type(source).__module__.partition(".")[0]
+    whose = "" if module == "builtins" else f" of {module}"
+    raise BayesreconError(
+        f"cannot read draws from a {type(source).__name__}{whose}; pass {{name: array (chains, draws, *shape)}}"
+    )

@@ -1,0 +1,58 @@
+"""Draws as named arrays: a NumPy archive, or a dictionary."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import Contents, Entry, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.posteriors.formats.npz import ATTRIBUTES, from_arrays, opened_numpy, other_attributes, read_npz
+from bayesrecon.untrusted.values import plain_values
+
+
+def _read(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+    if isinstance(source, str | os.PathLike):
+        return read_npz(source, name=name, trusted=trusted)
+    return from_arrays(source, name=name or "draws")
+
+
+def _contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    if not isinstance(source, Path):
+        found = from_named_draws(_read(source, name=name), type(source).__name__)
+        return replace(found, entries=tuple(_left_out({str(k): np.asarray(v) for k, v in source.items()})))
+    found = from_named_draws(_read(source, name=name, trusted=trusted), "NumPy archive", (stamp(source),))
+    with reading(source, "an .npz file"):
+        with opened_numpy(source, trusted) as file:
+            arrays, beside = file.arrays(), file.beside()
+        entries = _left_out(arrays)
+        entries += [
+            Entry(f"@/{k}", "attribute", v) for k, v in other_attributes(source, arrays.get(ATTRIBUTES)).items()
+        ]
+        entries += [entry_of_bytes(*one) for one in beside]
+    return replace(found, entries=tuple(entries))
+
+
+def _left_out(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
+    """What is no draws: texts, records, complex numbers."""
+    found = []
+    for key, array in arrays.items():
+        if key != ATTRIBUTES and not is_numeric(array.dtype):
+            found += [Entry(key, "name", key), Entry(key, "array", plain_values(array))]
+            found += [Entry(f"{key}.{field}", "name", field) for field in array.dtype.names or ()]
+    return found
+
+
+def _holds(source: Any) -> bool:
+    return type(source) is dict  # InferenceData and DataTree are mappings, too, of their groups
+
+
+FORMAT = Format("NumPy archive", (".npz",), _read, _contents, _holds, rank=10, guarded=True)

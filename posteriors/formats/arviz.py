@@ -1,0 +1,225 @@
+"""Draws from ArviZ: an InferenceData, an xarray DataTree, or a netCDF or zarr file of either."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, library, reading
+from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
+from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.netcdf3_file import MAGIC, NetCDF3File
+from bayesrecon.untrusted.zarr_folder import ZarrFolder
+
+PREFIX = "bayesrecon_"
+READ = {"posterior", "sample_stats"}
+
+
+def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+    """Draws from the group `posterior`, and the log density from `sample_stats` where it is there.
+
+    Args:
+        source: an InferenceData, a DataTree, or the path of a netCDF file or zarr directory. Variables have
+            the dimensions chain and draw, in any position; those that are not numeric are left out.
+        name: for display; the file's name without its suffix unless given.
+        trusted: read a netCDF file in this process, without limits on time and memory.
+
+    Returns:
+        Draws with arrays `(chains, draws, *shape)`. The log density is `lp`, or minus `potential_energy`.
+        Attributes of the file and of its posterior that start with `bayesrecon_` are kept.
+
+    Raises:
+        BayesreconError: no such file, an unreadable one, no group `posterior`, or no numeric variables with
+            chain and draw in it.
+        MissingExtraError: a zarr directory, and zarr is not installed.
+
+    Example:
+        >>> import numpy as np, xarray as xr
+        >>> mu = xr.Dataset({"mu": (("chain", "draw"), np.zeros((4, 100)))})
+        >>> read_arviz(xr.DataTree.from_dict({"posterior": mu})).values["mu"].shape
+        (4, 100)
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.exists():
+            raise BayesreconError(f"{path}: no such file")
+        if path.is_dir():
+            return _read_zarr(path, name or path.stem, trusted)
+        return _read_netcdf(path, name or path.stem, trusted)
+    posterior = _group(source, "posterior")
+    if posterior is None and is_extract(source):
+        return convert(source, None, source.attrs, name or "draws")
+    if posterior is None:
+        raise BayesreconError(f"a {type(source).__name__} without a group 'posterior' holds no draws")
+    root = getattr(source, "attrs", None) or {}
+    return convert(posterior, _group(source, "sample_stats"), root, name or "draws")
+
+
+def is_extract(source: Any) -> bool:
+    """Whether this is the one Dataset that `az.extract` returns."""
+    return hasattr(source, "data_vars") and not hasattr(source, "children") and one_chain(source) is not source
+
+
+def _read_netcdf(path: Path, name: str, trusted: bool) -> Draws:
+    with reading(path, "a netCDF file"), opened_netcdf(path, trusted) as file:
+        from bayesrecon.posteriors.formats.hdf5 import dataset_of
+
+        found = description_of(file, sorted(READ))
+        root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
+        if not trusted:
+            check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
+        return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(file, found["contents"][key]))
+
+
+def _read_zarr(path: Path, name: str, trusted: bool) -> Draws:
+    with reading(path, "a zarr directory"), opened_zarr(path, trusted) as folder:
+        from bayesrecon.posteriors.formats.hdf5 import dataset_of
+
+        found = description_of(folder, sorted(READ))
+        root = {key: value for key, value in found["attributes"].items() if key.startswith(PREFIX)}
+        return _read_groups(path, name, found["groups"], root, lambda key: dataset_of(folder, found["contents"][key]))
+
+
+@contextmanager
+def opened_zarr(path: Path, trusted: bool = False) -> Iterator[ZarrFolder]:
+    """A zarr directory, as long as it is read.
+
+    Raises:
+        BayesreconError: what `bayesrecon.untrusted.zarr_metadata.check_folder` refuses, and, unless it is trusted, more
+            than it could hold.
+        MissingExtraError: zarr is not installed.
+    """
+    library("zarr", "reading a zarr directory", "arviz")
+    with opened(ZarrFolder, path, trusted) as folder:
+        if not trusted:
+            folder.check()
+        yield folder
+
+
+def opened_netcdf(path: Path, trusted: bool = False) -> AbstractContextManager[HDF5File | NetCDF3File]:
+    """A netCDF file, as long as it is read: one of version 4, which is HDF5, or a classic one."""
+    classic = False
+    if path.is_file():
+        with path.open("rb") as stream:
+            classic = stream.read(len(MAGIC)) == MAGIC
+    return opened(NetCDF3File, path, trusted) if classic else opened(HDF5File, path, trusted)
+
+
+def description_of(file: HDF5File | NetCDF3File | ZarrFolder, groups: list[str] | None = None) -> dict[str, Any]:
+    """What a file holds; what lies along draws at the root of one without groups is its posterior.
+
+    `to_netcdf` of `az.extract(fit)` and of `fit.posterior` write such files.
+    """
+    found = file.describe(groups)
+    if found["groups"]:
+        return found
+    root = file.describe_group("/")
+    dimensions = {d for variable in root["variables"].values() for d in variable["dimensions"]}
+    if "sample" not in dimensions and not {"chain", "draw"} <= dimensions:
+        return found
+    return {**found, "groups": ["posterior"], "contents": {"posterior": root}, "root": list(root["variables"])}
+
+
+def _read_groups(path: Path, name: str, groups: list[str], root: dict[str, Any], open_: Callable[[str], Any]) -> Draws:
+    if "posterior" not in groups:
+        found = f"its groups are {', '.join(groups[:10])}" if groups else "it has no groups"
+        raise BayesreconError(f"{path}: there is no group 'posterior' ({found})")
+    with open_("posterior") as posterior:
+        if "sample_stats" not in groups:
+            return convert(posterior, None, root, name)
+        with open_("sample_stats") as stats:
+            return convert(posterior, stats, root, name)
+
+
+def variables_of(dataset: Any) -> dict[Any, Any]:
+    """Data variables without their coordinates, which xarray gathers one by one at a cost of all the others."""
+    return {key: dataset.variables[key] for key in dataset.data_vars}
+
+
+def one_chain(dataset: Any) -> Any:
+    """A dataset whose draws lie along one dimension `sample`, as `az.extract` makes it, with dimensions chain and draw;
+    others as they are.
+
+    >>> import xarray as xr
+    >>> found = one_chain(xr.Dataset({"mu": ("sample", np.zeros(100))}))
+    >>> found["mu"].dims, found["mu"].shape
+    (('chain', 'draw'), (1, 100))
+    """
+    dimensions = {d for variable in variables_of(dataset).values() for d in variable.dims}
+    if "sample" not in dimensions or dimensions & {"chain", "draw"}:
+        return dataset
+    dataset = dataset.to_dataset() if hasattr(dataset, "children") else dataset
+    along = [key for key in dataset.coords if "sample" in dataset.variables[key].dims]
+    return dataset.drop_vars(along).rename_dims(sample="draw").expand_dims("chain")
+
+
+def text_of(value: Any) -> Any:
+    """The netCDF C library stores text as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _group(source: Any, key: str) -> Any:
+    """The named group (a Dataset or a DataTree node: both have `data_vars`), or None."""
+    try:
+        group = source[key]
+    except (KeyError, TypeError):
+        group = getattr(source, key, None)
+    return group if hasattr(group, "data_vars") else None
+
+
+def convert(posterior: Any, stats: Any, root: Any, name: str) -> Draws:
+    posterior, stats = one_chain(posterior), None if stats is None else one_chain(stats)
+    variables = {str(key): value for key, value in variables_of(posterior).items() if is_numeric(value.dtype)}
+    if not variables:
+        raise BayesreconError(f"{name}: the group 'posterior' has no numeric variables")
+    for key, variable in variables.items():
+        if not {"chain", "draw"} <= set(variable.dims):
+            dims = ", ".join(map(str, variable.dims))
+            raise BayesreconError(f"{name}: {key!r} has the dimensions ({dims}); chain and draw are needed")
+    values = {key: _array(variable) for key, variable in variables.items()}
+    attributes = {
+        str(key): str(value)
+        for attrs in (root, posterior.attrs)
+        for key, value in attrs.items()
+        if str(key).startswith(PREFIX) and isinstance(value, str)
+    }
+    leading = next(iter(values.values())).shape[:2]
+    return Draws(values, log_density_of(posterior, stats, leading), name, attributes)
+
+
+def _array(variable: Any) -> np.ndarray:
+    return np.asarray(variable.transpose("chain", "draw", ...).values, np.float64)
+
+
+def log_density_of(posterior: Any, stats: Any, leading: tuple[int, ...]) -> np.ndarray | None:
+    """`lp` or minus `potential_energy`, `(chains, draws)`; None when absent or of other draws than these."""
+    if stats is None:
+        return None
+    for key in ("lp", "potential_energy"):
+        variable = stats.data_vars.get(key)
+        if variable is None or set(variable.dims) != {"chain", "draw"} or not is_numeric(variable.dtype):
+            continue
+        if variable.transpose("chain", "draw").shape == leading:
+            negative = key == "potential_energy" or _is_energy({**posterior.attrs, **stats.attrs})
+            return -_array(variable) if negative else _array(variable)
+    return None
+
+
+def _is_energy(attrs: dict[str, Any]) -> bool:
+    """Whether `lp` holds NumPyro's potential energy with its own sign.
+
+    ArviZ before 0.23 and arviz-base before 1.3 renamed it without negating it (arviz issue 2468, arviz-base
+    pull request 207); files keep the name of the sampler and the version of the writer.
+    """
+    if attrs.get("inference_library") != "numpyro":
+        return False
+    for key, fixed in (("arviz_version", (0, 23)), ("creation_library_version", (1, 3))):
+        if match := re.match(r"([0-9]{1,4})\.([0-9]{1,4})", str(attrs.get(key, ""))):
+            return (int(match[1]), int(match[2])) < fixed
+    return False

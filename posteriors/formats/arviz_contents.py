@@ -1,0 +1,204 @@
+"""All groups of an ArviZ file or object, read lazily."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import (
+    GROUPS,
+    WIDE,
+    Contents,
+    Entry,
+    Unread,
+    Variable,
+    entry_of_bytes,
+    stamp,
+    stride,
+    wide_rows,
+)
+from bayesrecon.posteriors.draws import is_numeric
+from bayesrecon.posteriors.formats.arviz import (
+    convert,
+    description_of,
+    is_extract,
+    one_chain,
+    opened_netcdf,
+    opened_zarr,
+    read_arviz,
+    text_of,
+    variables_of,
+)
+from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.untrusted.limits import check_declared
+from bayesrecon.untrusted.values import sound
+
+_DRAWN = ("posterior", "sample_stats", *WIDE, "unconstrained_posterior")  # groups of a value for every draw
+_MOST_TEXT = 100_000  # entries of a text array that are looked at
+_SHORT, _MOST_LETTERS = 64, 2**24  # letters of each, and of all as an array
+_ENCODED = ("_FillValue", "missing_value", "scale_factor", "add_offset")  # attributes that xarray takes away
+
+
+def read_arviz_contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    """Every group of an InferenceData, a DataTree, a netCDF file or a zarr directory.
+
+    Raises:
+        BayesreconError: unreadable, or without any of ArviZ's groups.
+    """
+    if not isinstance(source, str | os.PathLike):
+        one = is_extract(source)
+        groups = {"posterior": source} if one else {str(g).strip("/"): _dataset(source, g) for g in _names(source)}
+        root = {} if one else getattr(source, "attrs", {})
+        found = _contents(groups, root, name or "object", type(source).__name__)
+        return found if one else replace(found, entries=(*found.entries, *_of_object(source)))
+    path = Path(source)
+    title = name or path.stem
+    form = "zarr" if path.is_dir() else "netCDF"
+    with reading(path, f"a {form} {'directory' if path.is_dir() else 'file'}"), ExitStack() as stack:
+        groups, root, entries, unread = _open(path, stack, trusted)
+        if "posterior" not in groups:
+            present = [g for g in groups if g.removeprefix("warmup_") in GROUPS]
+            if not present:
+                listed = f"its groups are {', '.join(list(groups)[:10])}" if groups else "it has no groups"
+                raise BayesreconError(f"{path}: none of ArviZ's groups is in it ({listed}); is this a fit?")
+        if progress is not None:
+            progress("reading", 0.5)
+        found = _contents(groups, root, title, form)
+        return replace(found, files=(stamp(path),), entries=(*found.entries, *entries), unread=unread)
+
+
+def _open(
+    path: Path, stack: ExitStack, trusted: bool
+) -> tuple[dict[str, Any], dict[str, Any], list[Entry], tuple[Unread, ...]]:
+    """Groups as datasets, attributes of the root, all else, and what could not be walked."""
+    from bayesrecon.posteriors.formats.hdf5 import dataset_of
+
+    file: Any = stack.enter_context(opened_zarr(path, trusted) if path.is_dir() else opened_netcdf(path, trusted))
+    found = description_of(file)
+    names, described = found["groups"], found["contents"]
+    if not trusted and not path.is_dir():
+        stored = path.stat().st_size
+        check_declared(path, sum(described[g]["size"] for g in names if g not in WIDE), stored)
+        # Of wide groups some draws are read: what they declare has no limit but what their bytes could hold.
+        wide = sum(described[g]["size"] for g in names if g in WIDE)
+        check_declared(path, wide, stored, most=wide)
+    rest = file.inventory()
+    entries = [_entry(*one) for one in rest["found"] if _place(one[0]) not in found.get("root", ())]
+    unread = tuple(Unread(*one) for one in rest["unread"])
+    groups = {g: stack.enter_context(dataset_of(file, described[g])) for g in names}
+    loaded = {g: dataset if g in WIDE else dataset.load() for g, dataset in groups.items()}
+    return loaded, found["attributes"], entries, unread
+
+
+def _place(where: str) -> str:
+    """The thing at the root that an item of the inventory is, or belongs to."""
+    return where.removeprefix("@").partition("@")[0]
+
+
+def _entry(where: str, kind: str, values: Any) -> Entry:
+    return entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
+
+
+def _of_object(source: Any) -> list[Entry]:
+    """Arrays at the root and groups within groups of a DataTree."""
+    found = []
+    for key, variable in dict(getattr(source, "variables", None) or {}).items():
+        found += [Entry(str(key), "name", str(key)), Entry(str(key), "array", np.asarray(variable.values))]
+    for node in getattr(source, "subtree", ()):
+        place = str(node.path).strip("/")
+        if "/" not in place:
+            continue
+        found.append(Entry(place, "name", place.rpartition("/")[2]))
+        found += [Entry(f"@{place}/{k}", "attribute", v) for k, v in node.attrs.items()]
+        for key, variable in node.dataset.variables.items():
+            found += [Entry(f"{place}/{key}", "name", str(key))]
+            found += [Entry(f"{place}/{key}", "array", np.asarray(variable.values))]
+            found += [Entry(f"@{place}/{key}@{k}", "attribute", v) for k, v in variable.attrs.items()]
+    return found
+
+
+def _contents(groups: dict[str, Any], root: Any, name: str, form: str) -> Contents:
+    draws, chains, length = None, 1, 1
+    if "posterior" in groups:
+        with reading(name, "draws"):
+            draws = convert(groups["posterior"], groups.get("sample_stats"), root, name)
+        chains, length = draws.chains, draws.length
+    variables, coordinates, entries = [], {}, []
+    attributes: dict[str, Any] = {f"/{k}": text_of(v) for k, v in dict(root).items()}
+    wide = sum(_per_draw_size(v) for g in WIDE if g in groups for v in variables_of(groups[g]).values())
+    drawn = {g: one_chain(dataset) if g in _DRAWN else dataset for g, dataset in groups.items()}
+    step = stride(chains * length, wide)
+    for group, dataset in groups.items():
+        attributes |= {f"{group}/{k}": text_of(v) for k, v in dataset.attrs.items()}
+        for key in dataset.coords:
+            coordinate = dataset.variables[key]
+            coordinates[f"{group}/{key}"] = sound(np.asarray(coordinate.values))
+            attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(coordinate).items()}
+        entries += [Entry(f"{group}/{key}", "name", str(key)) for key in dict.fromkeys(map(str, dataset.dims))]
+        for key, variable in variables_of(drawn[group]).items():
+            attributes |= {f"{group}/{key}@{k}": text_of(v) for k, v in _attributes(variable).items()}
+            variables.append(_variable(group, str(key), variable, (chains, length), step))
+    rows = wide_rows(chains, length, step)
+    return Contents(name, form, (), tuple(variables), coordinates, attributes, (), draws, rows, entries=tuple(entries))
+
+
+def _attributes(variable: Any) -> dict[Any, Any]:
+    """Attributes as they stand in the file."""
+    return {k: v for k, v in variable.encoding.items() if k in _ENCODED} | dict(variable.attrs)
+
+
+def _variable(group: str, key: str, variable: Any, leading: tuple[int, int], step: int) -> Variable:
+    per_draw = {"chain", "draw"} <= set(variable.dims) and not group.startswith(("warmup_", "prior"))
+    if per_draw:
+        variable = variable.transpose("chain", "draw", ...)
+        per_draw = variable.shape[:2] == leading
+    attributes = {str(k): text_of(v) for k, v in variable.attrs.items()}
+
+    taken = variable.isel(draw=slice(None, None, step)) if per_draw and group in WIDE else variable
+    values = sound(np.asarray(taken.values))
+    if not is_numeric(values.dtype):
+        values, per_draw = _texts(values.ravel()[:_MOST_TEXT]), False
+    else:
+        values = values.astype(float, copy=False)
+        values = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:]) if per_draw else values
+    shape = tuple(variable.shape[2:] if per_draw else variable.shape)
+    dimensions = tuple(map(str, variable.dims[2:] if per_draw else variable.dims))
+    return Variable(group, key, shape, per_draw, values, attributes, dimensions)
+
+
+def _texts(values: np.ndarray) -> np.ndarray:
+    """As an array of equally wide texts, which one long text must not make huge."""
+    width = max(_SHORT, _MOST_LETTERS // max(len(values), 1))
+    return np.array([str(text)[:width] for text in values], str)
+
+
+def _per_draw_size(variable: Any) -> int:
+    sizes = [n for d, n in zip(variable.dims, variable.shape, strict=True) if d not in ("chain", "draw", "sample")]
+    return int(np.prod(sizes, dtype=int))
+
+
+def _names(source: Any) -> Iterator[str]:
+    """Groups of an InferenceData (a method) or of a DataTree (a property with paths)."""
+    groups = source.groups() if callable(getattr(source, "groups", None)) else getattr(source, "groups", ())
+    yield from (g for g in groups if str(g).strip("/") and "/" not in str(g).strip("/"))
+
+
+def _dataset(source: Any, group: str) -> Any:
+    found = source[group]
+    return found.to_dataset() if hasattr(found, "to_dataset") and not hasattr(found, "to_array") else found
+
+
+def _holds(source: Any) -> bool:
+    return hasattr(source, "posterior") or hasattr(source, "data_vars") or hasattr(source, "groups")
+
+
+_SUFFIXES = (".nc", ".netcdf", ".h5", ".hdf5")
+FORMAT = Format("netCDF", _SUFFIXES, read_arviz, read_arviz_contents, _holds, rank=90, guarded=True)

@@ -1,0 +1,167 @@
+"""Results of bilby: its JSON and HDF5 files, and a result in memory. They keep far more than draws."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import Contents, Entry, Unread, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
+from bayesrecon.untrusted.json_file import JsonFile
+from bayesrecon.untrusted.limits import check_declared
+
+_DRAWS, _MARKS = "posterior", {"sampler_kwargs", "meta_data", "nested_samples"}
+_MOST, _DEEPEST = 20_000, 12  # things of a result that are looked at, and groups within groups
+
+_PACKAGES = ("meta_data/environment_packages", "meta_data/loaded_modules")  # what was installed, in lists of texts
+
+Beside = tuple[list[Entry], list[Unread]]
+
+
+def read_bilby(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+    """The equally weighted draws of a result, one chain; columns that are no numbers are left out.
+
+    Args:
+        source: the path of a `.json`, `.h5` or `.hdf5` file, or a `bilby.core.result.Result`.
+
+    Raises:
+        BayesreconError: there are no draws in it, or it is damaged.
+    """
+    return _read(source, name, trusted)[0]
+
+
+def _read(source: Any, name: str | None, trusted: bool) -> tuple[Draws, Beside]:
+    if not isinstance(source, str | Path):
+        columns, beside = _of_result(source)
+        return _draws(columns, name or str(getattr(source, "label", "draws"))), beside
+    path = Path(source)
+    with reading(path, "a result of bilby"):
+        columns, beside = _of_json(path, trusted) if path.suffix.lower() == ".json" else _of_hdf5(path, trusted)
+    return _draws(columns, name or path.stem), beside
+
+
+def _draws(columns: Mapping[str, np.ndarray], name: str) -> Draws:
+    numbers = {k: v for k, v in columns.items() if is_numeric(v.dtype) and v.ndim == 1}
+    if not numbers:
+        raise BayesreconError(f"{name}: this result of bilby holds no posterior draws")
+    return Draws({key: values[None] for key, values in numbers.items()}, None, name)
+
+
+def _of_json(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
+    with opened(JsonFile, path, trusted) as file:
+        content = file.document(trusted)
+    table = _plain(content.pop(_DRAWS, {}))
+    if not isinstance(table, dict):
+        raise BayesreconError(f"{path}: its posterior is no table")
+    return {str(key): _array(values) for key, values in table.items()}, _entries(content)
+
+
+def _of_hdf5(path: Path, trusted: bool) -> tuple[dict[str, np.ndarray], Beside]:
+    with opened(HDF5File, path, trusted) as file:
+        found, around = file.describe(), file.inventory()
+        if not trusted:
+            check_declared(path, sum(group["size"] for group in found["contents"].values()), path.stat().st_size)
+        arrays = {
+            name: {k: file.read(v["name"], (slice(None),) * len(v["shape"])) for k, v in group["variables"].items()}
+            for name, group in found["contents"].items()
+        }
+    entries = [
+        entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
+        for where, kind, values in around["found"]
+    ]
+    more, unread = _entries({name: values for name, values in arrays.items() if name != _DRAWS})
+    attributes = {name: group["attributes"] for name, group in found["contents"].items() if group["attributes"]}
+    odd, _ = _entries({"@": attributes, "@root": found["attributes"]})
+    unread += [Unread(*one) for one in around["unread"]]
+    return arrays.get(_DRAWS, {}), ([*entries, *more, *odd], unread)
+
+
+def _of_result(result: Any) -> tuple[dict[str, np.ndarray], Beside]:
+    with reading(f"a {type(result).__name__} of bilby", "draws (has it any?)"):
+        table = result.posterior
+        columns = {str(key): np.asarray(table[key]) for key in table.columns}
+    return columns, _entries({k.lstrip("_"): v for k, v in vars(result).items() if k.lstrip("_") != _DRAWS})
+
+
+def _plain(value: Any) -> Any:
+    """What bilby marks as an array or a table in JSON."""
+    return value["content"] if isinstance(value, dict) and "content" in value else value
+
+
+def _array(values: Any) -> np.ndarray:
+    try:
+        return np.asarray(_plain(values))
+    except ValueError:  # lists of unequal length
+        return np.array(str(values))
+
+
+def _entries(content: Mapping[str, Any]) -> Beside:
+    """Everything in nested dictionaries by its place."""
+    entries: list[Entry] = []
+    for where, value in _walk(content, "", 0):
+        if len(entries) >= _MOST:
+            return entries, [Unread("the result", f"more than {_MOST} things in it")]
+        if isinstance(value, np.ndarray):
+            if is_numeric(value.dtype):
+                entries.append(Entry(where, "array", value))
+            elif where.startswith(_PACKAGES):  # no labels of anything, but nobody can tell what else they might be
+                entries.append(Entry(where, "text", ", ".join(value.astype(str).ravel())))
+            else:
+                entries.append(Entry(where, "labels", value.astype(str).ravel()))
+        else:
+            entries.append(Entry(where, "text" if isinstance(value, str) else "attribute", value))
+    return entries, []
+
+
+def _walk(value: Any, where: str, depth: int) -> Iterator[tuple[str, Any]]:
+    value = _plain(value)
+    if hasattr(value, "columns"):  # of pandas
+        value = {str(key): np.asarray(value[key]) for key in value.columns}
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
+    if isinstance(value, Mapping) and depth < _DEEPEST:
+        for key, one in value.items():
+            yield from _walk(one, f"{where}/{key}".lstrip("/"), depth + 1)
+    elif isinstance(value, list | tuple | np.ndarray):
+        array = _array(value)
+        if array.size:
+            yield where, array
+    elif value is not None and not isinstance(value, bool):
+        yield where, value if isinstance(value, str | int | float) else str(value)
+
+
+def _contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    draws, (entries, unread) = _read(source, name, trusted)
+    files = (stamp(source),) if isinstance(source, Path) else ()
+    found = from_named_draws(draws, "result of bilby", files)
+    return replace(found, entries=tuple(entries), unread=tuple(unread))
+
+
+def _holds(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "bilby" and hasattr(source, "posterior")
+
+
+def _claims(path: Path) -> bool:
+    try:
+        if path.suffix.lower() == ".json":
+            with opened(JsonFile, path) as file:
+                names = set(file.keys())
+        else:
+            with opened(HDF5File, path) as file:
+                names = set(file.describe([])["groups"])
+    except (BayesreconError, OSError):  # the reader of the suffix says what is wrong
+        return False
+    return _DRAWS in names and bool(names & _MARKS)
+
+
+_SUFFIXES = (".json", ".h5", ".hdf5")
+FORMAT = Format("result of bilby", _SUFFIXES, read_bilby, _contents, _holds, rank=40, guarded=True, claims=_claims)

@@ -1,0 +1,137 @@
+"""Results of dynesty, in memory, or what their `asdict()` holds as `.npz` or JSON. It gives its parameters no names.
+
+Draws of nested sampling are weighted: by their likelihood and the volume between one point and the next. dynesty keeps
+the logarithm of that as `logwt`: the weight of a draw is exp(logwt - logz[-1]).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import Contents, Entry, Variable, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.posteriors.formats.npz import opened_numpy
+from bayesrecon.posteriors.roles import STRUCTURE
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.json_file import JsonFile
+
+NAME, WEIGHT = "x", "log_weight"
+"""The one parameter, a vector, and the logarithm of the weights of its draws."""
+
+_SAMPLES, _LOGS = "samples", "logwt"
+_MARKS = {_SAMPLES, _LOGS, "logl", "logvol"}
+_COUNTS, _BOUNDS = {"nlive", "niter", "eff"}, {"samples_bound", "bound_iter"}
+_NOTES = (
+    "dynesty gives parameters no names: the columns of its samples are the vector x; to use them with a model pass "
+    "{name: samples[None, :, k], 'log_weight': logwt[None]}",
+)
+
+
+def read_dynesty(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+    """The weighted draws of a run, one chain: `x` `(1, draws, dimensions)`, and `log_weight`.
+
+    Args:
+        source: `Results`, or the path of a `.npz` or `.json` file of its arrays.
+
+    Raises:
+        BayesreconError: no samples, or another number of weights.
+
+    >>> arrays = {"samples": np.ones((3, 2)), "logwt": np.zeros(3), "logl": np.zeros(3), "logvol": -np.arange(3.0)}
+    >>> np.savez("run.npz", **arrays)
+    >>> {key: values.shape for key, values in read_dynesty("run.npz").values.items()}
+    {'x': (1, 3, 2), 'log_weight': (1, 3)}
+    """
+    given = Path(source) if isinstance(source, str | Path) else source
+    title = name or (given.stem if isinstance(given, Path) else "draws")
+    with reading(given if isinstance(given, Path) else "results", "results of dynesty"):
+        return _draws(_parts(given, trusted)[0], title)
+
+
+def _parts(source: Any, trusted: bool) -> tuple[dict[str, Any], list[Entry]]:
+    """Everything in the results by its name, and what is in the file beside it."""
+    if not isinstance(source, Path):
+        return dict(source.asdict()), []
+    if source.suffix.lower() == ".npz":
+        with opened_numpy(source, trusted) as file:
+            return dict(file.arrays()), [entry_of_bytes(*one) for one in file.beside()]
+    with opened(JsonFile, source, trusted) as file:
+        content = file.document(trusted)
+    return content, []
+
+
+def _draws(parts: Mapping[str, Any], name: str) -> Draws:
+    samples, logs = np.asarray(parts[_SAMPLES]), np.asarray(parts[_LOGS])
+    if samples.ndim != 2 or not samples.size or not is_numeric(samples.dtype) or not is_numeric(logs.dtype):
+        raise BayesreconError(f"{name}: dynesty's samples have the shape {samples.shape}, not (draws, dimensions)")
+    if logs.shape != samples.shape[:1]:
+        raise BayesreconError(f"{name}: {logs.size} weights of {len(samples)} draws")
+    logs = np.where(np.isfinite(logs), logs - logs[np.isfinite(logs)].max(initial=-np.inf), -np.inf)
+    return Draws({NAME: samples[None].astype(float), WEIGHT: logs[None]}, None, name)
+
+
+def _contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    own = isinstance(source, Path)
+    with reading(source if own else "results", "results of dynesty"):
+        parts, entries = _parts(source, trusted)
+        draws = _draws(parts, name or (source.stem if own else "draws"))
+    found = from_named_draws(draws, "results of dynesty", (stamp(source),) if own else (), notes=_NOTES)
+    variables = [v for v in found.variables if v.name == NAME]
+    for key, value in parts.items():
+        array = _numbers(value)
+        if array is None:
+            entries += (
+                [] if value is None else [Entry(key, "attribute", value if isinstance(value, str) else str(value))]
+            )
+        elif key != _SAMPLES and array.shape[:1] == (draws.length,):
+            variables.append(Variable("sample_stats", key, array.shape[1:], True, array.astype(float)))
+        elif key != _SAMPLES:
+            kind = "array" if array.ndim else "attribute"
+            entries.append(Entry(key, kind, array if array.ndim else array.item(), _role(key, array, draws.length)))
+    return replace(found, variables=tuple(variables), entries=tuple(entries))
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of unequal length
+        return None
+    return array if is_numeric(array.dtype) else None
+
+
+def _role(key: str, array: np.ndarray, draws: int) -> str:
+    """Counts of the run, and which bound each live point came from."""
+    if key in _COUNTS and not array.ndim:
+        return STRUCTURE
+    if key not in _BOUNDS or array.dtype.kind not in "iu":
+        return ""
+    return STRUCTURE if array.min(initial=0) >= 0 and array.max(initial=0) <= draws else ""
+
+
+def _holds(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "dynesty" and hasattr(source, "asdict")
+
+
+def _claims(path: Path) -> bool:
+    try:
+        if path.suffix.lower() == ".npz":
+            with opened_numpy(path) as file:
+                names = set(file.names())
+        else:
+            with opened(JsonFile, path) as file:
+                names = set(file.keys())
+    except (BayesreconError, OSError):  # the reader of the suffix says what is wrong
+        return False
+    return names >= _MARKS
+
+
+FORMAT = Format(
+    "results of dynesty", (".npz", ".json"), read_dynesty, _contents, _holds, rank=45, guarded=True, claims=_claims
+)

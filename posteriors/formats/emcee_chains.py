@@ -1,0 +1,134 @@
+"""Draws of emcee: its HDF5 backend, and a sampler or a backend in memory. emcee gives its parameters no names."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import Contents, Entry, Unread, Variable, entry_of_bytes, from_named_draws, stamp
+from bayesrecon.posteriors.draws import Draws, is_numeric
+from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.hdf5 import HDF5File
+from bayesrecon.untrusted.limits import check_declared
+
+NAME = "x"
+"""The one parameter, a vector, that the columns of a chain without names are."""
+
+_CHAIN, _DENSITY, _ITERATION, _GROUP = "chain", "log_prob", "iteration", "mcmc"
+_NOTES = (
+    "emcee gives parameters no names: the columns of its chain are the vector x; "
+    "to use them with a model pass {name: chain[:, :, k].T}",
+    "every walker is read as one chain, from its first step on: emcee keeps what comes before it is in equilibrium",
+)
+
+
+def read_emcee(source: Any, *, name: str | None = None, trusted: bool = False) -> Draws:
+    """Walkers as chains: `x` is `(walkers, steps, dimensions)`.
+
+    Args:
+        source: a file of emcee's HDF5 backend, an `EnsembleSampler` that has run, or a backend.
+
+    Raises:
+        BayesreconError: no steps, or a damaged file.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        with reading(path, "emcee's HDF5 file"), opened(HDF5File, path, trusted) as file:
+            return _draws(_arrays(path, file, trusted)[0], name or path.stem)
+    with reading(f"a {type(source).__name__} of emcee", "draws (has it run?)"):
+        return _draws(np.asarray(source.get_chain()), name or "draws")
+
+
+def _draws(chain: np.ndarray, name: str) -> Draws:
+    """Of `(steps, walkers, dimensions)`."""
+    if chain.ndim != 3 or not chain.size:
+        raise BayesreconError(f"{name}: emcee's chain has the shape {chain.shape}, not (steps, walkers, dimensions)")
+    return Draws({NAME: chain.swapaxes(0, 1)}, None, name)
+
+
+def _arrays(
+    path: Path, file: HDF5File, trusted: bool
+) -> tuple[np.ndarray, np.ndarray | None, dict[str, np.ndarray], Mapping[str, Any]]:
+    """The chain, its log densities, other arrays, and attributes of the group."""
+    group = file.describe([_GROUP])["contents"][_GROUP]
+    if not trusted:
+        check_declared(path, group["size"], path.stat().st_size)
+    found = {
+        key: file.read(one["name"], (slice(None),) * len(one["shape"]))
+        for key, one in group["variables"].items()
+        if one["shape"] and one["dtype"] is not None and is_numeric(np.dtype(one["dtype"]))
+    }
+    if _CHAIN not in found:
+        raise BayesreconError(f"{path}: there is no chain of numbers in it")
+    chain = found.pop(_CHAIN)
+    done = group["attributes"].get(_ITERATION, len(chain))
+    if not isinstance(done, int | np.integer) or not 0 < done <= len(chain):
+        raise BayesreconError(f"{path}: says that {str(done)[:40]} of {len(chain)} steps were done")
+    density = found.pop(_DENSITY, None)
+    steps = int(done)  # room was made for more
+    return chain[:steps], None if density is None else density[:steps], found, group["attributes"]
+
+
+def _contents(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    if not isinstance(source, Path):
+        found = from_named_draws(read_emcee(source, name=name), "emcee", notes=_NOTES, **_blobs(source))
+        return replace(found, variables=(*found.variables, *_densities(np.asarray(source.get_log_prob()))))
+    with reading(source, "emcee's HDF5 file"), opened(HDF5File, source, trusted) as file:
+        chain, density, rest, attributes = _arrays(source, file, trusted)
+        around = file.inventory()
+        others = [g for g in file.describe([])["groups"] if g != _GROUP]
+        attributes = {f"{_GROUP}/{key}": value for key, value in attributes.items()}
+    draws = _draws(chain, name or source.stem)
+    entries = [
+        entry_of_bytes(where, values.tobytes()) if kind == "bytes" else Entry(where, kind, values)
+        for where, kind, values in around["found"]
+    ]
+    entries += [Entry(f"{_GROUP}/{key}", "array", values) for key, values in rest.items() if key != "accepted"]
+    entries += [Entry(f"@{where}", "attribute", value) for where, value in attributes.items()]
+    unread = [Unread(*one) for one in around["unread"]]
+    unread += [Unread(group, "a group beside the one that emcee writes, which is not looked at") for group in others]
+    found = from_named_draws(draws, "emcee HDF5", (stamp(source),), notes=_NOTES, unread=tuple(unread))
+    more = _densities(density)
+    if (accepted := rest.get("accepted")) is not None:
+        more = (*more, Variable("sample_stats", "accepted", accepted.shape, False, accepted.astype(float)))
+    return replace(found, variables=(*found.variables, *more), entries=tuple(entries))
+
+
+def _densities(values: np.ndarray | None) -> tuple[Variable, ...]:
+    """Log densities of the parameters as they are, not in coordinates of a sampler: no `lp`."""
+    if values is None or values.ndim != 2:
+        return ()
+    return (Variable("sample_stats", _DENSITY, (), True, values.T.reshape(-1).astype(float)),)
+
+
+def _blobs(source: Any) -> dict[str, Any]:
+    """What the log density returned beside its value."""
+    blobs = source.get_blobs()
+    if blobs is None:
+        return {}
+    values = np.asarray(blobs)
+    fields = values.dtype.names or ("",)
+    return {"entries": tuple(Entry(f"blobs/{f}".rstrip("/"), "array", values[f] if f else values) for f in fields)}
+
+
+def _holds(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "emcee" and callable(getattr(source, "get_chain", None))
+
+
+def _claims(path: Path) -> bool:
+    try:
+        with opened(HDF5File, path) as file:
+            group = file.describe([_GROUP])["contents"].get(_GROUP)
+    except (BayesreconError, OSError):  # the reader of the suffix says what is wrong
+        return False
+    return group is not None and _CHAIN in group["variables"]
+
+
+FORMAT = Format("emcee HDF5", (".h5", ".hdf5"), read_emcee, _contents, _holds, rank=25, guarded=True, claims=_claims)

@@ -1,0 +1,272 @@
+"""CmdStan CSV files of any size, read once in bounded memory.
+
+One pass reads, hashes and checks every line (its number of fields); numbers are parsed only where they are needed: the
+sampler's and the model's columns of every draw, or of evenly spaced ones beyond a limit, and the columns with a value
+for every record at evenly spaced draws.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.model import Progress
+from bayesrecon.posteriors.contents import (
+    WIDE,
+    WIDE_VALUES,
+    Contents,
+    Entry,
+    Stamp,
+    Unread,
+    Variable,
+    from_named_draws,
+    group_of,
+    stamp,
+    stride,
+)
+from bayesrecon.posteriors.draws import Draws, check_names
+from bayesrecon.posteriors.formats.cmdstan import is_cmdstan_fit, read_cmdstan, shared_name
+from bayesrecon.posteriors.formats.columns import (
+    CHAINS,
+    COUNTS,
+    check_draws,
+    check_header,
+    is_diagnostic,
+    names_of_r,
+    sort_columns,
+    split_chains,
+)
+from bayesrecon.posteriors.formats.format import Format
+from bayesrecon.untrusted.cmdstan_file import COMMENT_LETTERS, METHODS, CmdStanFile, check_count, saved_warmup
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.packed import PACKED
+
+_MOST_DRAWS = 50_000  # whose parameters are kept
+_MOST_NARROW = 4096  # columns that are parsed for every draw
+
+
+@dataclass
+class _Plan:
+    """Which columns are parsed when. Positions are columns of the file."""
+
+    header: list[str]
+    narrow: list[int]
+    wide: list[int]
+    keep: int  # every which draw's narrow columns
+    step: int  # every which draw's wide columns, a multiple of `keep`
+    method: str  # of CmdStan
+    by_r: bool  # whether the names are R's
+    commented: bool  # whether comments of CmdStan say how it was run
+
+
+@dataclass
+class _Chain:
+    """What one file gave."""
+
+    name: str
+    narrow: list[Any] = field(default_factory=list)
+    wide: list[Any] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    letters: int = 0
+    stamp: Stamp | None = None
+    rows: int = 0
+    cut: bool = False
+
+
+def read_cmdstan_contents(
+    paths: Sequence[Path], *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    """All columns and comments of the chains of one fit.
+
+    Raises:
+        BayesreconError: as `read_cmdstan`; also naming the first line whose number of fields differs.
+    """
+    total = sum(path.stat().st_size for path in paths)
+    done, plan, chains = 0, None, []
+    for path in paths:
+        if not path.is_file():
+            raise BayesreconError(f"{path}: no such file")
+        with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
+            settings, header = file.heading(METHODS)
+            if plan is None:
+                unpacked = total * file.size() / max(path.stat().st_size, 1)
+                plan = _plan(path, header, unpacked / max(file.first_row(), 1), settings)
+            elif header != plan.header or settings.get("method", "sample") != plan.method:
+                raise BayesreconError(f"{path}: its columns are not those of {paths[0]}: not chains of one fit")
+            skip = 0 if settings.get("algorithm") == "fixed_param" else saved_warmup(path, settings)
+            cut = file.is_cut(settings)
+            whole = max(file.size(), 1)
+            chain = _read(
+                path, file, plan, skip, cut, lambda at, d=done, p=path, w=whole: _tell(progress, d, p, at / w, total)
+            )
+        done += path.stat().st_size
+        if chain.rows <= 0 and len(paths) == 1:
+            raise BayesreconError(f"{path}: there are no draws after the header")
+        check_count(path, settings, chain.rows)
+        chains.append(chain)
+    assert plan is not None
+    title = name or shared_name(list(paths))
+    with reading(title, "CmdStan draws"):
+        return _contents(plan, chains, title)
+
+
+def _tell(progress: Progress | None, done: int, path: Path, part: float, total: int) -> None:
+    if progress is not None:
+        progress("reading", (done + part * path.stat().st_size) / max(total, 1))
+
+
+def _plan(path: Path, header: list[str], draws: float, settings: Mapping[str, str]) -> _Plan:
+    check_header(header, path)
+    check_names(bases := {_base(column) for column in header}, path)
+    group = {base: group_of(base) for base in bases}
+    wide = [k for k, column in enumerate(header) if group[_base(column)] in WIDE and _base(column) != column]
+    marked = set(wide)
+    narrow = [k for k in range(len(header)) if k not in marked]
+    method = settings.get("method", "sample")
+    if method == "sample" and all(header[k].endswith("__") for k in narrow):  # nothing but predictions: its parameters
+        narrow, wide = list(range(len(header))), []
+    if len(narrow) > _MOST_NARROW:
+        wide = narrow[_MOST_NARROW:] + wide
+        narrow = narrow[:_MOST_NARROW]
+    keep = max(1, int(np.ceil(draws * len(narrow) / max(WIDE_VALUES, 1))), int(np.ceil(draws / _MOST_DRAWS)))
+    step = keep * max(1, -(-stride(int(draws), len(wide)) // keep))
+    by_r = names_of_r(header, settings)
+    return _Plan(header, narrow, sorted(wide), keep, step, method, by_r, bool(settings))
+
+
+def _base(column: str) -> str:
+    return column if column in (*CHAINS, *COUNTS) else re.split(r"[.\[:]", column, maxsplit=1)[0]
+
+
+def _read(path: Path, file: CmdStanFile, plan: _Plan, skip: int, cut: bool, tell: Any) -> _Chain:
+    chain = _Chain(path.name, stamp=stamp(path), cut=cut)
+    wanted = {
+        "columns": len(plan.header),
+        "narrow": plan.narrow,
+        "wide": plan.wide,
+        "keep": plan.keep,
+        "step": plan.step,
+        "cut": cut,
+    }
+    at: dict[str, Any] = {}
+    while not at.get("end"):
+        found = file.block({**wanted, "skip": skip}, at)
+        at = found["at"]
+        chain.narrow.append(found["narrow"])
+        chain.wide.append(found["wide"])
+        chain.comments += found["comments"]
+        tell(at["byte"])
+    chain.rows, chain.letters = at["row"], at["letters"]
+    return chain
+
+
+def _contents(plan: _Plan, every: list[_Chain], title: str) -> Contents:
+    chains, notes, unread = _alike(every, plan)
+    narrow = np.array([np.concatenate(chain.narrow)[: _kept(chains, plan)] for chain in chains])
+    columns = {plan.header[k]: narrow[:, :, i] for i, k in enumerate(plan.narrow)}  # each (chains, draws kept)
+    counting: set[str] = set()
+    if len(chains) == 1:
+        count, counting = split_chains({name: values[0] for name, values in columns.items()}, narrow.shape[1])
+        columns = {name: values.reshape(count, -1) for name, values in columns.items() if name not in counting}
+    found = sort_columns(columns, plan.by_r)
+    variables = [Variable("sample_stats", name, (), True, v.reshape(-1)) for name, v in found.sampler.items()]
+    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in found.aside.items()]
+    if found.aside:
+        named = ", ".join(list(found.aside)[:6])
+        notes.append(f"tuples and complex numbers were looked at as plain columns and are no parameters: {named}")
+    arrays = found.arrays() if found.parameters else {}
+    marked = bool(found.sampler or counting - {""} or any(chain.comments for chain in every))
+    if arrays and not marked:
+        check_draws({name: values.reshape(-1) for name, values in found.parameters.items()}, title)
+    variables += [Variable("posterior", name, v.shape[2:], True, _flat(v)) for name, v in arrays.items()]
+    draws = None
+    if is_diagnostic(plan.header):
+        unread.append(
+            Unread("draws", "they are unconstrained in a diagnostic file; audit the sampler's output file too")
+        )
+    elif arrays and plan.method in ("sample", "generate_quantities"):
+        density = found.sampler.get("lp__")
+        draws = Draws(arrays, None if density is None else density.copy(), title)
+    elif plan.method not in ("sample", "generate_quantities"):
+        unread.append(Unread("draws", f"CmdStan's method {plan.method!r} wrote them, which are none of the posterior"))
+    each, length = plan.step // plan.keep, narrow.shape[1]
+    rows = np.concatenate([c * length + np.arange(0, length, each) for c in range(len(chains))])
+    if plan.wide:
+        most = -(-length // each)
+        wide = np.concatenate([np.concatenate(chain.wide)[:most] for chain in chains])[None]  # (1, rows, columns)
+        others = sort_columns({plan.header[k]: wide[:, :, i] for i, k in enumerate(plan.wide)}, plan.by_r)
+        for name, values in (*others.arrays().items(), *others.aside.items()):
+            variables.append(Variable(group_of(name), name, values.shape[2:], True, values[0]))
+    over = [c for c in every if c.letters > COMMENT_LETTERS]
+    return Contents(
+        title,
+        "CmdStan CSV",
+        tuple(chain.stamp for chain in every if chain.stamp),
+        tuple(variables),
+        coordinates={f"posterior/{base}": names for base, names in found.levels().items()},
+        comments=tuple(line for chain in every for line in chain.comments),
+        draws=draws,
+        rows=rows,
+        notes=(*notes, *((f"every {plan.keep}th draw was used",) if plan.keep > 1 else ())),
+        entries=() if marked else (Entry(title, "text", "a table without columns or comments of CmdStan"),),
+        unread=(
+            *unread,
+            *(Unread("comments", f"only the first {COMMENT_LETTERS} letters were read") for _ in over[:1]),
+        ),
+    )
+
+
+def _flat(values: np.ndarray) -> np.ndarray:
+    return values.reshape(-1, *values.shape[2:])
+
+
+def _kept(chains: list[_Chain], plan: _Plan) -> int:
+    """Draws of every chain that were parsed."""
+    return min(-(-chain.rows // plan.keep) for chain in chains)
+
+
+def _alike(every: list[_Chain], plan: _Plan) -> tuple[list[_Chain], list[str], list[Unread]]:
+    """Those chains that, cut to the shortest of them, are the most draws; what is to be said; and what is left out."""
+    notes = [
+        f"{c.name} ends within a row, as of a chain that was killed: that row was left out" for c in every if c.cut
+    ]
+    lengths = sorted((chain.rows for chain in every), reverse=True)
+    if lengths[0] <= 0:
+        raise BayesreconError(f"{every[0].name}: there are no draws after the header")
+    if lengths[0] == lengths[-1]:
+        return every, notes, []
+    length = max(lengths, key=lambda n: n * sum(other >= n for other in lengths))
+    used = [chain for chain in every if chain.rows >= length]
+    said = ", ".join(str(max(chain.rows, 0)) for chain in every)
+    notes.append(f"chains of unequal length ({said} draws): the first {length} draws of {len(used)} chains were used")
+    left = [f"{c.name}: {max(c.rows, 0) - (length if c in used else 0)} draws" for c in every if c.rows != length]
+    reason = f"beyond the {length} draws that the chains have in common; audit the file alone to look at them"
+    return used, notes, [Unread(where, reason) for where in left]
+
+
+def _contents_of(
+    source: Any, *, name: str | None = None, progress: Progress | None = None, trusted: bool = False
+) -> Contents:
+    """Files of chains, or a fit with or without its files."""
+    if isinstance(source, list):
+        return read_cmdstan_contents(source, name=name, progress=progress, trusted=trusted)
+    written = [Path(p) for p in getattr(getattr(source, "runset", None), "csv_files", [])]
+    if written and all(p.is_file() for p in written):
+        return read_cmdstan_contents(written, name=name, progress=progress)
+    return from_named_draws(read_cmdstan(source, name=name), type(source).__name__)
+
+
+FORMAT = Format(
+    "CmdStan CSV",
+    (".csv", *(f".csv{packed}" for packed in PACKED)),
+    read_cmdstan,
+    _contents_of,
+    is_cmdstan_fit,
+    rank=30,
+    several=True,
+    guarded=True,
+)

@@ -1,0 +1,211 @@
+"""Posteriors of posteriordb that have no reference draws here: built with NUTS once, then read from the cache."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Model, Records
+from bayesrecon.models.registry import shipped
+from bayesrecon.posteriors.formats.npz import read_npz
+from bayesrecon.posteriors.made.cache import cache_folder, cache_path, store, versions
+from bayesrecon.posteriors.made.database import posterior_info, posteriordb_model, read_data
+from bayesrecon.posteriors.made.nuts import Convergence, check_records, sample
+from bayesrecon.posteriors.sources import from_draws
+from bayesrecon.releases import PosteriorDraws
+
+Say = Callable[[str], None]
+
+_FEW = 20  # parameters
+_STUCK = 1.1  # R-hat from which a chain is somewhere else than the others
+
+
+@dataclass(frozen=True)
+class Run:
+    """Settings of NUTS for a posterior that is built; they and the seed are part of the cache's key."""
+
+    seed: int = 0
+    chains: int = 4
+    draws: int = 2500
+    warmup: int = 1000
+    thinning: int = 1
+    target_accept: float = 0.9
+
+
+def run_for(model: Model) -> Run:
+    """Default settings: with few parameters iterations are cheap, and only every third is kept, so that the draws are
+    nearly independent, as published reference draws are."""
+    return Run(thinning=3 if model.dimension <= _FEW else 1)
+
+
+def fitted(
+    name: str,
+    model: Model,
+    records: Records,
+    run: Run | None = None,
+    *,
+    draws: int | None = None,
+    refresh: bool = False,
+    say: Say | None = None,
+) -> PosteriorDraws:
+    """A posterior built with NUTS, from the user's cache where the same run was made before.
+
+    The cache is keyed by the posterior's name, the settings of the run with its seed, the versions of
+    bayesrecon, numpyro and jax, the data and the program. A run whose chains disagree (R-hat above 1.1) is made once
+    more with another key, and the better of both is kept. A run that went badly is kept as well: its
+    warnings come with the release, from the cache too, and say of a run that was set aside.
+
+    Args:
+        name: the posterior's name.
+        model, records: what is sampled; `{field: (N, *shape)}`.
+        run: settings; those of `run_for` unless given.
+        draws: return the last so many draws only (`Draws.last`); the cache holds all of them.
+        refresh: sample again even where the cache holds the run.
+        say: takes one line of text: what is being done, how long it took and how good it is. Lines go to
+            stderr unless given.
+
+    Returns:
+        a `Release` whose notes hold a warning for each sign that the run did not converge.
+
+    Raises:
+        BayesreconError: what `nuts` refuses, a damaged file of the cache, or a cache that cannot be written.
+
+    Example:
+        >>> from bayesrecon.models import load
+        >>> coins = {"n": [10], "k": [5]}
+        >>> fitted("coins", load("Rate_1_model"), coins).size  # NUTS  # doctest: +SKIP
+        10000
+    """
+
+    run, say = run or run_for(model), say or _to_stderr
+    records = check_records(model, records)
+    path = cache_path(name, model, records, asdict(run))
+    if not path.is_file() or refresh:
+        _build(path, name, model, records, run, say)
+    return _read(path, model, name, draws, say)
+
+
+def _build(path: Path, name: str, model: Model, records: Records, run: Run, say: Say) -> None:
+
+    count = len(next(iter(records.values())))
+    say(
+        f"{name}: no draws yet; NUTS with {run.chains} chains of {run.warmup} + {run.draws * run.thinning} iterations, "
+        f"{count} record{'s' * (count != 1)}, {model.dimension} parameters (this is done once)"
+    )
+    first = _sampled(path, name, model, records, run, run.seed, say)
+    if not first.r_hat.max() > _STUCK:
+        return
+    # One chain of several is left in a corner by some keys and not by others.
+    say(f"{name}: {first.warnings[0]}; NUTS once more with another key")
+    import jax
+
+    _sampled(path, name, model, records, run, jax.random.fold_in(jax.random.key(run.seed), 1), say, first)
+
+
+def _sampled(
+    path: Path,
+    name: str,
+    model: Model,
+    records: Records,
+    run: Run,
+    key: Any,
+    say: Say,
+    other: Convergence | None = None,
+) -> Convergence:
+    """Sample, and store the run unless it went worse than another one."""
+    start = time.perf_counter()
+    release, state = sample(
+        model,
+        records,
+        key=key,
+        chains=run.chains,
+        draws=run.draws,
+        warmup=run.warmup,
+        thinning=run.thinning,
+        target_accept=run.target_accept,
+        progress=sys.stderr.isatty(),
+        name=name,
+    )
+    seconds = time.perf_counter() - start
+    say(f"{name}: {release.size} draws in {seconds:.0f} s")
+    if other is not None and not state.r_hat.max() < other.r_hat.max():
+        return state
+    warnings = state.warnings
+    if other is not None:
+        warnings += (f"a run with another key was set aside: {other.warnings[0]}",)
+    described = {f"bayesrecon_{k}": v for k, v in {**asdict(run), "seconds": f"{seconds:.1f}"}.items()}
+    described |= {f"bayesrecon_version_{k}": v for k, v in versions().items()}
+    described |= {"bayesrecon_quality": state.summary, "bayesrecon_divergences": state.divergences}
+    described |= {f"bayesrecon_warning_{i}": w for i, w in enumerate(warnings)}
+    store(path, release, described)
+    return state
+
+
+def _read(path: Path, model: Model, name: str, count: int | None, say: Say) -> PosteriorDraws:
+
+    try:
+        draws = read_npz(path, name=name)
+    except BayesreconError as error:
+        raise BayesreconError(f"{error}; delete this file of the cache and it is built again") from None
+    quality = draws.attributes.get("bayesrecon_quality", "of unknown quality")
+    say(f"{name}: {draws.chains * draws.length} draws from {path}; {quality}")
+    warnings = tuple(v for k, v in sorted(draws.attributes.items()) if k.startswith("bayesrecon_warning_"))
+    for warning in warnings:
+        say(f"{name}: warning: {warning}")
+    # The archive holds the program's own latents: nothing has to be mapped.
+    kept = draws if count is None else draws.last(count)
+    release = from_draws(kept, replace(model, prepare=None), name=name)
+    return replace(release, model=model, notes=(*release.notes, *warnings))
+
+
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def fitted_posterior(database: Any, info: dict[str, Any], run: Run | None = None, **options: Any) -> PosteriorDraws:
+    """`fitted`, with its options, for an entry of posteriordb whose model is shipped.
+
+    Raises:
+        BayesreconError: the model is not shipped, or the data are not in this copy of posteriordb.
+    """
+    name, model, records = _inputs(database, info)
+    return fitted(name, model, records, run, **options)
+
+
+def built_file(database: Any, name: str) -> Path | None:
+    """The cache's file of the default run of a posterior of posteriordb, None where it holds none."""
+
+    if not any(cache_folder().glob(f"{name.partition('-')[0]}-*.npz")):
+        return None  # without a look at the program, which takes a second
+    try:
+        name, model, records = _inputs(database, posterior_info(database, name))
+    except BayesreconError:  # no data in this copy
+        return None
+    path = cache_path(name, model, check_records(model, records), asdict(run_for(model)))
+    return path if path.is_file() else None
+
+
+def _inputs(database: Any, info: dict[str, Any]) -> tuple[str, Model, Records]:
+    """Name, model and records of an entry of posteriordb."""
+
+    name = str(info["name"])
+    data: list[Any] = []
+
+    def read() -> Any:
+        if not data:
+            try:
+                data.append(read_data(database, name))
+            except BayesreconError as error:
+                missing = f"the reference draws of {name} are not in this copy of posteriordb"
+                raise BayesreconError(f"{missing}, nor can they be sampled: {error}") from None
+        return data[0]
+
+    model = posteriordb_model(info, read)
+    entry = next(e for e in shipped().values() if name in e.posteriors)
+    if entry.records is None:
+        raise BayesreconError(f"{name}: model {model.name} does not say how its data become records")
+    return name, model, entry.records(read())

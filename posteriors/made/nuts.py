@@ -1,0 +1,269 @@
+"""Build a posterior: NumPyro NUTS on a model and its data, on whatever device JAX sees."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesrecon.diagnostics import effective_sample_size, rank_normalised, split_r_hat
+from bayesrecon.errors import BayesreconError
+from bayesrecon.model import Identity, Model, Records
+from bayesrecon.posteriors.made.chains import ChainMethod, Settings, sampled
+from bayesrecon.posteriors.named import named_draws
+from bayesrecon.posteriors.sources import from_draws
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import PosteriorDraws
+
+DENSE = 300
+"""Dimension up to which the mass matrix is dense: a common mean is strongly correlated with well-known units."""
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How well a run of NUTS went.
+
+    Attributes:
+        names: `(d,)` coordinates.
+        r_hat, ess: `(d,)` split R-hat and bulk effective sample size of each coordinate, both of
+            rank-normalised draws (Vehtari et al. 2021, equation 14).
+        divergences: number of divergent transitions.
+    """
+
+    names: tuple[str, ...]
+    r_hat: np.ndarray
+    ess: np.ndarray
+    divergences: int
+
+    @property
+    def summary(self) -> str:
+        """How good the run is, in one line."""
+        return (
+            f"largest R-hat {self.r_hat.max():.3f}, smallest bulk ESS {self.ess.min():.0f}, "
+            f"{self.divergences} divergences"
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each sign that the run did not converge."""
+        found = []
+        worst = int(self.r_hat.argmax())
+        if not self.r_hat[worst] <= 1.01:
+            found.append(f"NUTS did not converge: R-hat of {self.names[worst]} is {self.r_hat[worst]:.3f} (above 1.01)")
+        least = int(self.ess.argmin())
+        if self.ess[least] < 400:
+            found.append(f"few effective draws: {self.names[least]} has {self.ess[least]:.0f} (below 400)")
+        if self.divergences:
+            found.append(f"{self.divergences} divergent transitions: raise target_accept or reparametrise")
+        return tuple(found)
+
+
+def convergence(release: PosteriorDraws, divergences: int = 0) -> Convergence:
+    """R-hat and bulk effective sample size of every coordinate of a release."""
+    theta, chain = rank_normalised(np.asarray(release.theta)), np.asarray(release.chain)
+    return Convergence(
+        release.model.coordinates, split_r_hat(theta, chain), effective_sample_size(theta, chain), divergences
+    )
+
+
+def check_records(model: Model, records: Mapping[str, Any]) -> Records:
+    """The model's fields as arrays of one length inside their domains; `BayesreconError` otherwise."""
+    checked: Records = {}
+    for name, field in model.fields.items():
+        if name not in records:
+            raise BayesreconError(
+                f"the data lack field {name!r} of model {model.name} (they hold {', '.join(records)})"
+            )
+        try:
+            values = np.asarray(records[name], float)
+        except (TypeError, ValueError):
+            raise BayesreconError(f"field {name!r} holds values that are not numbers") from None
+        if values.shape[1:] != field.shape or values.ndim != 1 + len(field.shape):
+            raise BayesreconError(f"field {name!r} has shape {values.shape}, expected (N,{str(field.shape)[1:-1]})")
+        if not np.isfinite(values).all():
+            raise BayesreconError(f"field {name!r} holds missing or infinite values")
+        outside = values[~field.domain.contains(values)]
+        if outside.size:
+            raise BayesreconError(f"field {name!r} holds {outside.flat[0]:g}; its domain is {field.domain.words}")
+        checked[name] = values.astype(field.domain.dtype)
+    lengths = {name: len(v) for name, v in checked.items()}
+    if not all(lengths.values()):
+        raise BayesreconError("the data hold no records")
+    if len(set(lengths.values())) > 1:
+        raise BayesreconError(f"the fields differ in length: {', '.join(f'{k} {n}' for k, n in lengths.items())}")
+    return checked
+
+
+def check_run(chains: int, draws: int, warmup: int, thinning: int, target_accept: float, key: Any) -> None:
+    """Refuse settings of a run that cannot work, before any work is done."""
+    if min(chains, draws, thinning) < 1 or warmup < 0:
+        raise BayesreconError("chains, draws and thinning must be at least 1, and warmup not negative")
+    if not 0 < target_accept < 1:
+        raise BayesreconError(f"target_accept={target_accept}: expected a rate between 0 and 1, e.g. 0.9")
+    if isinstance(key, (int, np.integer)) and key < 0:
+        raise BayesreconError(f"key {key}: a seed is a whole number from 0 on")
+
+
+def nuts(
+    model: Model,
+    data: Mapping[str, Any],
+    *,
+    key: Any = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    warmup: int = 1000,
+    thinning: int = 1,
+    target_accept: float = 0.8,
+    max_tree_depth: int = 10,
+    chain_method: ChainMethod = "auto",
+    progress: bool = False,
+    name: str | None = None,
+) -> PosteriorDraws:
+    """Sample the posterior of a NumPyro-backed model with NUTS (dense mass matrix up to 300 dimensions).
+
+    Args:
+        model: from `bayesrecon.models`.
+        data: `{field: (N, *shape)}`, the private records.
+        key: integer or JAX key.
+        chains, draws, warmup, thinning: draws kept per chain and warm-up iterations; one iteration in
+            `thinning` is kept.
+        chain_method: "vectorized" moves all chains together, "sequential" one after the other, "parallel" each in a
+            thread of its own, over the devices in turn; "auto" is "vectorized" on one accelerator, else "parallel".
+            All sample the same law, and all but "vectorized" the same draws.
+        progress: a progress bar on stderr.
+
+    Returns:
+        a `Release` whose notes hold warnings when the run did not converge.
+
+    Raises:
+        BayesreconError: a model without a program, settings that cannot work, records that are not the model's, or no
+            starting point of finite density.
+
+    >>> from bayesrecon.models import load
+    >>> nuts(load("Rate_1_model"), {"n": [10], "k": [7]}, chains=2, draws=500).size  # NUTS  # doctest: +SKIP
+    1000
+    """
+    options = {"max_tree_depth": max_tree_depth, "chain_method": chain_method, "progress": progress, "name": name}
+    run = {"chains": chains, "draws": draws, "warmup": warmup, "thinning": thinning, "target_accept": target_accept}
+    return sample(model, data, key=key, **run, **options)[0]  # type: ignore[arg-type]
+
+
+@in_float64
+def sample(
+    model: Model,
+    data: Mapping[str, Any],
+    *,
+    key: Any = 0,
+    chains: int = 4,
+    draws: int = 1000,
+    warmup: int = 1000,
+    thinning: int = 1,
+    target_accept: float = 0.8,
+    max_tree_depth: int = 10,
+    chain_method: ChainMethod = "auto",
+    progress: bool = False,
+    name: str | None = None,
+) -> tuple[PosteriorDraws, Convergence]:
+    """As `nuts`, with how well the run went."""
+    if model.program is None:
+        raise BayesreconError(f"model {model.name} has no NumPyro program to sample; build it with from_numpyro")
+    if any(isinstance(p.transform, Identity) and p.bounds != (-math.inf, math.inf) for p in model.parameters):
+        raise BayesreconError(f"{model.name} has constrained coordinates; sample the model that it was made of")
+    check_run(chains, draws, warmup, thinning, target_accept, key)
+    records = check_records(model, data)
+    settings = Settings(warmup, target_accept, max_tree_depth, model.dimension <= DENSE)
+    with _bar(progress) as told:
+        theta, divergences = sampled(
+            model,
+            records,
+            settings,
+            _generator(key),
+            chains=chains,
+            draws=draws,
+            thinning=thinning,
+            method=chain_method,
+            told=told,
+        )
+    params = _constrained(model, theta.reshape(-1, model.dimension))
+    samples = {k: np.asarray(v).reshape(chains, draws, *v.shape[1:]) for k, v in params.items()}
+    # The program's own latents come back: no draw of another parametrisation has to be mapped.
+    plain = model if model.prepare is None else replace(model, prepare=None)
+    release = from_draws(samples, plain, name=name or f"NUTS on {model.name}")
+    state = convergence(release, divergences)
+    return replace(release, model=model, log_density=None, notes=(*release.notes, *state.warnings)), state
+
+
+@partial(jax.jit, static_argnames="model")
+def _constrained(model: Model, theta: Any) -> Any:
+    return jax.vmap(model.constrain)(theta)
+
+
+def _generator(key: Any) -> np.random.Generator:
+    """NumPy's generator of starting points and of the chains' keys."""
+    if isinstance(key, (int, np.integer)):
+        return np.random.default_rng(int(key))
+    return np.random.default_rng(np.asarray(jax.random.key_data(key), np.uint32).ravel().tolist())
+
+
+@contextmanager
+def _bar(shown: bool) -> Iterator[Callable[[float], None]]:
+    """Takes the share that is done, and shows it on stderr if asked to."""
+    if not shown:
+        yield lambda share: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("sampling", total=1.0)
+        yield lambda share: progress.update(task, completed=share)
+
+
+@in_float64
+def save_draws(release: PosteriorDraws, path: str | Path, attributes: Mapping[str, Any] | None = None) -> Path:
+    """Write the draws of a release to a netCDF file that ArviZ opens (group `posterior`).
+
+    Only the draws are written, in the model's own parameters, with their weights where these differ and with the
+    shipped model's name, settings and power; chains are cut to the shortest.
+
+    Raises:
+        BayesreconError: the folder does not exist.
+
+    >>> import numpy as np
+    >>> from bayesrecon.models import load
+    >>> from bayesrecon.posteriors import from_arviz, from_draws
+    >>> rng = np.random.default_rng(0)
+    >>> model = load("linear_predictor", intercept=False)
+    >>> path = save_draws(from_draws({"coef": rng.normal(size=(2, 50, 1, 1))}, model), "draws.nc")
+    >>> from_arviz(path).model.settings["intercept"]
+    False
+    """
+    import json
+
+    import xarray as xr
+
+    from bayesrecon._version import __version__
+    from bayesrecon.files import write_netcdf
+
+    model = release.model
+    data = {}
+    for name, values in named_draws(release).values.items():
+        dims = ("chain", "draw", *(f"{name}_dim_{i}" for i in range(values.ndim - 2)))
+        data[name] = (dims, values)
+    chains, draws = next(iter(data.values()))[1].shape[:2]
+    described = {
+        "bayesrecon_version": __version__,
+        "bayesrecon_model": model.untempered.name,
+        **({} if model.power == 1 else {"bayesrecon_power": repr(float(model.power))}),
+        "bayesrecon_model_settings": json.dumps(dict(model.settings)),
+        **{f"bayesrecon_{k}": str(v) for k, v in (attributes or {}).items()},
+    }
+    dataset = xr.Dataset(data, {"chain": np.arange(chains), "draw": np.arange(draws)}, described)
+    path = Path(path)
+    write_netcdf(path, dataset, "posterior")
+    return path

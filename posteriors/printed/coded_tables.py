@@ -1,0 +1,302 @@
+"""What a regression table says of the levels of its factors where the correlations of its estimates are missing.
+
+Exclusive dummies, and products of them, are functions of cells, whose records are counted by whole numbers
+(`models.cell_counts`). Of one factor with an intercept
+
+    s^2 / se_0^2 = n_0,    s^2 / (se_k^2 - se_0^2) = n_k
+
+for least squares, and of a logistic or Poisson regression the same is told of the sums of the weights, `n_k p_k (1 -
+p_k)` or the total of the response, with `p_k` from the coefficients. Covariates with values of their own only add to
+squared errors, so that limits on one side are left: `n_k >= s^2 / se_k^2`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.factors import Factor
+from bayesrecon.inexact import Limit, Limits, Statements
+from bayesrecon.model import Field
+from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, solutions, tightened
+from bayesrecon.posteriors.printed.cell_moments import moments_of
+from bayesrecon.posteriors.printed.design_cells import Layout, layout_of
+from bayesrecon.posteriors.printed.footers import Footer, Number
+from bayesrecon.posteriors.printed.whole_counts import Answer, mean_of, whole
+
+_LISTED = 6  # solutions that a remark lists
+_SEARCHED = 4000  # solutions up to which all are found
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Limits of statistics of a table whose columns code levels: `Limits` of a release.
+
+    Args:
+        kind: "ols", "logit" or "poisson".
+        labels: of the coefficients but the intercept, which comes first.
+        fields: `{part of a label: field of a record}`.
+        response: name of its field.
+        coefficients, errors: of all, the intercept's first.
+        scale: s of "ols"; None where it was not printed.
+        factors: that the labels tell by themselves.
+        plain: what is said where no column is one of levels.
+        below: what the numbers below the table say.
+
+    >>> table = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 5e-4), (0.7638, 5e-5)),
+    ...               (1.0, 5e-4), (Factor("g", ("g2",)),))
+    >>> found = table({"g2": Field(), "y": Field()}, None)
+    >>> found["n[g=baseline]"].estimate, found["n[g=g2]"].lower
+    (4.0, 3.0)
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    fields: Mapping[str, str]
+    response: str
+    coefficients: tuple[Number, ...]
+    errors: tuple[Number, ...]
+    scale: Number | None
+    factors: tuple[Factor, ...] = ()
+    plain: Limits | None = field(default=None, repr=False)
+    below: Footer = field(default=Footer())
+
+    def __call__(self, fields: Mapping[str, Field], total: float | None, factors: Sequence[Factor] = ()) -> Statements:
+        printed = self.below.records(len(self.coefficients))
+        if printed is not None and total is not None and not printed[0] - 0.5 <= total <= printed[1] + 0.5:
+            failure = f"{total:g} records were stated, and the numbers below the table say {printed[0]:.6g}"
+            return Statements({}, (), (failure,))
+        if printed is not None and total is None and printed[0] == printed[1]:
+            total = printed[0]
+        said = Statements({}) if self.plain is None else self.plain(fields, total)
+        return self._counted(self._with_footer(said, total, printed), fields, total, printed, factors)
+
+    def _with_footer(self, said: Statements, total: float | None, printed: tuple[float, float] | None) -> Statements:
+        """The same with what the numbers below the table tell of n and of the response."""
+        found = dict(said)
+        if total is not None and printed is not None:
+            found["n"] = Limit(total, total, total)
+        elif printed is not None:
+            before = found.get("n", Limit(1.0))
+            found["n"] = Limit(max(before.lower, printed[0]), min(before.upper, printed[1]), sum(printed) / 2)
+        if self.kind == "ols":
+            name = f"var({self.response})"
+            variance = self.below.variance(len(self.coefficients), total, _square(self.scale))
+            before = found.get(name, Limit())
+            if variance is not None and variance.upper - variance.lower <= before.upper - before.lower:
+                found[name] = variance
+        return Statements(found, said.remarks, said.failures)
+
+    def _counted(
+        self,
+        said: Statements,
+        fields: Mapping[str, Field],
+        total: float | None,
+        printed: tuple[float, float] | None,
+        factors: Sequence[Factor],
+    ) -> Statements:
+        """The same with the counts of cells, where columns are of levels."""
+        layout = self.layout(fields, factors)
+        if layout is None:
+            return said
+        cells = self._cells(layout, total if total is not None else printed)
+        if cells is None:
+            return said
+        cells = tightened(cells)
+        if not cells.possible:
+            return _none(said, layout)
+        answer = self._answer(layout, cells, fields)
+        if answer is not None and not len(answer.counts):
+            return _none(said, layout)
+        return _stated(said, self, layout, cells, answer, fields, total)
+
+    def layout(self, fields: Mapping[str, Field], factors: Sequence[Factor] = ()) -> Layout | None:
+        """The cells, given the domains of fields, and factors that were stated besides those of the labels."""
+        stated = {column for f in factors for column in f.columns}
+        every = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
+        binary = [name for name, one in fields.items() if name != self.response and set(one.domain.levels) == {0, 1}]
+        return layout_of(self.labels, self.fields, binary, every)
+
+    def box(self, at: Sequence[int]) -> np.ndarray:
+        """`(p, 2)` limits of some coefficients."""
+        return np.array([(v - h, v + h) for v, h in (self.coefficients[i] for i in at)])
+
+    def _cells(self, layout: Layout, total: float | tuple[float, float] | None) -> Cells | None:
+        errors = [self.errors[i] for i in layout.columns]
+        squares = np.array([(max(v - h, 0.0) ** 2, (v + h) ** 2) for v, h in errors])
+        count, scale = len(layout.cells), (1.0, 1.0)
+        if not layout.whole:
+            squares[:, 0] = 0.0
+        weights = np.ones((count, 2))
+        if self.kind == "ols":
+            scale = _square(self.scale) or (0.0, math.inf)
+        elif layout.whole:
+            weights = weights_of(self.kind, predictors(layout.design, self.box(layout.columns)))
+        elif self.kind == "logit":
+            weights = np.tile([0.0, 0.25], (count, 1))
+        else:
+            return None  # a rate may be as large as it likes
+        least = np.full(count, 1.0 if layout.saturated else 0.0)
+        freedom = len(self.labels) + (2 if self.kind == "ols" else 1)
+        ends = (float(freedom), count * MOST) if total is None else (np.min(total) - 0.5, np.max(total) + 0.5)
+        return Cells(layout.design, weights, squares, least, np.full(count, min(ends[1], MOST)), ends, scale)
+
+    def _answer(self, layout: Layout, cells: Cells, fields: Mapping[str, Field]) -> Answer | None:
+        """All whole numbers that print the errors; None where they are too many, or covariates leave them open."""
+        if not layout.whole or (cells.high >= MOST).any():
+            return None
+        points, every = solutions(cells, _SEARCHED)
+        if not every:
+            return None
+        response = fields[self.response].domain
+        counted = self.kind != "ols" or (response.discrete and response.dtype is np.int64)
+        return whole(self.kind, layout.design, points, self.box(layout.columns), cells, counted, layout.saturated)
+
+
+def _square(number: Number | None) -> tuple[float, float] | None:
+    return None if number is None else (max(number[0] - number[1], 0.0) ** 2, (number[0] + number[1]) ** 2)
+
+
+def predictors(design: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """`(C, 2)` limits of linear predictors, coefficients in a `box (p, 2)`."""
+    centre, half = box.mean(axis=1), np.diff(box, axis=1)[:, 0] / 2
+    middle, reach = design @ centre, np.abs(design) @ half
+    return np.column_stack([middle - reach, middle + reach])
+
+
+def weights_of(kind: str, ends: np.ndarray) -> np.ndarray:
+    """`(C, 2)` limits of the weight of a record by those of its predictor."""
+    means = mean_of(kind, ends)
+    if kind == "poisson":
+        return means
+    found = np.sort(means * (1 - means), axis=1)
+    found[(ends[:, 0] <= 0) & (ends[:, 1] >= 0), 1] = 0.25
+    return found
+
+
+def _none(said: Statements, layout: Layout) -> Statements:
+    listed = ", ".join(f"{f.name} ({', '.join(f.columns)})" for f in layout.factors)
+    failure = f"no whole numbers of records print these errors, if these are factors or 0 and 1: {listed}"
+    return Statements(said, said.remarks, (*said.failures, failure))
+
+
+def _stated(
+    said: Statements,
+    table: Coded,
+    layout: Layout,
+    cells: Cells,
+    answer: Answer | None,
+    fields: Mapping[str, Field],
+    total: float | None,
+) -> Statements:
+    told = layout.saturated and bool(np.linalg.matrix_rank(np.linalg.inv(layout.design) ** 2) == len(layout.cells))
+
+    def limit(member: np.ndarray) -> Limit:
+        """Of the number of records in some of the cells."""
+        if answer is not None:
+            values = answer.counts[:, member].sum(axis=1)
+            low, high = float(values.min()), float(values.max())
+        else:
+            low, high = float(cells.low[member].sum()), float(cells.high[member].sum())
+            rest_low, rest_high = float(cells.low[~member].sum()), float(cells.high[~member].sum())
+            low, high = max(low, np.ceil(cells.total[0] - rest_high)), min(high, np.floor(cells.total[1] - rest_low))
+        open_ = answer is None and (cells.high[member] >= MOST).any() and not high < MOST
+        sure = (told and not open_) or low == high
+        return Limit(low, math.inf if open_ else high, 0.5 * (low + high) if sure else None)
+
+    found: dict[str, Limit] = dict(said)
+    everything = np.ones(len(layout.cells), bool)
+    found["n"] = limit(everything)
+    margins = layout.margins()
+    least = _least(table, layout, cells)
+    for name, member in margins.items():
+        others = [other for other in margins if other != name and other.partition("=")[0] == name.partition("=")[0]]
+        most = cells.total[1] - sum(least.get(other, 0.0) for other in others)
+        found[f"n[{name}]"] = _meeting(
+            limit(member), least.get(name, 0.0), math.floor(most) if most < MOST else math.inf
+        )
+    if len(layout.factors) > 1:
+        for k, cell in enumerate(layout.cells):
+            found[f"n[{layout.named(cell)}]"] = limit(np.arange(len(layout.cells)) == k)
+    found |= _responses(table, layout, answer)
+    found |= _shares(layout, found, said, fields)
+    if answer is not None:
+        means = mean_of(table.kind, predictors(layout.design, table.box(layout.columns)))
+        scale = cells.scale if table.scale is not None else None
+        found |= moments_of(table.kind, layout, answer, means, table.response, scale)
+    return Statements(found, (*said.remarks, *_listed(layout, answer)), said.failures)
+
+
+def _meeting(limit: Limit, low: float, high: float) -> Limit:
+    low, high = max(limit.lower, low), min(limit.upper, high)
+    return Limit(low, high, 0.5 * (low + high) if limit.estimate is not None or low == high else None)
+
+
+def _least(table: Coded, layout: Layout, cells: Cells) -> dict[str, float]:
+    """`{g=b: least number of records}` of levels of exclusive dummies, whatever else is in the design.
+
+    `se_k^2 >= s^2 / (X'WX)_kk` with `(X'WX)_kk <= w n_k`, and of the baseline the same, since any level may be it.
+    """
+    found: dict[str, float] = {}
+    mains = {table.fields.get(label): i for i, label in enumerate(table.labels, 1)}
+    for factor in layout.factors:
+        if factor.contrast != "treatment":
+            continue
+        for column, level in zip(factor.columns, factor.levels[1:], strict=True):
+            if column in mains:
+                value, half = table.errors[mains[column]]
+                n = math.ceil(cells.scale[0] / (value + half) ** 2 / cells.weights[:, 1].max() * (1 - 1e-9))
+                for name in (f"{factor.name}={level}", f"{factor.name}={factor.levels[0]}"):
+                    found[name] = max(found.get(name, 0.0), float(n))
+    return found
+
+
+def _responses(table: Coded, layout: Layout, answer: Answer | None) -> dict[str, Limit]:
+    """Means of the response in cells that have one of their own, and totals where they are whole numbers."""
+    if not layout.saturated:
+        return {}
+    y, found = table.response, {}
+    means = mean_of(table.kind, predictors(layout.design, table.box(layout.columns)))
+    for k, cell in enumerate(layout.cells):
+        name = layout.named(cell)
+        low, high = means[k]
+        if answer is not None and answer.totals is not None:
+            totals = answer.totals[:, k]
+            ratio = totals / answer.counts[:, k]
+            low, high = max(low, ratio.min()), min(high, ratio.max())
+            total = Limit(float(totals.min()), float(totals.max()), float(totals.min() + totals.max()) / 2)
+            found[f"n[{name},{y}=1]" if table.kind == "logit" else f"sum({y})[{name}]"] = total
+        found[f"mean({y})[{name}]"] = Limit(float(low), float(high), float(low + high) / 2)
+    return found
+
+
+def _shares(
+    layout: Layout, found: Mapping[str, Limit], said: Mapping[str, Limit], fields: Mapping[str, Any]
+) -> dict[str, Limit]:
+    """Means of the columns that are 0 or 1, by their counts."""
+    n, shares = found["n"], {}
+    for factor in layout.factors:
+        if factor.contrast != "treatment":
+            continue
+        for column, level in zip(factor.columns, factor.levels[1:], strict=True):
+            part = found[f"n[{factor.name}={level}]"]
+            name = f"mean({column})"
+            if column in fields and said.get(name, Limit()).estimate is None and n.upper < math.inf and n.lower > 0:
+                ends = part.lower / n.upper, min(part.upper / n.lower, 1.0)
+                sure = part.estimate is not None and n.estimate is not None
+                shares[name] = Limit(*ends, part.estimate / n.estimate if sure else None)  # type: ignore[operator]
+    return shares
+
+
+def _listed(layout: Layout, answer: Answer | None) -> tuple[str, ...]:
+    if answer is None:
+        return ()
+    count = len(answer.counts)
+    names = ", ".join(layout.named(cell) for cell in layout.cells)
+    if count > _LISTED:
+        return (f"{count} ways to fill the cells ({names}) with whole numbers of records print this table",)
+    each = "; ".join(", ".join(f"{v:g}" for v in row) for row in answer.counts)
+    ways = "one way" if count == 1 else f"{count} ways"
+    return (f"{ways} to fill the cells ({names}) with whole numbers of records print this table: {each}",)

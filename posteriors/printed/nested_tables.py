@@ -1,0 +1,87 @@
+"""What two tables of least squares on the same records say together, one of which has one covariate more.
+
+With b the coefficients of the smaller table, c those of the larger one and g that of the covariate x that it has more,
+
+    b = c + g d,
+
+d being the coefficients of x regressed on the columns of the smaller table (the bias of an omitted variable; e.g. W. H.
+Greene, Econometric Analysis, on omitted variables). Where every cell of the smaller table has a mean of its own, d are
+the means of x in the cells, and `n var(x) = (s / se_x)^2 + sum_c n_c (m_c - m)^2` with s and se_x of the larger one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.inexact import Limit
+from bayesrecon.model import Field
+from bayesrecon.posteriors.printed.cell_moments import squares
+from bayesrecon.posteriors.printed.coded_tables import Coded
+
+
+def between(
+    small: Any, large: Any, fields: Mapping[str, Field], factors: Sequence[Any], rows: Mapping[str, Limit]
+) -> dict[str, Limit]:
+    """Limits of the mean of the covariate in each cell, and of its moments; nothing for tables that are not nested.
+
+    Args:
+        small, large: limits of the releases.
+        fields: of the smaller one's records.
+        factors: that were stated.
+        rows: what is told of the counts.
+
+    >>> from bayesrecon.factors import Factor
+    >>> g = (Factor("g", ("g2",)),)
+    >>> a = Coded("ols", ("g2",), {"g2": "g2"}, "y", ((1.0, 0.0), (2.0, 0.0)), ((0.5, 0.0), (0.7, 0.0)), (1.0, 0.0), g)
+    >>> b = Coded("ols", ("g2", "x"), {"g2": "g2", "x": "x"}, "y", ((0.0, 0.0), (1.5, 0.0), (0.5, 0.0)),
+    ...           ((0.6, 0.0), (0.8, 0.0), (0.1, 0.0)), (0.9, 0.0), g)
+    >>> {k: v.estimate for k, v in between(a, b, {"g2": Field(), "y": Field()}, (), {}).items()}
+    {'mean(x)[g=baseline]': 2.0, 'mean(x)[g=g2]': 3.0}
+    """
+    if not (isinstance(small, Coded) and isinstance(large, Coded)) or {small.kind, large.kind} != {"ols"}:
+        return {}
+    more = [label for label in large.labels if label not in small.labels]
+    if len(more) != 1 or len(large.labels) != len(small.labels) + 1 or more[0] not in large.fields:
+        return {}
+    layout = small.layout(fields, factors)
+    if layout is None or not layout.saturated:
+        return {}
+    at = [0, *(1 + large.labels.index(label) for label in small.labels)]
+    slope = large.box([1 + large.labels.index(more[0])])[0]
+    if slope[0] <= 0 <= slope[1]:
+        return {}
+    first, second = small.box(range(len(small.coefficients))), large.box(at)
+    # Means of the cells are linear in the differences, whose errors are those of both tables.
+    middle = layout.design @ (first.mean(axis=1) - second.mean(axis=1))
+    reach = np.abs(layout.design) @ (np.diff(first, axis=1) + np.diff(second, axis=1))[:, 0] / 2
+    ends = np.stack([(middle + sign * reach) / g for sign in (-1, 1) for g in slope])
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    x = large.fields[more[0]]
+    found = {
+        f"mean({x})[{layout.named(cell)}]": Limit(float(low[k]), float(high[k]), float(low[k] + high[k]) / 2)
+        for k, cell in enumerate(layout.cells)
+    }
+    return found | _moments(x, large, layout, low, high, rows, 1 + large.labels.index(more[0]))
+
+
+def _moments(
+    x: str, large: Coded, layout: Any, low: np.ndarray, high: np.ndarray, rows: Mapping[str, Limit], at: int
+) -> dict[str, Limit]:
+    """Mean and variance of the covariate, where every cell's count is told."""
+    counts = [rows.get(f"n[{layout.named(cell)}]", Limit()) for cell in layout.cells]
+    if large.scale is None or any(c.lower != c.upper for c in counts):
+        return {}
+    share = np.array([c.lower for c in counts])
+    n = share.sum()
+    share = share / n
+    mean = float(share @ low), float(share @ high)
+    value, half = large.errors[at]
+    s = large.scale
+    within = ((s[0] - s[1]) / (value + half)) ** 2 / n, ((s[0] + s[1]) / max(value - half, 1e-300)) ** 2 / n
+    least, most = squares(low - mean[1], high - mean[0])
+    variance = float(within[0] + share @ least), float(within[1] + share @ most)
+    return {
+        f"mean({x})": Limit(*mean, sum(mean) / 2),
+        f"var({x})": Limit(*variance, sum(variance) / 2),
+    }

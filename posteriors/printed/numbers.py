@@ -1,0 +1,101 @@
+"""Numbers as they were printed, with what rounding leaves open."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError
+from bayesrecon.posteriors.printed.reading import EST, HIGH, LOW, OR, SE
+
+_EXACT = 15  # significant digits from which a number was not rounded
+_LEVEL = 0.975  # quantile of the upper end of a 95 % interval
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers with half the unit of the last digit that each was printed with; NaN where the cell is empty."""
+
+    values: np.ndarray
+    half: np.ndarray
+
+
+def numbers_of(cells: Sequence[Any]) -> Numbers:
+    """Cells of a column: text as it was printed, numbers by their shortest decimals; empty ones are NaN.
+
+    >>> numbers_of(["5.917", "", 0.25]).half.tolist()
+    [0.0005, nan, 0.005]
+    """
+    values, half = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        text = cell.strip() if isinstance(cell, str) else "" if cell is None or cell != cell else repr(float(cell))
+        if not text:
+            continue
+        if not isinstance(cell, str) and text.endswith(".0"):
+            text = text[:-2]
+        try:
+            number = Decimal(text.replace("\u2212", "-"))
+        except InvalidOperation:
+            raise BayesreconError(f"the cell {text[:40]!r} is not a number") from None
+        if not np.isfinite(float(number)):
+            raise BayesreconError(f"the cell {text[:40]!r} is not a finite number")
+        digits, exponent = number.as_tuple().digits, int(number.as_tuple().exponent)
+        values[i] = float(number)
+        half[i] = 0.0 if len(digits) >= _EXACT else 0.5 * 10.0**exponent
+    return Numbers(values, half)
+
+
+def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
+    """Estimates and standard errors of a table in the one form (`posteriors.printed`), with their halves.
+
+    Odds ratios and the ends of their intervals are taken as logarithms, whose rounding is asymmetric: `value` is then
+    the middle of what prints the same. An interval is `estimate +- q se`, with q of Student's law.
+
+    Args:
+        freedom: degrees of freedom of that law; infinite for a normal one, None where they are not known.
+
+    Raises:
+        BayesreconError: cells that are no numbers, ratios that are not positive, or intervals whose law is not known.
+    """
+    first = OR if OR in frame.columns else EST
+
+    def logs(numbers: Numbers) -> Numbers:
+        return numbers if first == EST else _moved(numbers, math.log)
+
+    estimates = logs(numbers_of(list(frame[first])))
+    if SE in frame.columns:
+        return estimates, numbers_of(list(frame[SE]))
+    if freedom is None:
+        raise BayesreconError(
+            "intervals of least squares are of Student's law, whose degrees of freedom are not known; add a line N, "
+            "the number of records, or print standard errors"
+        )
+    from scipy.stats import norm, t
+
+    width = 2 * float(norm.ppf(_LEVEL) if math.isinf(freedom) else t.ppf(_LEVEL, freedom))
+    low, high = (logs(numbers_of(list(frame[name]))) for name in (LOW, HIGH))
+    return estimates, Numbers((high.values - low.values) / width, (high.half + low.half) / width)
+
+
+def _moved(numbers: Numbers, function: Callable[[float], float]) -> Numbers:
+    values, half = numbers.values.copy(), numbers.half.copy()
+    for i, (value, reach) in enumerate(zip(numbers.values, numbers.half, strict=True)):
+        if np.isnan(value):
+            continue
+        if value - reach <= 0:
+            raise BayesreconError(f"a ratio of {value:g} is not above zero by its printed digits; print more of them")
+        ends = function(value - reach), function(value + reach)
+        values[i], half[i] = 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0])
+    return Numbers(values, half)
+
+
+def cell(value: float, digits: int) -> str:
+    """A number as it is printed with so many significant digits, so that they can be counted; none where it is NaN.
+
+    >>> cell(25.8, 4), cell(-1878.9, 3)
+    ('25.80', '-1.88E+3')
+    """
+    return str(Decimal(f"{value:.{digits - 1}e}")) if np.isfinite(value) else ""

@@ -1,0 +1,250 @@
+"""Printed tables of estimates as one form, whoever printed them: what is understood is said before it is used."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.posteriors.printed.headers import INTERCEPT, RATIO, SIGMA, Columns, columns_of, footer_of, plain
+from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of
+from bayesrecon.untrusted.guarded import opened
+from bayesrecon.untrusted.printed_table import PrintedTable
+
+SUFFIXES = (".csv", ".md", ".html", ".htm", ".txt")
+"""Files that may be printed tables."""
+
+EST, SE, OR, LOW, HIGH = "estimate", "std. error", "odds ratio", "lower", "upper"
+"""Columns of the one form."""
+
+LABELS = {"n": "N", "freedom": "Df Residuals", "r2": "R-squared", "f": "F-statistic", "loglik": "Log-Likelihood"}
+"""Lines below the table, as the one form has them."""
+
+BRACKETS = re.compile(
+    rf"(?P<first>{NUMBER})\s*[*\u2020\u2021]*\s*[(\[]\s*(?P<second>{NUMBER})"
+    rf"(?:\s*(?:,|;|to|\u2013|-)\s*(?P<third>{NUMBER}))?\s*[)\]]\s*[*\u2020\u2021]*$"
+)
+_BELOW = re.compile(
+    rf"[(\[]\s*(?P<second>{NUMBER})(?:\s*(?:,|;|to|\u2013)\s*(?P<third>{NUMBER}))?\s*[)\]]\s*[*\u2020]*$"
+)
+_PAIR = re.compile(rf"[(\[]?\s*(?P<second>{NUMBER})\s*(?:,|;|to|\u2013|-)\s*(?P<third>{NUMBER})\s*[)\]]?$")
+_PLAIN = {EST, "coef", "mean", "std error", "std err", "se", "sd"}  # headers that go without saying
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table in the one form.
+
+    Attributes:
+        frame: texts, one line for each coefficient and for each number below the table; columns `estimate` or `odds
+            ratio`, and `std. error` or `lower` and `upper`.
+        notes: what was understood, one line each; none where nothing had to be.
+    """
+
+    frame: Any
+    notes: tuple[str, ...] = ()
+
+
+def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
+    """A file of a printed table, or a DataFrame, in the one form.
+
+    Args:
+        beside: files with numbers that belong below it.
+
+    Raises:
+        BayesreconError: a file that is none, a table without estimates or errors, or one of several models.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"OR": ["1.50"], "95% CI": ["1.20, 1.90"]}, index=["age"])
+    >>> as_printed(frame).frame.loc["age"].tolist()
+    ['1.50', '1.20', '1.90']
+    """
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        grid = [["", *table.columns]] + [
+            [name, *row] for name, row in zip(table.index, table.to_numpy(object), strict=True)
+        ]
+        return _form(grid, [], plain_headers=_plain_headers(grid[0]))
+    if not isinstance(table, str | Path):
+        raise BayesreconError(
+            f"the table: expected the path of a CSV file or another text, or a DataFrame, got a {type(table).__name__}"
+        )
+    path = Path(table)
+    if not path.is_file():
+        raise BayesreconError(f"there is no file {path}")
+    found = read_printed(path)
+    grids, lines = found["grids"], found["lines"]
+    for other in beside:
+        found = read_printed(other)
+        lines = [*lines, *found["lines"], *(" ".join(row) for grid in found["grids"] for row in grid)]
+    if not grids:
+        grid, lines = grid_of(lines)
+        if not grid:
+            raise BayesreconError(f"{path}: no line of the text is the header of a table of estimates and errors")
+        return _form(grid, lines)
+    grid = max(grids, key=_readable)
+    others = [" ".join(map(str, row)) for other in grids if other is not grid for row in other]
+    return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]))
+
+
+def read_printed(path: Path, what: str = "a printed table") -> dict[str, Any]:
+    """The cells of all tables of a file, `grids`, and the `lines` beside them, read by the guarded process.
+
+    Raises:
+        BayesreconError: a file that is not `what`.
+    """
+    with reading(path, what), opened(PrintedTable, path) as file:
+        return file.read()  # type: ignore[no-any-return]
+
+
+def _plain_headers(headers: Sequence[Any]) -> bool:
+    found = columns_of(headers)
+    if found.estimate is None or found.error is None:
+        return False
+    return found.enough and {plain(headers[found.estimate]), plain(headers[found.error])} <= _PLAIN
+
+
+def _readable(grid: list[list[Any]]) -> int:
+    return 2 * any(columns_of(row).enough for row in grid[:40]) + any(
+        BRACKETS.match(str(c)) for row in grid for c in row
+    )
+
+
+def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False) -> Printed:
+    import pandas as pd
+
+    at = next((i for i, row in enumerate(grid) if columns_of(row).enough), None)
+    notes: list[str] = []
+    if at is not None:
+        header, body = grid[at], grid[at + 1 :]
+        beside = [row for row in body if str(row[0]).rstrip().endswith(":") and footer_of(str(row[0])) is None]
+        body = [row for row in body if row not in beside]
+        lines = [*lines, *(" ".join(map(str, row)) for row in (*grid[:at], *beside))]
+        rows, how = _of_columns(header, body, columns_of(header), every=plain_headers)
+    else:
+        header, body = grid[0], grid[1:]
+        rows, how = _of_models(header, body)
+    told = {name for label, *_ in rows if (name := footer_of(label)) is not None}
+    extra = {name: text for name, text in footers_of(lines).items() if name not in told}
+    rows += [(LABELS[name], [text]) for name, text in extra.items() if name in LABELS]
+    if "sigma" in extra and not any(plain(label) in SIGMA for label, _ in rows):
+        rows.append(("sigma", [extra["sigma"]]))
+    columns = how[0]
+    cells = [[*values, *[""] * (len(columns) - len(values))] for _, values in rows]
+    frame = pd.DataFrame(cells, [label for label, _ in rows], columns, dtype=object)
+    if not len(frame) or len(frame) > _MOST_LINES:
+        raise BayesreconError(f"the table has {len(frame)} lines")
+    if frame.index.duplicated().any():
+        raise BayesreconError(f"the table has two lines {frame.index[frame.index.duplicated()][0]}")
+    below = [f"{label} {values[0]}" for label, values in rows if footer_of(label) not in (None, "sigma")]
+    if not plain_headers or below:
+        listed = f"; below it {', '.join(below)}" if below else ""
+        constant = [label for label, _ in rows if plain(label) in INTERCEPT]
+        notes.append(f"read as {how[1]}; the intercept is {constant[0] if constant else 'none of the lines'}{listed}")
+    return Printed(frame, tuple(notes))
+
+
+_MOST_LINES = 10_000  # coefficients that a table has at most
+
+_Rows = list[tuple[str, list[Any]]]
+
+
+def _of_columns(
+    header: list[Any], body: list[list[Any]], columns: Columns, every: bool = False
+) -> tuple[_Rows, tuple[list[str], str]]:
+    """Lines of a table whose header says what its columns are.
+
+    Args:
+        every: whether all of them are coefficients; else some may be what was copied with them.
+    """
+    first = OR if columns.ratio else EST
+    assert columns.estimate is not None
+    if columns.error is not None and not columns.ratio:
+        wanted, names = [columns.estimate, columns.error], [first, SE]
+    elif columns.lower is not None and columns.upper is not None:
+        wanted, names = [columns.estimate, columns.lower, columns.upper], [first, LOW, HIGH]
+    elif columns.both is not None:
+        wanted, names = [columns.estimate, columns.both], [first, LOW, HIGH]
+    else:
+        raise BayesreconError(
+            f"{header[columns.estimate]} are exponentials of estimates, and nothing says whether the standard errors "
+            "are errors of them or of their logarithms; add the ends of their intervals (lower, upper)"
+        )
+    rows: _Rows = []
+    for row in body:
+        values = [row[i] if i < len(row) else "" for i in wanted]
+        label = str(row[0]).strip()
+        if not label or all(map(_empty, values)) or (label[0] in "_=" and label != "_cons"):
+            continue
+        values = [_bare(v) for v in values]
+        if len(wanted) < len(names) and not footer_of(label):
+            pair = _PAIR.match(str(values[1]).strip())
+            values = [values[0], pair["second"], pair["third"]] if pair is not None else [values[0], "", ""]
+        if any(not _empty(v) and isinstance(v, str) and not re.fullmatch(NUMBER, v) for v in values):
+            if every or not _empty(values[1]):
+                rows.append((label, values))  # which is refused with its name
+            continue
+        rows.append((label, values))
+    told = " and ".join(
+        f"{name} from {header[i]!r}" for name, i in zip((first + "s", *names[1:]), wanted, strict=False)
+    )
+    return rows, (names, f"{told}, ends of 95 % intervals" if LOW in names else told)
+
+
+def _of_models(header: list[Any], body: list[list[Any]]) -> tuple[_Rows, tuple[list[str], str]]:
+    """Lines of a table of one model whose errors or intervals stand in brackets, beside estimates or below them."""
+    width = max((len(row) for row in body), default=0)
+    columns = [k for k in range(1, width) if sum(_inside(row, k) for row in body) > 0]
+    if not columns:
+        listed = ", ".join(str(c) for c in header[:8])
+        raise BayesreconError(f"the table has no column std. error (std error, std err, se); its columns: {listed}")
+    if len(columns) > 1:
+        names = ", ".join(str(header[k]) if k < len(header) else "" for k in columns)
+        raise BayesreconError(f"the table has {len(columns)} models ({names}); keep the column of one of them")
+    (k,) = columns
+    ratio = k < len(header) and any(word in plain(header[k]).replace(",", " ").split() for word in RATIO)
+    rows: _Rows = []
+    pairs = False
+    for row in body:
+        label, text = str(row[0]).strip(), str(row[k]).strip() if k < len(row) else ""
+        beside, below = BRACKETS.match(text), _BELOW.match(text)
+        if below is not None and rows and not rows[-1][1][1:]:
+            rows[-1][1].extend(filter(None, (below["second"], below["third"])))
+            pairs |= below["third"] is not None
+        elif beside is not None and label:
+            rows.append((label, [beside["first"], *filter(None, (beside["second"], beside["third"]))]))
+            pairs |= beside["third"] is not None
+        elif label and re.fullmatch(NUMBER, _bare(text)):
+            rows.append((label, [_bare(text)]))
+    names = [OR if ratio else EST, *((LOW, HIGH) if pairs else (SE,))]
+    if not pairs and any(float(v[1].replace("\u2212", "-").replace("\u2013", "-")) < 0 for _, v in rows if len(v) > 1):
+        raise BayesreconError("a number in brackets is negative: these are no standard errors; print those")
+    if ratio and not pairs:
+        raise BayesreconError("odds ratios with a single number in brackets are not read; print their intervals")
+    kept = [(label, values) for label, values in rows if len(values) == len(names) or footer_of(label)]
+    what = "the ends of 95 % intervals" if pairs else "standard errors"
+    return kept, (names, f"{names[0]}s, with {what} in brackets")
+
+
+def _inside(row: list[Any], k: int) -> bool:
+    text = str(row[k]).strip() if k < len(row) else ""
+    return bool(BRACKETS.match(text) or _BELOW.match(text))
+
+
+def _empty(value: Any) -> bool:
+    return (
+        value is None
+        or value != value
+        or (isinstance(value, str) and value.strip() in ("", ".", "NA", "nan", "NaN", "—", "-", "Ref.", "Reference"))
+    )
+
+
+def _bare(value: Any) -> Any:
+    """A cell without stars, and without commas between thousands."""
+    if not isinstance(value, str):
+        return value
+    text = re.sub(r"\s*[*\u2020\u2021]+$", "", value.strip())
+    text = text.replace("\u2212", "-").replace("\u2013", "-") if re.fullmatch(NUMBER, text) else text
+    return text.replace(",", "") if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", text) else text

@@ -1,0 +1,351 @@
+"""Printed tables of estimates with standard errors as releases."""
+
+import csv
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesrecon.errors import BayesreconError, near, reading
+from bayesrecon.factors import Factor
+from bayesrecon.model import Model
+from bayesrecon.models.estimators import ESTIMATORS, fitted_with
+from bayesrecon.posteriors.approximated.approximations import in_coordinates_of, names_of, printed
+from bayesrecon.posteriors.draws import MAX_NAMES
+from bayesrecon.posteriors.formats.frames import is_frame
+from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.footer_lines import parted, with_scale
+from bayesrecon.posteriors.printed.footers import Footer
+from bayesrecon.posteriors.printed.formulas import factors_of_formula
+from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of
+from bayesrecon.posteriors.printed.lines import NUMBER, grid_of
+from bayesrecon.posteriors.printed.numbers import Numbers, estimates_of, numbers_of
+from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
+from bayesrecon.posteriors.printed.untold import without_correlations_of
+from bayesrecon.precision import in_float64
+from bayesrecon.releases import Release
+from bayesrecon.untrusted.csv_table import CsvTable
+from bayesrecon.untrusted.guarded import opened
+
+_INTERCEPT, _SIGMA = INTERCEPT, SIGMA[:-1]  # a covariate may be called s
+_SCALE = "sigma"
+_MOST_BYTES = 2**24
+_SNIFFED, _FIRST = 2**16, 60  # letters, and lines, in which a table of estimates has its header
+
+
+@in_float64
+def from_table(
+    table: Any,
+    model: Model | str,
+    *,
+    correlations: Any = None,
+    draws: float | None = None,
+    jacobian: bool | None = None,
+    coordinates: str = "constrained",
+    response: str = "y",
+    formula: str | None = None,
+    name: str | None = None,
+) -> Release:
+    """A printed table of estimates with standard errors as a release.
+
+    The numbers are exact up to half a unit of their last digit: CSV files and columns of text keep trailing zeros, of
+    numbers the shortest decimal counts, and one with 15 digits or more was not rounded. What rounding leaves open is in
+    the interval of every statistic. See `posteriors.gaussian` for the equations.
+
+    Args:
+        table: path of a file (CSV, Markdown, HTML, or text that was copied) or a DataFrame with one line for each
+            parameter: its name first (or as index), a column `estimate` (mean, coef, mode) and a column `std. error`
+            (se, sd, std err), by the names that packages print; errors or 95 % intervals in brackets, odds ratios with
+            intervals, stars, and numbers below the table (N, R-squared, F, log likelihood) are understood, and what was
+            understood is said.
+        model: the model, or "ols", "logit" or "poisson" for a regression whose covariates are the names of the
+            lines (`Intercept`, `const` is none); "ols" has a line `sigma`, the residual standard error, without an
+            error of its own.
+        correlations: of the estimates, `(d, d)`: CSV, DataFrame or array in the order of the table's lines. Without
+            them the table of a regression with an intercept is read for what its standard errors say whatever the
+            correlations are (`models.least_squares`, `models.weighted_counts`): limits, wide or on one side, with more
+            where the number of records (`total=`) or a covariate that is 0 or 1 (`domain=`) is stated; another table of
+            several estimates is not read. Exclusive dummies of a factor, by their names (`g[T.b]`, `C(g)[T.b]`,
+            `2.g`), a `formula` or `factors=` of the verb, are counted level by level (`models.coded_tables`).
+        draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
+        jacobian, coordinates: as in `posteriors.gaussian`; tables print parameters in their own.
+        response: name of the regression's response.
+        formula: of the regression, such as "y ~ C(g) + x + g:x", which tells the levels of factors by the names of
+            lines.
+
+    Raises:
+        BayesreconError: a file that cannot be read, columns or lines that are missing or of another model, cells that
+            are not numbers, and what `posteriors.gaussian` refuses.
+
+    >>> import pandas as pd
+    >>> lines = {"estimate": ["25.800", "0.6100", "18.27"], "std. error": ["5.917", "0.05852", ""]}
+    >>> table = pd.DataFrame(lines, index=["const", "mom_iq", "sigma"])
+    >>> release = from_table(table, "ols", correlations=[["1", "-0.98892"], ["-0.98892", "1"]])
+    >>> release.model.name
+    'ols, mode and covariance'
+    """
+    printed_table = as_printed(table)
+    title = name or (Path(table).name if isinstance(table, (str, Path)) else None)
+    frame, below, notes = printed_table.frame, Footer(), printed_table.notes
+    if isinstance(model, str):
+        frame, below = parted(frame)
+        if model == "ols":
+            frame = with_scale(frame, below)
+    labels = [str(x).strip() for x in frame.index]
+    if isinstance(model, str):
+        model, order = regression(model, labels, response)
+        if draws is not None:
+            raise BayesreconError("draws= is for means of posterior draws; an estimator's table has none")
+        coordinates = "constrained"
+    else:
+        order = _order(model, labels, coordinates)
+    normal = model.name in ("logit", "poisson")
+    records = None if normal else below.records(len(labels) - 1)
+    exact = records is not None and records[0] == records[1]
+    freedom = math.inf if normal else records[0] - len(labels) + 1 if exact else None  # type: ignore[index]
+    estimates, errors = estimates_of(frame, freedom)
+    coded = ()
+    lines = [labels[i] for i in order if labels[i].lower() not in (*_INTERCEPT, *_SIGMA)]
+    if formula is not None:
+        if model.name not in ESTIMATORS:
+            raise BayesreconError("formula= is of a regression's table")
+        coded = factors_of_formula(formula, lines)
+        model = _with_factors(model, coded)
+    boxes = in_coordinates_of(model, coordinates, draws)
+    count = boxes.dimension if draws is None else len(order)
+    given = [i for i in order if np.isfinite(errors.values[i])]
+    silent = [i for i in order if i not in given]
+    for i in order:
+        if np.isnan(estimates.values[i]) and not (labels[i] == _SCALE and correlations is None):
+            raise BayesreconError(f"the estimate of {labels[i]} is missing")
+        if errors.values[i] <= 0:
+            raise BayesreconError(f"the standard error of {labels[i]} is not positive")
+    told_without = (_SCALE, *_SIGMA) if model.name in ESTIMATORS and len(given) == count - 1 else ()
+    for i in silent:
+        if labels[i].lower() not in told_without:
+            raise BayesreconError(f"the standard error of {labels[i]} is missing")
+    if correlations is None and len(given) > 1:
+        if draws is not None:
+            raise BayesreconError("moments of draws are not read without correlations; supply correlations=")
+        first, second = ([(float(x.values[i]), float(x.half[i])) for i in order] for x in (estimates, errors))
+        release = without_correlations_of(boxes, lines, first, second, title, coded, below)
+        return replace(release, notes=(*notes, *release.notes))
+    related = _correlations([["1"]] if correlations is None else correlations, [labels[i] for i in sorted(given)])
+    place = {i: k for k, i in enumerate(sorted(given))}
+    at = [place[i] for i in given]
+    correlation, half = np.eye(count), np.zeros((count, count))
+    block = np.ix_(range(len(given)), range(len(given)))
+    correlation[block], half[block] = related.values[np.ix_(at, at)], related.half[np.ix_(at, at)]
+    sd, sd_half = errors.values[order].copy(), np.nan_to_num(errors.half[order])
+    sd[np.isnan(sd)] = 0.1 * np.abs(estimates.values[silent])  # a unit of length, nothing that was released
+    release = printed(
+        boxes,
+        estimates.values[order],
+        sd,
+        correlation,
+        estimates.half[order],
+        sd_half,
+        half[np.tril_indices(count, -1)],
+        draws=draws,
+        jacobian=jacobian,
+        coordinates=coordinates,
+        name=title,
+        silent=len(silent),
+    )
+    return replace(release, notes=(*notes, *release.notes))
+
+
+def regression(kind: str, labels: Sequence[str], response: str) -> tuple[Model, list[int]]:
+    """The model of a regression table, and the positions of its lines in the order of the model's parameters."""
+    if kind not in ESTIMATORS:
+        raise BayesreconError(f"no regression {kind!r}{near(kind, ESTIMATORS)} (expected {', '.join(ESTIMATORS)})")
+    constant = [i for i, x in enumerate(labels) if x.lower() in _INTERCEPT]
+    sigma = [i for i, x in enumerate(labels) if x.lower() in _SIGMA] if kind == "ols" else []
+    slopes = [i for i in range(len(labels)) if i not in constant and i not in sigma]
+    if kind == "ols" and len(sigma) != 1:
+        raise BayesreconError("a table of least squares needs one line 'sigma', the residual standard error")
+    if len(constant) > 1:
+        raise BayesreconError("the table has two intercepts")
+    covariates = [field_name(labels[i]) for i in slopes]
+    model = ESTIMATORS[kind](covariates, response, bool(constant))
+    return model, [*constant, *slopes, *sigma]
+
+
+def _with_factors(model: Model, factors: Sequence[Factor]) -> Model:
+    """The model of a regression that remembers which of its covariates are levels of one variable."""
+    settings, columns = model.settings, {f.name: [field_name(c) for c in f.columns] for f in factors}
+    whole = {name: every for name, every in columns.items() if set(every) <= set(settings["covariates"])}
+    given = settings["covariates"], settings["response"], settings["intercept"]
+    return ESTIMATORS[model.name](*given, factors=whole)
+
+
+def of_estimator(
+    kind: str,
+    labels: Sequence[str],
+    response: str,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    scale: float,
+    name: str,
+    **fitted: Any,
+) -> Release:
+    """Estimates and their covariance with all digits, as a release.
+
+    Args:
+        kind: "ols", "logit" or "poisson".
+        labels: of the estimates, "const" for an intercept; others are names of covariates.
+        values, covariance: `(p,)` and `(p, p)`.
+        scale: residual variance of "ols".
+        fitted: weights and offset of the fit (`models.estimators.fitted_with`).
+
+    >>> release = of_estimator("logit", ["const", "x"], "y", np.array([0.1, 0.5]), np.eye(2) / 9, 1.0, "fit")
+    >>> release.of.name
+    'logit'
+    """
+    rows = [*labels, *(["sigma"] if kind == "ols" else [])]
+    model, order = regression(kind, rows, response)
+    model = fitted_with(model, **fitted) if fitted else model
+    at = order[: len(labels)]
+    mean, sd = values[at], np.sqrt(np.diag(covariance))[at]
+    correlation = np.eye(len(order))
+    correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
+    if kind == "ols":
+        mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
+    zero, pairs = np.zeros(len(mean)), np.zeros(len(mean) * (len(mean) - 1) // 2)
+    return printed(
+        model.in_constrained_coordinates,
+        mean,
+        sd,
+        correlation,
+        zero,
+        zero,
+        pairs,
+        draws=None,
+        jacobian=None,
+        coordinates="constrained",
+        name=name,
+        silent=int(kind == "ols"),
+    )
+
+
+def _order(model: Model, labels: Sequence[str], coordinates: str) -> list[int]:
+    expected = names_of(model, coordinates == "constrained")
+    found = {re.sub(r"\s", "", re.sub(r"\.(\d+)", r"[\1]", x)): i for i, x in enumerate(labels)}
+    for one in expected:
+        if one not in found:
+            raise BayesreconError(f"the table lacks {one} of model {model.name}{near(one, found)}")
+    for one in found:
+        if one not in expected:
+            raise BayesreconError(f"the table holds {one}, which model {model.name} does not have{near(one, expected)}")
+    return [found[one] for one in expected]
+
+
+def read_frame(table: Any, what: str) -> Any:
+    import pandas as pd
+
+    if isinstance(table, (str, Path)):
+        path = Path(table)
+        if not path.is_file():
+            raise BayesreconError(f"there is no file {path}")
+        if path.stat().st_size > _MOST_BYTES:
+            raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB are no table of estimates")
+        with reading(path, "CSV"), opened(CsvTable, path) as file:
+            found = file.texts()
+        table = pd.DataFrame(found["cells"], found["rows"], found["columns"], dtype=object)
+    if not isinstance(table, pd.DataFrame):
+        raise BayesreconError(f"{what}: expected the path of a CSV file or a DataFrame, got a {type(table).__name__}")
+    if not len(table) or len(table) > MAX_NAMES:
+        raise BayesreconError(f"{what} has {len(table)} lines")
+    if table.index.duplicated().any():
+        raise BayesreconError(f"{what} has two lines {table.index[table.index.duplicated()][0]}")
+    return table
+
+
+def _correlations(given: Any, labels: Sequence[str]) -> Numbers:
+    """Of the lines with a standard error, in the table's order."""
+    import pandas as pd
+
+    if isinstance(given, (str, Path, pd.DataFrame)):
+        frame = read_frame(given, "the correlations")
+        rows, columns = ([str(x).strip() for x in axis] for axis in (frame.index, frame.columns))
+        for one in labels:
+            if one not in rows or one not in columns:
+                raise BayesreconError(f"the correlations lack {one}{near(one, rows)}")
+        given = [[frame.iloc[rows.index(a), columns.index(b)] for b in labels] for a in labels]
+    size = len(labels)
+    rows = [list(row) for row in np.asarray(given, object)] if np.ndim(given) == 2 else []
+    if len(rows) != size or any(len(row) != size for row in rows):
+        raise BayesreconError(f"correlations of {size} estimates are expected, ({size}, {size})")
+    found = numbers_of([x for row in rows for x in row])
+    values, half = found.values.reshape(size, size), found.half.reshape(size, size)
+    upper = np.isnan(values) & ~np.isnan(values.T)  # triangles are printed
+    values, half = np.where(upper, values.T, values), np.where(upper, half.T, half)
+    if np.isnan(values).any():
+        raise BayesreconError("a correlation is missing")
+    if np.abs(values).max() > 1:
+        i, j = divmod(int(np.argmax(np.abs(values))), size)
+        raise BayesreconError(f"the correlation of {labels[i]} and {labels[j]} is {values[i, j]:g}, above one")
+    if (np.abs(values - values.T) > half + half.T + 1e-12).any() or (np.diag(values) != 1).any():
+        raise BayesreconError("the correlations are not symmetric with ones on the diagonal")
+    return Numbers(0.5 * (values + values.T), half)
+
+
+def as_table(path: str | Path) -> bool:
+    """Whether a file is a table of estimates: a line of it names a column of estimates and one of their errors.
+
+    >>> _ = Path("fit.csv").write_text("name,estimate,std. error\\nsigma,1.2,0.1\\n")
+    >>> as_table("fit.csv")
+    True
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES or not path.is_file():
+        return False
+    if path.suffix.lower() in (".md", ".html", ".htm"):
+        return True
+    with path.open(encoding="utf-8", errors="replace") as file:
+        lines = file.read(_SNIFFED).splitlines()[:_FIRST]
+    if path.suffix.lower() == ".txt":
+        return bool(grid_of(lines)[0])
+    rows = [row for row in csv.reader(lines, skipinitialspace=True) if row]
+    # Draws may have parameters of these names, but their lines have none.
+    headed = (columns_of(row).enough and _named(below) for row, below in pairwise(rows))
+    return any(headed) or any(BRACKETS.match(c.strip()) for row in rows if _named(row) for c in row[1:])
+
+
+def _named(row: Sequence[str]) -> bool:
+    """Whether a line of a table begins with a name."""
+    return not re.fullmatch(rf"(?:{NUMBER})?", row[0].strip())
+
+
+def is_table(source: Any) -> bool:
+    """Whether this is a DataFrame without marks of draws, or the path of a CSV table of estimates."""
+    if isinstance(source, str | Path):
+        return as_table(source)
+    pandas = type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns")
+    return pandas and not is_frame(source)
+
+
+def release_of_table(source: Any, model: Any, power: float | None) -> Release | None:
+    """Of a regression's table, None of anything else.
+
+    Raises:
+        BayesreconError: a table of another model, of which nobody said what its estimates are, or a power.
+    """
+    if not is_table(source):
+        return None
+    if power is not None:
+        raise BayesreconError("power= has no part in a table of estimates: an estimator's likelihood has none")
+    if not isinstance(model, str) or model not in ESTIMATORS:
+        raise BayesreconError(
+            f"a table of estimates is read at once for model= {', '.join(ESTIMATORS)}; of another model say what the "
+            "estimates are, with posteriors.from_table"
+        )
+    return from_table(source, model)
+
+
+SOURCE = release_of_table
