@@ -126,7 +126,11 @@ class GaussianPredictor:
     """
 
     MOST: ClassVar[int] = 64
-    """Coefficients, beyond which their products are more than the records that a kernel is written on."""
+    """Coefficients, beyond which their products are more than the records that a kernel is written on where a record
+    has few of them, as one of a group does."""
+
+    MOST_DENSE: ClassVar[int] = 128
+    """The same where a record has most of them: the kernel then takes memory of a gigabyte or more."""
 
     coefficients: tuple[int, ...]
     design: Callable[[np.ndarray, Records], tuple[Any, Any, Any]]

@@ -17,6 +17,7 @@ Response = tuple[Any, Any, Any]
 """Location, scale and value of the observed site, each one entry a record."""
 
 _PADDED = 512  # records to a multiple of which designs are computed: one program serves pools and probes
+_DENSE = 0.5  # of the coefficients in a record, from which records touch most of them
 _INLINED = CALLS | {"custom_jvp_call", "custom_vjp_call"}  # derivatives are not asked for here
 
 
@@ -49,7 +50,7 @@ def gaussian_predictor(
         return None
     if not all(transforms[n] is (IdentityTransform if scale.logged else ExpTransform) for n in scale.names):
         return None
-    if not 0 < len(coefficients) <= GaussianPredictor.MOST:
+    if not 0 < len(coefficients) <= GaussianPredictor.MOST_DENSE:
         return None
     at, dimension = np.array(coefficients), model.dimension
 
@@ -68,4 +69,8 @@ def gaussian_predictor(
         r, x, s = padded(beta, {k: np.asarray(v)[rows] for k, v in records.items()})
         return np.asarray(r)[:count], np.asarray(x)[:count], np.asarray(s)[:count]
 
+    if len(coefficients) > GaussianPredictor.MOST:
+        (_, x, _) = design(np.zeros(len(coefficients)), batch)
+        if np.count_nonzero(x) < _DENSE * x.size:
+            return None
     return GaussianPredictor(coefficients, design, sigma[0] if sigma else None, scale.power or 1.0)

@@ -18,6 +18,7 @@ from bayesrecon.estimation.extent import Likelihood, looked_for, whitening
 from bayesrecon.estimation.laws import law_of
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
+from bayesrecon.estimation.spectrum import Spectrum
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.kernels.metric import metric_factor
@@ -79,6 +80,7 @@ _SAME = 0.25
 _LIKELIER, _STEPPED = 8, 0.5
 # Times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance.
 _WANDERED = 2.0
+_FREE = 256  # probes beyond those that features need: whether a moment is seen shows on a few hundred
 _FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
@@ -111,9 +113,11 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     atoms = evenly(embedding.release.size, number)
     if rank is not None:
 
-        def solve(law: Reference) -> Fit:
+        def solve(law: Reference) -> Span:
             return fit(embedding, law, rng, atoms=atoms, label="locating", expected=rank)
 
+        if rank == embedding.features:
+            solve = _features_seen(embedding, rng, atoms) or solve
         return follow_moments(solve, reference, knowledge, rank), rank
     few = replace(reference, most=min(reference.most, max(_SEARCHED, per_level(reference))))
     found = _follow_measure(embedding, few, knowledge, rng, atoms)
@@ -130,6 +134,25 @@ def _rank(
         return None, reference.most
     spectrum = find_basis(embedding, reference, rng)[0]
     return spectrum.rank if spectrum.gap else None, spectrum.rank
+
+
+def _features_seen(
+    embedding: OneRelease, rng: np.random.Generator, atoms: np.ndarray
+) -> Callable[[Reference], Span] | None:
+    """As `fit` where every feature shows: their totals are the same whatever the records; None where these atoms do not
+    tell the features apart."""
+    columns = embedding.columns
+    found = embedding.totals(atoms)
+    if found is None:
+        return None
+    rank = len(found)
+    spectrum = Spectrum(np.ones(rank), rank, True)
+
+    def solve(law: Reference) -> Span:
+        probes = law.draw(rng, rank + rank // 4 + _FREE)
+        return Span(spectrum=spectrum, probes=probes, cross=columns(probes).T, target=found)
+
+    return solve
 
 
 def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, atoms: np.ndarray) -> Reference:
@@ -206,7 +229,9 @@ def follow_moments(
         projection = solved.project(values)
         totals = dict(zip(library.parts, solved.target @ projection.beta, strict=True))
         seen = dict(
-            zip(library.parts, library.visibility(values, projection.fitted, solved.basis.size) >= _SEEN, strict=True)
+            zip(
+                library.parts, library.visibility(values, projection.fitted, solved.spectrum.rank) >= _SEEN, strict=True
+            )
         )
         if not seen["1"] or totals["1"] <= 0 or solved.spectrum.rank < rank:
             if lost and not seen["1"]:

@@ -9,10 +9,10 @@ import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.definite import solver
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
+from bayesrecon.kernels.definite import factor, solver
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, coordinates, features_of
 from bayesrecon.model import PseudoData, Records
 from bayesrecon.releases import Release
@@ -20,6 +20,7 @@ from bayesrecon.releases import Release
 _SMALLEST_POOL = 64  # generic records that are decomposed first: ten times the rank of a simple regression
 _LARGER_POOL = 512  # up to which records are added that may show a feature that was seen before
 _PROBES = 512  # fresh records on which visibility is judged, to a few per cent of what is unseen
+_FREEDOM = 4096  # probes beyond the features at most: what is unseen of a function is known to a hundredth from them
 _ROWS = 512  # records up to which every one has its own rows of the score matrix, whatever the rank
 _TAILS = 8.0  # degrees of freedom of the t law that records may follow where what is seen of them fades far out
 _FOUND = 0.5  # visibility of a field's mean or spread from which the search can have found where it lies
@@ -59,7 +60,7 @@ class Span:
     """The functions of a record that a release determines, and their totals over the private data.
 
     Attributes:
-        spectrum, basis: of the kernel on generic records, and the functions that span what it shows.
+        spectrum: of the kernel on generic records.
         probes: `{field: (Q, ...)}` records that were not anchors.
         cross: `(Q, r)` the basis functions at the probes.
         target: `(r,)` the totals of the basis functions.
@@ -72,7 +73,6 @@ class Span:
     """
 
     spectrum: Spectrum
-    basis: Basis
     probes: Records
     cross: np.ndarray
     target: np.ndarray
@@ -122,8 +122,9 @@ class Span:
 
     @cached_property
     def _triangle(self) -> np.ndarray:
-        """`(r, r)` R of `e = Q R`."""
-        return np.asarray(np.linalg.qr(self.cross, mode="r"))
+        """`(r, r)` R of `e = Q R`, by Cholesky's factor where it keeps enough digits to start from."""
+        found = factor(self.cross.T @ self.cross)
+        return np.asarray(np.linalg.qr(self.cross, mode="r")) if found is None else found
 
     def variance(self, beta: np.ndarray) -> np.ndarray | None:
         """Of the totals of `beta (r, P)`, per squared number of records; None where what is seen is seen exactly."""
@@ -137,6 +138,7 @@ class Fit(Span):
     """The solved embedding.
 
     Attributes:
+        basis: functions that span what the kernel shows.
         gram, value: `(r, r)` score kernel and value kernel of the basis.
         y: `(r,)` amplitudes of the pseudo-data measure, weights `A y` on the anchors.
         correction: `(r,)` what was added to the target for its bias of order rank / T, None where nothing was.
@@ -149,6 +151,7 @@ class Fit(Span):
     """
 
     embedding: MeanEmbedding
+    basis: Basis
     gram: np.ndarray
     value: np.ndarray
     y: np.ndarray
@@ -242,7 +245,8 @@ def find_basis(
             if last:  # no more records than these may be drawn, and their spectrum did not end
                 spectrum, pivots, coefficients = decompose(columns, False, law)
                 break
-        pool *= 2
+        # With known features small pools only show whether there are few; if not, one shows all.
+        pool = max(2 * pool, known + known // 4 + 16 if pool >= _LARGER_POOL else 0)
     return spectrum, Basis({k: v[pivots] for k, v in records.items()}, coefficients, decays=not spectrum.gap), few
 
 
@@ -276,7 +280,7 @@ def fit(
     # A search needs no more records than stand out of the noise, which are far fewer than the features.
     if not spectrum.gap:  # like the data: what is seen of records that no data have says little of these
         reference = replace(reference, predicted=_PREDICTED)
-    count = max(_PROBES, 4 * basis.size) if shrink or spectrum.gap else _PROBES
+    count = max(_PROBES, basis.size + min(3 * basis.size, _FREEDOM)) if shrink or spectrum.gap else _PROBES
     sample = reference.draw(rng, count)
     if not spectrum.gap and shrink:  # coefficients must not run away in the data's tails
         tails = replace(reference, tails=_TAILS).draw(rng, count)
@@ -305,7 +309,7 @@ def fit(
 
     def probed(records: Records) -> tuple[Records, np.ndarray]:
         # With a gap functions in the span are fixed by their inner products with the basis, so a few atoms will do.
-        if spectrum.gap:
+        if spectrum.gap and not features_of(embedding):
             return _told(records, embedding.cross(basis, records, few) @ gram)
         return _told(records, embedding.cross(basis, records, atoms))
 

@@ -15,7 +15,7 @@ from bayesrecon.running.threads import one_thread, threads_for
 _GAP = 1e3
 _ROUNDING = 1e-9  # singular values above it are features, whatever falls behind them
 _FLAT = 30.0  # a floor of rounding varies by less from its first value to its middle; a decay falls on
-_SQUARED = 1e-8  # of the largest eigenvalue of a Gram matrix, above which one has eight digits
+_SQUARED = 1e-10  # of the largest eigenvalue of a Gram matrix, above which one has five digits
 _NOTHING = 1e-15  # rounding of the largest singular value
 
 
@@ -81,11 +81,15 @@ def _decompose(scores: np.ndarray, finite: bool, law: ErrorLaw) -> tuple[Spectru
     gap = bool(finite and drop.size and drop.max() >= _GAP)
     rank = int(drop.argmax()) + 1 if gap else int((singular > law.smallest).sum())
     gap = gap or law.ends
+    spectrum = Spectrum(singular**2, rank, gap)
+    if rank == len(triangle) < len(alive):  # as many features as there can be
+        order, basis = _eliminated(triangle)
+        pivots = alive[order]
+        return spectrum, pivots, basis / length[pivots][:, None]
     pivoted: Any = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)
     reduced, order = pivoted
     pivots = alive[order[:rank]]
     basis = scipy.linalg.solve_triangular(reduced[:rank, :rank], np.eye(rank), check_finite=False)
-    spectrum = Spectrum(singular**2, rank, gap)
     return spectrum, pivots, basis / length[pivots][:, None]
 
 
@@ -96,6 +100,21 @@ def _singular(columns: np.ndarray) -> np.ndarray:
         if squares[0] > _SQUARED * squares[-1]:
             return np.asarray(np.sqrt(squares[::-1]))
     return np.asarray(scipy.linalg.svdvals(columns, check_finite=False))
+
+
+def _eliminated(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of records that span all rows, and the inverse of their columns, by elimination with row pivots."""
+    rank = len(columns)
+    factors, swaps = scipy.linalg.lu_factor(columns.T, check_finite=False)
+    order = np.arange(columns.shape[1])
+    for i, k in enumerate(swaps.tolist()):
+        order[[i, k]] = order[[k, i]]
+    # columns[:, order] = (L U)', so that its inverse is L'^-1 U'^-1.
+    upper = scipy.linalg.solve_triangular(factors[:rank], np.eye(rank), trans="T", check_finite=False)
+    basis = scipy.linalg.solve_triangular(
+        factors[:rank], upper, trans="T", lower=True, unit_diagonal=True, check_finite=False
+    )
+    return order[:rank], basis
 
 
 def spanning(rows: np.ndarray) -> np.ndarray:

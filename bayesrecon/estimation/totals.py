@@ -9,13 +9,13 @@ import numpy as np
 from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.categories import add_units
-from bayesrecon.estimation.definite import solver
 from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
 from bayesrecon.estimation.laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.solve import Fit, spans
 from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
+from bayesrecon.kernels.definite import solver
 from bayesrecon.kernels.embedding import MeanEmbedding
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.model import Records
@@ -200,16 +200,14 @@ def _features(solved: Fit) -> np.ndarray:
 def _solve_value(solved: Fit, beta: np.ndarray) -> np.ndarray:
     """`G V^+ G beta`: the inverse value kernel between the functions' inner products with the basis."""
     value, target = solved.value, solved.gram @ beta
-    scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
-    value = value * scale[:, None] * scale
     solve = solver(value)
-    if solve is None:
-        eigen, vectors = np.linalg.eigh(value)
-        kept = eigen > 1e-12 * eigen[-1]
-        found = (vectors[:, kept] / eigen[kept]) @ (vectors[:, kept].T @ (scale[:, None] * target))
-    else:
-        found = solve(scale[:, None] * target)
-    return solved.gram @ (scale[:, None] * found)
+    if solve is not None:
+        return solved.gram @ solve(target)
+    scale = 1 / np.sqrt(np.maximum(np.diag(value), 1e-300))
+    eigen, vectors = np.linalg.eigh(value * scale[:, None] * scale)
+    kept = eigen > 1e-12 * eigen[-1]
+    inverse = (vectors[:, kept] / eigen[kept]) @ vectors[:, kept].T
+    return solved.gram @ (scale[:, None] * (inverse @ (scale[:, None] * target)))
 
 
 def _gain(covariance: np.ndarray, count: int, usable: np.ndarray) -> np.ndarray:

@@ -62,6 +62,12 @@ class AdaptiveEmbedding(View):
     def coordinates(self, atoms: np.ndarray) -> Coordinates | None:
         return None if self.closed is None else self.closed.coordinates(atoms)
 
+    def columns(self, records: Records) -> np.ndarray:
+        return np.zeros((0, len(next(iter(records.values()))))) if self.closed is None else self.closed.columns(records)
+
+    def totals(self, atoms: np.ndarray) -> np.ndarray | None:
+        return None if self.closed is None else self.closed.totals(atoms)
+
     def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray | None:
         return None if self.closed is None else self.closed.slopes(records, h, j)
 

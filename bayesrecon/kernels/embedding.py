@@ -196,6 +196,15 @@ class Featured(Protocol):
         no features, or where these atoms do not tell them apart."""
         ...
 
+    def columns(self, records: Records) -> np.ndarray:
+        """The features of records, `(F, M)`."""
+        ...
+
+    def totals(self, atoms: np.ndarray) -> np.ndarray | None:
+        """Their totals over the private data `(F,)` by the equations at some atoms; None where these do not tell them
+        apart."""
+        ...
+
     def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray | None:
         """`sum_t a_t h_tp d_j(p) l(theta_t, z)` of records, `(M, P)`; None where there are no features.
 
@@ -221,13 +230,12 @@ def coordinates(embedding: MeanEmbedding, atoms: np.ndarray) -> Coordinates:
     return partial(embedding.scores, atoms=atoms) if found is None else found
 
 
-class OneRelease(MeanEmbedding, Protocol):
+class OneRelease(MeanEmbedding, Featured, Protocol):
     """The embedding of one release: a dataclass, so that `replace` gives the same with another metric or other atoms.
 
     Attributes:
         release: atoms in the coordinates in use.
         metric: `(d, k)` factor of Sigma.
-        features: that its kernel can have, 0 where that is not known.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -236,8 +244,6 @@ class OneRelease(MeanEmbedding, Protocol):
     def release(self) -> Atoms: ...
     @property
     def metric(self) -> np.ndarray: ...
-    @property
-    def features(self) -> int: ...
 
     def information(self, records: Records) -> np.ndarray:
         """`k(z, z) / d` of each record, `(M,)`, judged on a few atoms; infinite where the score overflows.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.kernels.definite import factor, solver
 from bayesrecon.kernels.embedding import Basis, Coordinates, LostDigits, Moments, Stretch
 from bayesrecon.kernels.monomials import Expansion, Frame, Products
 from bayesrecon.kernels.score import prior_score
@@ -18,7 +19,6 @@ from bayesrecon.running.stored import mean_and_covariance
 
 _BLOCK = 2**20  # coefficients of a block of atoms, of which a dozen arrays are under way
 _SCORES = 2**22  # entries of a block of scores
-_APART = 1e-5  # of a feature of length one that others leave: below it half of the digits of their kernel are lost
 _KEPT = 2  # kernels of the monomials at some atoms: a basis is chosen on some, and solved on others
 _NONE = np.zeros((0, 0))
 _POWERS = 8  # from which a largest singular value is known to a few per cent: its size is what matters
@@ -45,24 +45,22 @@ class GaussianEmbedding(View):
     def features(self) -> int:
         return self.width
 
+    def columns(self, records: Records) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
+            return self._frame.monomials(self._predictor, records)
+
     def coordinates(self, atoms: np.ndarray) -> Coordinates | None:
-        gram = self._gram(atoms)
-        scale = np.sqrt(np.diag(gram))
-        if not np.isfinite(gram).all() or not scale.all():
-            return None
-        try:
-            root = np.linalg.cholesky(gram / scale / scale[:, None])
-        except np.linalg.LinAlgError:
-            return None
-        if np.diag(root).min() < _APART:
-            return None
-        root = root.T * scale
+        root = factor(self._gram(atoms))
+        return None if root is None else lambda records: root @ self.columns(records)
 
-        def columns(records: Records) -> np.ndarray:
-            with np.errstate(over="ignore", invalid="ignore"):  # of records over many orders of magnitude
-                return root @ self._frame.monomials(self._predictor, records)
-
-        return columns
+    def totals(self, atoms: np.ndarray) -> np.ndarray | None:
+        solve = solver(self._gram(atoms))
+        if solve is None:
+            return None
+        target = np.zeros(self.width)
+        for _, part in self._pass(_target_of, self._given(_NONE), self._parts(self._block, atoms), "locating"):
+            target += part
+        return solve(target)
 
     def slopes(self, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
         plain = replace(self, metric=np.eye(len(self.metric)), folds=None, progress=None)
@@ -81,7 +79,7 @@ class GaussianEmbedding(View):
         given = self._given(functions)
         mean, square = np.zeros(basis.size), np.zeros((basis.size, basis.size))
         passed = self._pass(_moments_of, given, self._parts(self._block, atoms, stretches), label)
-        diagonal = np.zeros(len(functions))
+        whole = np.zeros((len(functions), len(functions)))
         for _, stretch in groupby(passed, key=lambda one: one[0].stretch):
             products: dict[int, Products] = {}
             target, share = np.zeros(len(functions)), 0.0
@@ -95,9 +93,10 @@ class GaussianEmbedding(View):
                 square += second + np.outer(first, off) + np.outer(off, first) + weight * np.outer(off, off)
                 mean += first + weight * off
             gram = sum(one.gram() for one in products.values())
-            diagonal += np.diag(gram)
+            whole += gram
             found.append(Stretch(share, functions.T @ gram @ functions, target @ functions))
-        _check(diagonal, functions)
+        self._keep(atoms, whole)
+        _check(np.diag(whole), functions)
         return Moments.of_stretches(found, square - np.outer(mean, mean))
 
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
@@ -125,13 +124,15 @@ class GaussianEmbedding(View):
 
     def _gram(self, atoms: np.ndarray | None) -> np.ndarray:
         """Kernel of the monomials, `(F, F)`."""
-        which = b"" if atoms is None else atoms.tobytes()
+        which = _name(atoms)
         if which not in self._grams:
-            found = self._summed(atoms)
-            if len(self._grams) == _KEPT:
-                del self._grams[next(iter(self._grams))]
-            self._grams[which] = found
+            self._keep(atoms, self._summed(atoms))
         return self._grams[which]
+
+    def _keep(self, atoms: np.ndarray | None, gram: np.ndarray) -> None:
+        if len(self._grams) >= _KEPT:
+            del self._grams[next(iter(self._grams))]
+        self._grams[_name(atoms)] = gram
 
     def _summed(self, atoms: np.ndarray | None) -> np.ndarray:
         products: dict[int, Products] = {}
@@ -223,6 +224,10 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
     return weight, shift, products, target, mean, square
 
 
+def _target_of(model: Model, given: _Given, part: Part) -> np.ndarray:
+    return -sum(a @ (given.temperature * at.lap + at.along(base)) for at, a, _, base in given.blocks(model, part))
+
+
 def _products_of(model: Model, given: _Given, part: Part) -> Any:
     products = None
     for metric, theta, a, n, _ in part.blocks():
@@ -254,6 +259,10 @@ def _influence_of(model: Model, given: _Given, part: Part) -> tuple[np.ndarray, 
         rows.append(given.residual(at, score))
         scores.append(unwhitened(part.metric, score, given.temperature))
     return np.concatenate(rows), np.concatenate(scores)
+
+
+def _name(atoms: np.ndarray | None) -> bytes:
+    return b"" if atoms is None else atoms.tobytes()
 
 
 def _predictor(model: Model) -> GaussianPredictor:

@@ -9,12 +9,14 @@ import pytest
 
 import bayesrecon
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.kinds.draws import slopes_at_every_atom
 from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.solve import find_basis
 from bayesrecon.kernels import gaussian
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.embedding import Basis, LostDigits
 from bayesrecon.kernels.metric import fold_factors, in_coordinates, metric_factor
+from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
 from bayesrecon.running.engine import using
@@ -87,6 +89,48 @@ def test_closed_form_is_the_general_path(pairs, coordinates, quantity):
     one, other = quantity(closed, *given), quantity(differentiated, *given)
     assert one.shape == other.shape
     np.testing.assert_allclose(one, other, rtol=CLOSE, atol=CLOSE * np.abs(other).max())
+
+
+def test_features_have_the_inner_products_of_scores(pairs):
+    (closed, differentiated), _, probes, *_ = pairs["unconstrained"]
+    atoms = np.arange(0, 300, 7)
+    columns, scores = closed.coordinates(atoms)(probes), differentiated.scores(probes, atoms)
+    assert len(columns) == closed.features < len(scores)
+    np.testing.assert_allclose(columns.T @ columns, scores.T @ scores, rtol=CLOSE)
+    assert closed.coordinates(atoms[:1]) is None  # which does not tell so many features apart
+
+
+def test_totals_of_features_solve_the_equations(pairs):
+    (closed, _), basis, *_ = pairs["unconstrained"]
+    atoms = np.arange(0, 300, 2)
+    functions, expected = closed.columns(basis.records) @ basis.coefficients, closed.moments(basis, atoms).target
+    found = functions.T @ closed._gram(atoms) @ closed.totals(atoms)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+def test_slopes_of_features_are_those_of_scores(pairs):
+    (closed, _), _, probes, *_ = pairs["unconstrained"]
+    rng, j = np.random.default_rng(0), np.array([0, 3, 1, 3])
+    h = rng.normal(size=(300, 4))
+    differentiated = AdaptiveEmbedding(general(closed.release), closed.metric)
+    expected = slopes_at_every_atom(differentiated, probes, h, j)
+    np.testing.assert_allclose(closed.slopes(probes, h, j), expected, rtol=CLOSE, atol=CLOSE * np.abs(expected).max())
+
+
+def test_closed_forms_of_many_coefficients_are_of_records_that_have_them():
+    import numpyro
+    import numpyro.distributions as dist
+
+    def shared(x, y):
+        b = numpyro.sample("b", dist.Normal(0, 1).expand((70,)).to_event(1))
+        numpyro.sample("y", dist.Normal(x @ b, 1.0), obs=y)
+
+    def own(group, y):
+        b = numpyro.sample("b", dist.Normal(0, 1).expand((70,)).to_event(1))
+        numpyro.sample("y", dist.Normal(b[group], 1.0), obs=y)
+
+    assert from_numpyro(shared, {"x": (70,), "y": ()}).gaussian is not None
+    assert from_numpyro(own, {"group": (), "y": ()}, domain={"group": list(range(70))}).gaussian is None
 
 
 def test_functions_that_lose_digits_are_summed_densely(pairs, monkeypatch):

@@ -35,6 +35,7 @@ from bayesrecon.estimation.statistics import Library
 from bayesrecon.estimation.totals import Totals, slopes_of
 from bayesrecon.kernels.adaptive import AdaptiveEmbedding
 from bayesrecon.kernels.dense import log_likelihoods
+from bayesrecon.kernels.embedding import Basis
 from bayesrecon.kernels.metric import metric_factor
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Progress
@@ -175,8 +176,9 @@ class DensityRecovery:
 
 @dataclass(frozen=True, kw_only=True)
 class _Fitted(Span):
-    """A span whose totals come from a regression, with the covariance `(r, r)` of their errors."""
+    """A span in a basis whose totals come from a regression, with the covariance `(r, r)` of their errors."""
 
+    basis: Basis
     covariance: np.ndarray
 
 

@@ -134,12 +134,12 @@ def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) ->
         if solved.spectrum.gap:
             some = spanning(solved.cross)[: solved.basis.size * 5 // 4 + 16]
             solved = replace(solved, probes={k: v[some] for k, v in solved.probes.items()}, cross=solved.cross[some])
-        values = _slopes(embedding, solved.probes, h, j)
+        values = slopes_at_every_atom(embedding, solved.probes, h, j)
     beta = solved.project(summed(values, into)).beta
     return -np.asarray(solved.influence(beta)[0])
 
 
-def _slopes(embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
+def slopes_at_every_atom(embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarray) -> np.ndarray:
     """`E[h_p d_j l(theta, z)]` of records, `(M, P)`, from the scores at every atom."""
     release, count = embedding.release, len(next(iter(records.values())))
     d, size = release.model.dimension, release.size
