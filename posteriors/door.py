@@ -23,6 +23,7 @@ def release_of(
     power: float | None = None,
     draws: int | None = None,
     trusted: bool = False,
+    weights: str | bool = True,
 ) -> Release:
     """A release from a release, a trained parameter (`Trained`), or anything that holds draws.
 
@@ -38,6 +39,7 @@ def release_of(
         power: of the likelihood, where the posterior is tempered.
         draws: take the last so many.
         trusted: a file of your own, read without limits.
+        weights: of draws, as in `posteriors.from_draws`.
 
     Raises:
         BayesreconError: what cannot be read, or draws that are not of the model.
@@ -70,7 +72,7 @@ def release_of(
     if model is None and not isinstance(source, str | os.PathLike | list | tuple) and not hasattr(source, "attrs"):
         raise BayesreconError("expected a release (bayesrecon.posteriors makes one), or draws with their model=")
     chosen = None if model is None else model_for(model, source, trusted)
-    release = _read(source, chosen, draws, trusted)
+    release = _read(source, chosen, draws, trusted, weights)
     if power is None:
         return release
     return replace(release, model=tempered(release.model, power))
@@ -90,8 +92,9 @@ def _read(
     model: Model | None,
     draws: int | None,
     trusted: bool,
+    weights: str | bool,
 ) -> Release:
-    if model is not None and draws is None:
+    if model is not None and draws is None and weights is True:
         for read in discover("bayesrecon.posteriors", "LARGE"):
             if (release := read(source, model, trusted)) is not None:
                 return release
@@ -103,7 +106,7 @@ def _read(
         return dirac(model or stored_model(table), values, name=table.name)
     paths = source if isinstance(source, list | tuple) else [source]
     strict = isinstance(source, dict | Draws) or str(paths[0]).endswith(".npz")
-    return from_draws(table, model or stored_model(table), ignore_unknown=not strict)
+    return from_draws(table, model or stored_model(table), ignore_unknown=not strict, weights=weights)
 
 
 def is_fit(source: Any) -> bool:

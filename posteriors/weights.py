@@ -78,8 +78,8 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], asked: s
         given = np.exp(given - given.max()) if np.isfinite(given.max()) else given
     if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
         raise BayesreconError(
-            f"{name} is read as the weights of the draws, and some are negative or not finite; weights=False takes "
-            "draws as equal"
+            f"{name} is read as the weights of the draws, and some are negative or not finite; weights=False "
+            "(--weights none) takes draws as equal"
         )
     return Weights(name, given)
 
@@ -100,7 +100,7 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
         said = f"each state counts as often as {weights.name} says"
     else:
         said = f"draws are weighted by {weights.name}, and count as {1 / np.sum(own**2):.0f} of {len(own)}"
-    note = f"{said}; weights=False takes them as equal"
+    note = f"{said}; weights=False (--weights none) takes them as equal"
     return replace(release, weights=own, notes=(*release.notes, note))
 
 

@@ -25,6 +25,7 @@ RELEASE: Parameters = {
     "release": (options.Sources, inspect.Parameter.empty),
     **MODEL,
     "draws": (options.Draws, None),
+    "weights": (options.Weights, None),
     "download": (options.Download, False),
 }
 KNOWS: Parameters = {

@@ -188,6 +188,7 @@ def open_release(
     correlations: Sequence[str] | None = None,
     constants: str | None = None,
     formula: str | None = None,
+    weights: str | None = None,
 ) -> Release:
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
@@ -195,13 +196,16 @@ def open_release(
         related = correlations_of(sources, correlations)
         if len(sources) > 1:
             raise BayesreconError("tables of estimates are read one by one")
-        if power is not None or draws is not None:
-            raise BayesreconError("--power and --draws have no part in a table of estimates")
+        if power is not None or draws is not None or weights is not None:
+            raise BayesreconError(
+                "--power, --draws and --weights have no part in a table of estimates; of its fit --fit-weights says how "
+                "records were weighed"
+            )
         return _open_table(sources[0], model, settings, related[0], formula)
     if formula is not None:
         raise BayesreconError("--formula belongs to a table of estimates with standard errors")
     given = with_constants(parse_settings(settings), constants, model)
-    return _opened(sources, model, given, draws, download, trusted, power)
+    return _opened(sources, model, given, draws, download, trusted, power, weights)
 
 
 def at_power(model: Model, power: float | None) -> Model:
@@ -219,6 +223,7 @@ def _opened(
     download: bool,
     trusted: bool,
     power: float | None,
+    weights: str | None,
 ) -> Release:
     if given and model is None:
         raise BayesreconError("--settings belong to a model: name it with --model")
@@ -229,10 +234,13 @@ def _opened(
         from bayesrecon.cli.console import say
         from bayesrecon.posteriors.made.reference import from_posteriordb
 
+        if weights is not None:
+            raise BayesreconError("--weights belong to files of draws; those of posteriordb have none")
         found = from_posteriordb(sources[0], draws=draws, download=download, model=chosen, say=say)
         return replace(found, model=at_power(found.model, power))
     given_as = sources[0] if len(sources) == 1 else list(sources)
-    return release_of(given_as, chosen, power=power, draws=draws, trusted=trusted)
+    named: str | bool = True if weights is None else weights != "none" and weights
+    return release_of(given_as, chosen, power=power, draws=draws, trusted=trusted, weights=named)
 
 
 def table_of(file: str, model: str | None, settings: str | None) -> dict[str, Any]:
@@ -287,6 +295,7 @@ def _how(given: Any) -> dict[str, Any]:
             "correlations",
             "constants",
             "formula",
+            "weights",
         )
     }
 

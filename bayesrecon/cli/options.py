@@ -32,6 +32,13 @@ Power = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Draws = Annotated[int | None, typer.Option(help="Use only the last so many draws.")]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of the draws' weights, where it is not called weight, mult or log_weight; none takes draws as equal.",
+        show_default=False,
+    ),
+]
 Metric = Annotated[
     str | None, typer.Option(help="covariance or identity; default covariance for draws.", show_default=False)
 ]

@@ -48,6 +48,22 @@ def test_last_draws(run, database):
     assert without_time(found) == without_time(expected.to_dict())
 
 
+def test_weights_of_another_name(run, tmp_path):
+    rng = np.random.default_rng(0)
+    weight = rng.gamma(1, 1, 400)
+    values = {"coef": rng.normal(2, 0.1, (1, 400, 1, 1)), "intercept": rng.normal(1, 0.1, (1, 400, 1))}
+    path = tmp_path / "draws.npz"
+    np.savez(path, **values, weight=weight[None])
+    expected = f"draws are weighted by weight, and count as {weight.sum() ** 2 / (weight**2).sum():.0f} of 400"
+    assert expected in run("recover", path, "--model", "linear_predictor").err
+    assert expected in run("recover", path, "--model", "linear_predictor", "--weights", "weight").err
+    refused = run("recover", path, "--model", "linear_predictor", "--weights", "w")
+    one_line(refused, "weights='w': the draws have no such variable")
+    table = tmp_path / "fit.csv"
+    table.write_text("name,estimate,std. error\nconst,1.2,0.1\nsigma,1.2,\n")
+    one_line(run("recover", table, "--model", "ols", "--weights", "w"), "of its fit --fit-weights says how")
+
+
 @pytest.mark.parametrize("option, value", [("metric", "identity"), ("coordinates", "constrained")])
 def test_another_metric_or_other_coordinates(run, database, option, value):
     found = document(run("recover", KIDIQ, f"--{option}", value, "--draws", 1000, "--json"))

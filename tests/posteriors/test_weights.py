@@ -64,7 +64,9 @@ def test_visits_of_a_chain_count(states):
     theta, count = states
     release = from_draws(of(theta, weight=count), conjugate.regression_model())
     assert release.size == count.sum()
-    assert release.notes == ("each state counts as often as weight says; weights=False takes them as equal",)
+    assert release.notes == (
+        "each state counts as often as weight says; weights=False (--weights none) takes them as equal",
+    )
     found = bayesrecon.recover(release)
     assert found.consistent
     assert abs(found["n"].estimate - RECORDS) < 4.5 * found["n"].se
