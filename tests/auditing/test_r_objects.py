@@ -281,7 +281,7 @@ def test_a_fit_of_brms_is_attacked_with_no_other_argument():
 
 @pytest.mark.slow
 def test_draws_with_correlated_effects_give_statistics():
-    """A column of ones has no units, and a normal law has scales and effects that are large together: both were fatal."""
+    """A column of ones has no units, and normal laws have scales and effects that are large together."""
     found = bayesrecon.audit(FIXTURES / "brms-correlated.rds", remedies=False)
     (told,) = (f for f in found if f.kind == "draws")
     (count,) = (i for i in told.evidence if i.name == "n")
