@@ -18,8 +18,6 @@ _INFO = "prior.info/prior_intercept/location"
 # Standard deviations so near one are those of orthogonal columns (`QR = TRUE`), nobody's: a wider band would leave out
 # standardised columns, a narrower one is below rounding.
 _UNIT = 1e-12
-    1e-12  # of one: a standard deviation so near one is that of an orthogonal column (`QR = TRUE`), and tells nothing
-)
 _WRITTEN = 8  # significant digits up to which somebody may have written a location down
 _MAKES = "rstanarm makes its default priors of the data, and keeps the scales it used beside those that were asked for"
 
