@@ -295,7 +295,7 @@ def _release_of(one: Estimates) -> Release:
         return from_known_law(one)
     assert one.values is not None
     assert one.covariance is not None
-    return of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where)
+    return of_estimator(one.kind, one.labels, one.response, one.values, one.covariance, one.scale, one.where, one.moved)
 
 
 def places_of(contents: Contents, estimates: Estimates) -> tuple[str, ...]:

@@ -81,6 +81,9 @@ _LIKELIER, _STEPPED = 8, 0.5
 # Times the width of the narrowest pass, beyond which that one is taken: passes differ by less by chance.
 _WANDERED = 2.0
 _FREE = 256  # probes beyond those that features need: whether a moment is seen shows on a few hundred
+# Of its size, the scale of a field that has one value: with none it has no standard units, and below this one rounding
+# of the weights is the scale.
+_CONSTANT = 1e-12
 _FIELDS = 8  # unknown ones up to which each is looked at for records on which it does not matter
 _NOTHING = 1e-9  # of a record's scores, by which they move with a field that does not matter: rounding
 
@@ -405,5 +408,6 @@ def _weighted_moments(
             half = _QUARTERS * (upper - lower)
             scattered = (half > 0) & (spread > half)
             mean[f] = np.where(scattered, 0.5 * (lower + upper), centre).reshape(spec.shape)
-            sd[f] = np.where(scattered, half, spread).reshape(spec.shape)
+            least = _CONSTANT * np.abs(mean[f]) + np.finfo(float).tiny
+            sd[f] = np.maximum(np.where(scattered, half, spread).reshape(spec.shape), least)
     return mean, sd

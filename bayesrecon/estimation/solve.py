@@ -37,6 +37,9 @@ _REST = 0.1  # share of the weight that has to be left without a stretch
 # draws' chance (n of logistic regressions comes out low), a tenth drowns what could be seen.
 _DAMPED = 0.02
 _BALANCED = 10.0  # times that the mean of what is not seen weighs beside its mean square: it is what biases a total
+# Noise of a function over its square, from which it is that of places that no draw of the posterior is at: of draws it
+# is some tens, where a normal law stands in for a heavy tail it is past 1e20.
+_NOWHERE = 1e6
 _PREDICTED = 0.75  # of the probes have predicted responses; a few others are left for data that the model fits badly
 _MISSED = 1e-6  # share of a fresh record's scores from which a feature of it was missed
 _FRESH = 512  # of them, before the rank is known: of so many one at least shows a feature that one in a hundred has
@@ -409,7 +412,10 @@ def _shrunk(plain: Fit) -> Fit:
     cross, target, embedding = plain.cross, plain.target, plain.embedding
     spread = cross.T @ cross / len(cross)
     size = max(1.0, float(np.linalg.norm(target) / np.linalg.norm(cross.mean(axis=0))))
-    ridge = embedding.normal_noise(plain.basis, simulated=True) / embedding.effective_size
+    noise = embedding.normal_noise(plain.basis, simulated=True)
+    if not (np.diag(noise) <= _NOWHERE * np.diag(plain.gram)).all():  # a scale and its effects are never large at once
+        noise = embedding.normal_noise(plain.basis)
+    ridge = noise / embedding.effective_size
     damping = _DAMPED * plain.gram / embedding.effective_size
     for _ in range(2):
         # The scale from a regularised count: unregularised, it would drown in noise.

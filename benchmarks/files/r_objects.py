@@ -160,9 +160,8 @@ def page(rows: dict[str, Any]) -> str:
 
 def _adds(file: str) -> bool:
     """Objects that keep more than usual."""
-    return any(
-        word in file for word in ("x_true", "with_data", "row_names", "do_call", "weights", "trials", "own_program")
-    )
+    more = ("x_true", "with_data", "row_names", "do_call", "weights", "trials", "own_program", "correlated")
+    return any(word in file for word in more)
 
 
 def _share(rows: list[Row]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.fits.mixed import from_mixed
-from bayesrecon.posteriors.printed.estimates import field_name
+from bayesrecon.posteriors.printed.estimates import field_name, last_step
 from bayesrecon.posteriors.printed.summaries import of_estimator
 from bayesrecon.releases import Release
 
@@ -78,7 +78,8 @@ def from_statsmodels(result: Any, *, response: str | None = None, name: str | No
         ) from None
     constant = _ones(design, names, getattr(getattr(fitted, "data", None), "const_idx", None))
     labels = labelled(names, constant)
-    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind, **how)
+    moved = _moved(result) if kind == "GLM" and estimator != "ols" else 0.0
+    release = of_estimator(estimator, labels, response, values, covariance, scale, name or kind, moved, **how)
     if robust == "nonrobust":
         return release
     note = (
@@ -116,6 +117,17 @@ def how_fitted(estimator: str, held: Mapping[str, Any], records: Any) -> dict[st
     if others or not counted or removed:
         return found | {"weights": "analytic", "records": None if records is None else float(records)}
     return found if counts is None else found | {"weights": "frequency"}
+
+
+def _moved(result: Any) -> float:
+    """Length of the last step of a GLM, by how far its deviance fell; of one that does not tell, by its tolerance."""
+    told = (getattr(result, "fit_history", None) or {}).get("deviance", ())
+    if len(told) < 2 or not np.isfinite(told[-2:]).all():
+        return last_step(_TOLERANCE, 0.0)
+    return last_step(abs(float(told[-2] - told[-1])), float(told[-1]))
+
+
+_TOLERANCE = 1e-8  # of statsmodels, below which the deviance falls in the last step
 
 
 def _ones(design: Any, names: Sequence[str], stated: Any) -> Sequence[int]:

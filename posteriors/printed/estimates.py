@@ -9,6 +9,19 @@ WEIGHTED = "the fit has weights"
 """Why estimates are not attacked, where their rows do not count alike."""
 
 
+def last_step(deviances: float, deviance: float) -> float:
+    """Length in standard errors of a step near the optimum by which the deviance fell by so much: of `delta' I delta`
+    the root, where arithmetic leaves the deviance its digits.
+
+    >>> last_step(1e-8, 0.0)
+    0.0001
+    """
+    return float(np.sqrt(max(deviances, 0.0) + _DIGITS * abs(deviance)))
+
+
+_DIGITS = 1e-14  # of a sum of many terms, whose own are 2e-16
+
+
 def field_name(name: str) -> str:
     """A name as a field of a record can have it.
 
@@ -32,6 +45,7 @@ class Estimates:
         values: the estimates `(p,)`.
         covariance: of them `(p, p)`; None where the file does not have it.
         scale: residual variance, 1 where there is none; of a mixed model that of maximum likelihood.
+        moved: length of the last step of the fit, as `posteriors.printed.summaries.of_estimator` takes it.
         groups, rows: of a mixed model, how many there are.
         closed: why they are not attacked, "" where they are.
         of_draws: whether they summarise draws.
@@ -46,6 +60,7 @@ class Estimates:
     values: np.ndarray | None = None
     covariance: np.ndarray | None = None
     scale: float = 1.0
+    moved: float = 0.0
     groups: int = 0
     rows: int = 0
     closed: str = ""

@@ -192,6 +192,7 @@ def of_estimator(
     covariance: np.ndarray,
     scale: float,
     name: str,
+    moved: float = 0.0,
     **fitted: Any,
 ) -> Release:
     """Estimates and their covariance with all digits, as a release.
@@ -202,6 +203,9 @@ def of_estimator(
         values, covariance: `(p,)` and `(p, p)`.
         scale: residual variance of "ols".
         fitted: weights and offset of the fit (`models.estimators.fitted_with`).
+        moved: length of the last step of iteratively reweighted least squares, in standard errors: the covariance is
+            that of the weights before it. Predictors whose errors are below one move weights by that share at most,
+            and what is left of the score is of second order.
 
     >>> release = of_estimator("logit", ["const", "x"], "y", np.array([0.1, 0.5]), np.eye(2) / 9, 1.0, "fit")
     >>> release.of.name
@@ -216,14 +220,14 @@ def of_estimator(
     correlation[: len(at), : len(at)] = covariance[np.ix_(at, at)] / np.outer(sd, sd)
     if kind == "ols":
         mean, sd = np.append(mean, np.sqrt(scale)), np.append(sd, 0.1 * np.sqrt(scale))
-    zero, pairs = np.zeros(len(mean)), np.zeros(len(mean) * (len(mean) - 1) // 2)
+    pairs = np.full(len(mean) * (len(mean) - 1) // 2, moved)
     return printed(
         model.in_constrained_coordinates,
         mean,
         sd,
         correlation,
-        zero,
-        zero,
+        moved**2 * sd,
+        moved * sd,
         pairs,
         draws=None,
         jacobian=None,

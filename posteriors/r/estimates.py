@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates
+from bayesrecon.posteriors.printed.estimates import WEIGHTED, Estimates, last_step
 from bayesrecon.posteriors.r.additive import additive
 from bayesrecon.posteriors.r.names import FITS, REASONS
 from bayesrecon.posteriors.r.parts import family_of, labels_of, left_of, one_number, response_of, unsaid
@@ -23,6 +23,8 @@ _OF_MIXED = (
 )  # fmt: skip
 """Parts of fits that hold what a table of estimates says."""
 
+_REWEIGHTED, _EPSILON = ("logit", "poisson"), 1e-8  # kinds that are fitted by steps, and `glm.control`'s default
+_UNTOLD = 0.01  # standard errors, where the deviance is not there: that of ten thousand rows is about their number
 _PARTS = ("VtV", "RZX")
 _DRAWN = {"mcmc", "mcmc.list", "stanfit", "brmsfit", "stanreg", "CmdStanMCMC", "draws_array", "draws_df"}
 _DRAWN |= {"draws_matrix", "draws_list", "draws_rvars"}
@@ -89,7 +91,17 @@ def _glm(objects: Objects, place: Place, what: str) -> Estimates:
         scale = deviance / degrees if deviance is not None and degrees else np.nan
         if not np.isfinite(scale):
             scale, closed = 1.0, closed or "the residual variance is not in it"
-    return _estimates(objects, place, what, kind, _unscaled(objects, node), scale, closed)
+    found = _estimates(objects, place, what, kind, _unscaled(objects, node), scale, closed)
+    return replace(found, moved=_last_step(objects, node) if kind in _REWEIGHTED else 0.0)
+
+
+def _last_step(objects: Objects, node: int) -> float:
+    """R ends where the deviance falls by less than `epsilon` times itself."""
+    at = objects.element(node, "control", "epsilon")
+    told = np.ravel(objects.numbers(at)).astype(float)
+    epsilon = float(told[0]) if len(told) == 1 and 0 < told[0] < 1 else _EPSILON
+    deviance = one_number(objects, node, "deviance")
+    return _UNTOLD if deviance is None else last_step(epsilon * (abs(deviance) + 0.1), deviance)
 
 
 def _summary(objects: Objects, place: Place, what: str) -> Estimates:
@@ -102,7 +114,8 @@ def _summary(objects: Objects, place: Place, what: str) -> Estimates:
     else:
         kind, sigma = "ols", one_number(objects, node, "sigma")
         closed, scale = ("", sigma**2) if sigma else ("the residual variance is not in it", 1.0)
-    return _estimates(objects, place, what, kind, unscaled, scale, closed or unsaid(objects, node))
+    found = _estimates(objects, place, what, kind, unscaled, scale, closed or unsaid(objects, node))
+    return replace(found, moved=_last_step(objects, node) if kind in _REWEIGHTED else 0.0)
 
 
 def _mixed(objects: Objects, place: Place, what: str) -> Estimates:

@@ -238,6 +238,21 @@ def test_generalised_linear_models(kind):
             assert abs(row.estimate - truth) < 0.05 * max(1.0, abs(truth))
 
 
+def test_counts_of_a_fit_by_reweighting_hold_to_its_last_step():
+    """Its covariance is that of the weights before the last step; and a rare cell is among what the check looks at."""
+    rng = np.random.default_rng(20)
+    size, share = int(rng.integers(10, 3000)), rng.uniform(0.05, 0.95)
+    x, z = rng.random(size) < share, rng.random(size) < 0.4
+    counts = rng.poisson(np.exp(rng.uniform(-1, 5) + rng.uniform(-2, 2) * x + 0.3 * z))
+    design = pd.DataFrame({"const": 1.0, "x": x.astype(float), "z": z.astype(float)})
+    fit = sm.GLM(counts, design, sm.families.Poisson()).fit()
+    found = bayesrecon.recover(from_statsmodels(fit), domain={"x": "binary", "z": "binary"})
+    assert found.failures == ()
+    for name, true in {"n": size, "mean(x)": x.mean(), "mean(z)": z.mean(), "mean(y)": counts.mean()}.items():
+        assert found[name].lower <= true <= found[name].upper
+        assert found[name].upper - found[name].lower < 1e-4 * true
+
+
 @pytest.mark.parametrize("how", [{"cov_type": "HC3"}, {"cov_type": "HAC", "cov_kwds": {"maxlags": 2}}])
 def test_a_result_with_another_covariance_keeps_the_inverse_hessian(how):
     plain, robust = from_statsmodels(FIT), from_statsmodels(FIT.model.fit(**how))

@@ -95,12 +95,22 @@ def _by_name(opened: Opened) -> tuple[list[Open], list[NotRun]]:
         turned = _attacked(opened, -given)
         found = turned if _fits(turned, opened) and not _is_turned(turned) else found
     if not _fits(found, opened):
-        reason = (
-            f"{', '.join(where)}: not the log density of {opened.model.name} at these draws (residuals of "
-            f"{found.misfit:.2g} times the rounding error); another prior, other data terms, or another model"
-        )
-        return [], [NotRun(_NAME, reason, "pass the model that made them, prior included, or drop them", where)]
+        return [], [_misfit(opened, found, where)]
     return [_made(opened, found, where)], []
+
+
+def _misfit(opened: Opened, found: DensityRecovery, where: tuple[str, ...]) -> NotRun:
+    """What is left of the values: where the model has more features than there are draws, they may be its own."""
+    left = f"residuals of {found.misfit:.2g} times the rounding error"
+    name, other = opened.model.name, "another prior, other data terms, or another model"
+    if found.gap:
+        reason = f"{', '.join(where)}: not the log density of {name} at these draws ({left}); {other}"
+        return NotRun(_NAME, reason, "pass the model that made them, prior included, or drop them", where)
+    reason = (
+        f"{', '.join(where)}: {found.draws} of them do not settle what a log density of {name} is made of ({left}): it "
+        f"has more features than that, or they are of {other}"
+    )
+    return NotRun(_NAME, reason, "drop them: with more draws they may tell statistics exactly", where)
 
 
 def _made(opened: Opened, found: DensityRecovery, where: tuple[str, ...], note: str = "") -> Open:

@@ -32,7 +32,7 @@ def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
     findings = [f for where, group in _groups(entries) if (f := _records(look, where, group)) is not None]
     named = [e for e in entries if e.kind == "labels" and e.role in (RECORD, ESTIMATE)]
     findings += [f for e in named if (f := _labels(look, e)) is not None]
-    findings += [*_summaries(look), *_leaves(look, entries), *_events(look, entries)]
+    findings += [*_summaries(look), *_events(look, entries)]
     for role, severity, title, gives in _OTHERS:
         kept = [e for e in entries if e.role == role and e.kind in ("array", "labels") and np.size(e.values)]
         if kept:
@@ -130,38 +130,6 @@ def _siblings(entries: Iterable[Entry], role: str) -> list[dict[str, Entry]]:
         if entry.role == role and entry.kind == "array":
             found.setdefault(entry.where[: -len(_last(entry))], {})[_last(entry)] = entry
     return list(found.values())
-
-
-def _leaves(look: Look, entries: Iterable[Entry]) -> list[Finding]:
-    """Responses of records that are alone in their leaf, or whose leaf has one response."""
-    findings = []
-    for own in _siblings(entries, LEAF):
-        if not {"n", "yval", "var"} <= set(own):
-            continue
-        count, response = (np.ravel(np.asarray(own[name].values, float)) for name in ("n", "yval"))
-        ends = np.ravel(own["var"].values) == "<leaf>"
-        if not len(count) == len(response) == len(ends):
-            continue
-        alone = response[ends & (count == 1)]
-        severity = of_rows(len(alone))
-        if severity is None:
-            continue
-        column = look.named(alone)
-        findings.append(
-            Finding(
-                "copy",
-                severity,
-                f"{len(alone)} of {int(ends.sum())} leaves of the tree hold one record, and its response",
-                tuple(own[name].where for name in ("n", "yval")),
-                f"responses, beginning {preview(alone)}; the way to a leaf bounds every covariate of its record"
-                + (f"; they are the private column {column}" if column else ""),
-                remedies=(Remedy("grow the tree with leaves of many records (minbucket)"),),
-                records={"response": alone},
-                errors={"response": np.zeros(len(alone))},
-                drop=tuple(own[name].where for name in ("n", "yval")),
-            )
-        )
-    return findings
 
 
 def _events(look: Look, entries: Iterable[Entry]) -> list[Finding]:

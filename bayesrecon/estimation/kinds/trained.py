@@ -22,7 +22,9 @@ def beyond_data(problem: Problem) -> tuple[str, ...]:
     """What no data cancel of the regulariser's gradient, if that is more than training leaves."""
     release, embedding = problem.release, problem.embedding
     some = release.model.dimension * 5 // 4 + 16
-    probes = {k: v[:some] for k, v in problem.solved.probes.items()}
+    # So few may have none of a rare cell: those of the basis show every feature that was found.
+    anchors = problem.solved.basis.records
+    probes = {k: np.concatenate([np.asarray(anchors[k]), v[:some]]) for k, v in problem.solved.probes.items()}
     base = prior_score(release.model, embedding.metric, np.asarray(release.theta), release.temperature)
     return check_trained(embedding.scores(probes, np.array([0])), np.asarray(base)[0])
 

@@ -1,0 +1,136 @@
+"""Responses of records that are alone in a leaf of a tree, or that a leaf tells apart, with bounds on covariates."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.severity import of_rows
+from bayesrecon.auditing.trees import Tree, of_forest, of_rpart
+from bayesrecon.auditing.words import preview
+from bayesrecon.posteriors.contents import Entry
+from bayesrecon.posteriors.roles import LEAF
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+
+_SHOWN = 3  # records whose bounds are told
+_FRAME, _FOREST = "frame/", "forest/"
+_AVERAGED = {"", "anova", "class"}
+"""Methods of rpart in which the number of a leaf of one record is that record's; rates are drawn towards others."""
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """One finding for each tree and each forest that tells responses."""
+    entries = {
+        e.where: e for e in look.contents.entries if e.where not in look.seen and e.kind in ("array", "labels", "text")
+    }
+    findings = []
+    for above, own in _siblings(entries.values()).items():
+        if above.endswith(_FRAME):
+            root = above.removesuffix(_FRAME)
+            tree = of_rpart(own, entries, root)
+            method = entries[f"{root}method"].values if f"{root}method" in entries else ""
+            found = _tree(look, own, tree) if tree is not None else _alone(look, own, str(method))
+            findings += [found] if found is not None else []
+        elif above.endswith(_FOREST):
+            names = entries.get(f"{above}ncat@names")
+            trees = of_forest(own, [] if names is None else [str(v) for v in np.ravel(names.values)])
+            findings += [f for f in [_forest(look, own, trees)] if f is not None]
+    return findings, []
+
+
+def _siblings(entries: Iterable[Entry]) -> dict[str, dict[str, Entry]]:
+    """Arrays of leaves and splits by their names, for each object that they lie in."""
+    found: dict[str, dict[str, Entry]] = {}
+    for entry in entries:
+        cut = max(entry.where.rfind("/"), entry.where.rfind("@")) + 1
+        if entry.kind == "array":
+            found.setdefault(entry.where[:cut], {})[entry.where[cut:]] = entry
+    return {where: own for where, own in found.items() if any(e.role == LEAF for e in own.values())}
+
+
+def _tree(look: Look, own: dict[str, Entry], tree: Tree) -> Finding | None:
+    values, nodes = tree.responses()
+    alone = int(((tree.left < 0) & (tree.count == 1)).sum())
+    rows = float(tree.count[0])
+    told = (
+        Item("n", rows, 0.0),
+        Item("mean(response)", float(tree.value[0]), 0.0),
+        Item("var(response)", float(tree.squares[0] / rows), 0.0),
+    )
+    where = tuple(own[name].where for name in ("n", "yval", "dev"))
+    leaves = int((tree.left < 0).sum())
+    title = f"{alone} of {leaves} leaves of the tree hold one record, and its response"
+    if len(values) > alone:
+        title = f"leaves of the tree tell the responses of {len(values)} of {rows:.0f} records"
+    return _finding(look, title, where, values, _bounded(tree, values, nodes), told)
+
+
+def _alone(look: Look, own: dict[str, Entry], method: str) -> Finding | None:
+    """Of a tree that is read no further: leaves that say that they hold one record."""
+    if not {"n", "yval", "var"} <= set(own) or method not in _AVERAGED:
+        return None
+    count, response = (np.ravel(own[name].values) for name in ("n", "yval"))
+    ends = np.ravel(own["var"].values) == "<leaf>"
+    if not len(count) == len(response) == len(ends) or response.dtype.kind not in "iuf":
+        return None
+    alone = response[ends & (count == 1)].astype(float)
+    title = f"{len(alone)} of {int(ends.sum())} leaves of the tree hold one record, and its response"
+    return _finding(look, title, tuple(own[name].where for name in ("n", "yval")), alone, "", ())
+
+
+def _forest(look: Look, own: dict[str, Entry], trees: list[Tree]) -> Finding | None:
+    if not trees:
+        return None
+    told = [tree.responses() for tree in trees]
+    values, first = np.unique(np.round(np.concatenate([v for v, _ in told]), 9), return_index=True)
+    which = np.concatenate([np.full(len(v), t) for t, (v, _) in enumerate(told)])[first]
+    nodes = np.concatenate([n for _, n in told])[first]
+    shown = [_bounded(trees[t], values[[k]], nodes[[k]]) for k, t in enumerate(which[:_SHOWN].tolist())]
+    title = f"leaves of the forest that drew one record hold {len(values)} different responses"
+    where = tuple(own[name].where for name in ("nodepred", "leftDaughter", "rightDaughter"))
+    text = f"each of the {len(trees)} trees drew {trees[0].count[0]:.0f} records, as the means of its nodes say; "
+    return _finding(look, title, where, values, text + "; ".join(filter(None, shown)), ())
+
+
+def _finding(
+    look: Look, title: str, where: tuple[str, ...], values: np.ndarray, text: str, told: tuple[Item, ...]
+) -> Finding | None:
+    severity = of_rows(len(values)) or ("medium" if told else None)
+    if severity is None:
+        return None
+    column = look.named(values) if len(values) else None
+    if not len(values):
+        title = "the root of the tree tells the number, the mean and the variance of all responses"
+    return Finding(
+        "copy",
+        severity,
+        title,
+        where,
+        (f"responses, beginning {preview(values)}" if len(values) else "exactly")
+        + (f"; {text}" if text else "")
+        + (f"; they are the private column {column}" if column else ""),
+        evidence=told,
+        remedies=(Remedy("grow the tree with leaves of many records (minbucket, nodesize)"),),
+        records={"response": values} if len(values) else {},
+        errors={"response": np.zeros(len(values))} if len(values) else {},
+        drop=where,
+    )
+
+
+def _bounded(tree: Tree, values: np.ndarray, nodes: np.ndarray) -> str:
+    """The first records with the bounds of their covariates."""
+    bounds = tree.bounds()
+    shown = []
+    for value, node in zip(values[:_SHOWN].tolist(), nodes[:_SHOWN].tolist(), strict=True):
+        sides = [_between(name, *ends) for name, ends in bounds[node].items()]
+        shown.append(f"{value:.6g} has {', '.join(sides)}" if sides else "")
+    return "; ".join(filter(None, shown))
+
+
+def _between(name: str, low: float, high: float) -> str:
+    if np.isfinite(low) and np.isfinite(high):
+        return f"{name} from {low:.6g} to {high:.6g}"
+    return f"{name} above {low:.6g}" if np.isfinite(low) else f"{name} below {high:.6g}"
+
+
+PLAIN = Plain("leaves of trees", find, 11)

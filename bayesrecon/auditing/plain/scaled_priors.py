@@ -1,0 +1,90 @@
+"""Default priors of rstanarm: their scales are standard deviations of the private columns, times a constant.
+
+Of a Gaussian model with response y the scale of the intercept is multiplied by `sd(y)`, and that of the slope of x by
+`sd(y) / sd(x)`; of others that of the slope by `1 / sd(x)`. The default intercept lies at the mean of y. The object
+keeps the scales that were asked for beside those that were used (rstanarm, `stan_glm.fit`).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayesrecon.auditing.look import Look, Plain
+from bayesrecon.auditing.words import places, short
+from bayesrecon.posteriors.contents import Entry
+from bayesrecon.results.audit import Finding, Item, NotRun, Remedy
+
+_INFO = "prior.info/prior_intercept/location"
+# Standard deviations so near one are those of orthogonal columns (`QR = TRUE`), nobody's: a wider band would leave out
+# standardised columns, a narrower one is below rounding.
+_UNIT = 1e-12
+_WRITTEN = 8  # significant digits up to which somebody may have written a location down
+_MAKES = "rstanarm makes its default priors of the data, and keeps the scales it used beside those that were asked for"
+
+
+def find(look: Look) -> tuple[list[Finding], list[NotRun]]:
+    """Exact means and standard deviations, one finding for each fit of rstanarm."""
+    entries = {e.where: e for e in look.contents.entries if e.kind in ("array", "text", "labels")}
+    found: dict[tuple[float | None, ...], tuple[tuple[Item, ...], tuple[str, ...]]] = {}
+    for root in (where.removesuffix(_INFO) for where in entries if where.endswith(_INFO)):
+        told = list(_items(entries, root))
+        if told:  # the `stanfit` inside has a copy
+            items, before = found.get(tuple(i.estimate for i, _ in told), (tuple(i for i, _ in told), ()))
+            found[tuple(i.estimate for i in items)] = items, (*before, *dict.fromkeys(w for _, w in told))
+    return [_finding(items, where) for items, where in found.values()], []
+
+
+def _finding(items: tuple[Item, ...], where: tuple[str, ...]) -> Finding:
+    return Finding(
+        "prior",
+        "medium",
+        f"default priors give {places([i.name for i in items], 6)} exactly",
+        where,
+        f"{_MAKES}: " + "; ".join(f"{short(i.name, 40)} = {i.estimate:.10g}" for i in items[:6]),
+        "nothing but the file",
+        evidence=items,
+        remedies=(Remedy("state priors of your own with autoscale = FALSE, and drop prior.info"),),
+        drop=where,
+    )
+
+
+def _items(entries: dict[str, Entry], root: str) -> Iterator[tuple[Item, str]]:
+    intercept, slopes = f"{root}prior.info/prior_intercept/", f"{root}prior.info/prior/"
+    spread, family = _ratio(entries, intercept), _texts(entries, f"{root}family/family")
+    gaussian = len(spread) == 1  # of others nothing scales the intercept
+    if gaussian:
+        location = _numbers(entries, f"{intercept}location")
+        if len(location) == 1 and float(f"{location[0]:.{_WRITTEN}g}") != location[0]:
+            yield Item("mean(response)", float(location[0]), 0.0), f"{intercept}location"
+        yield Item("sd(response)", float(spread[0]), 0.0), f"{intercept}adjusted_scale"
+    ratio = _ratio(entries, slopes)
+    if not len(ratio) or (not gaussian and family in ([], ["gaussian"])):
+        return
+    sizes = (spread[0] if gaussian else 1.0) / ratio
+    if np.all(np.abs(sizes - 1) < _UNIT):
+        return
+    names = [n for n in _texts(entries, f"{root}coefficients@names") if n != "(Intercept)"]
+    names = names if len(names) == len(sizes) else [f"covariate {k + 1}" for k in range(len(sizes))]
+    for name, size in zip(names, sizes, strict=True):
+        yield Item(f"sd({name})", float(size), 0.0), f"{slopes}adjusted_scale"
+
+
+def _ratio(entries: dict[str, Entry], where: str) -> np.ndarray:
+    """How often the scale that was asked for goes into the one that was used; none where these are not there."""
+    asked, used = (_numbers(entries, f"{where}{name}") for name in ("scale", "adjusted_scale"))
+    if not len(used) or len(asked) not in (1, len(used)):
+        return np.zeros(0)
+    good = np.all(np.isfinite(used)) and np.all(np.isfinite(asked)) and np.all(used > 0) and np.all(asked > 0)
+    return used / asked if good else np.zeros(0)
+
+
+def _numbers(entries: dict[str, Entry], where: str) -> np.ndarray:
+    values = np.ravel(entries[where].values) if where in entries else np.zeros(0)
+    return values.astype(float) if values.dtype.kind in "iuf" else np.zeros(0)
+
+
+def _texts(entries: dict[str, Entry], where: str) -> list[str]:
+    return [str(v) for v in np.ravel(entries[where].values)] if where in entries else []
+
+
+PLAIN = Plain("scales of default priors", find, 10)

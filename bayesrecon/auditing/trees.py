@@ -1,0 +1,222 @@
+"""Trees that R's packages keep: how many records each leaf holds, their responses, and between what they lie.
+
+A node's mean of the response is that of its daughters, weighed by their counts: where counts are not kept, as in
+forests, `n_left / n_node = (m_node - m_right) / (m_left - m_right)` gives them, since they are whole.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrecon.posteriors.contents import Entry
+
+_CLOSE = 1e-9  # of the responses' spread: rounding of means and of sums of squares
+_WHOLE = 1e-5  # of a record: rounding of quotients of differences of means
+_MOST = 100_000  # records that a tree is tried for, and up to which those of one leaf are told one by one
+_FEWEST_LEAVES = 20  # of which all would have to hold a multiple of the same number, once in a million, to mislead
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One tree of K nodes, the root first.
+
+    Attributes:
+        left, right: `(K,)` daughters, -1 of leaves.
+        value: `(K,)` mean of the response.
+        count: `(K,)` records; nan where unknown.
+        squares: `(K,)` sums of squared deviations; nan where unknown.
+        names: of the variable that splits a node, "" where its way is not read.
+        cut: `(K,)` where it splits.
+        turned: `(K,)` whether larger values go left.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    count: np.ndarray
+    squares: np.ndarray
+    names: list[str]
+    cut: np.ndarray
+    turned: np.ndarray
+
+    def bounds(self) -> list[dict[str, tuple[float, float]]]:
+        """Of each node, between what the covariates of its records lie."""
+        found: list[dict[str, tuple[float, float]]] = [{} for _ in self.left]
+        for k in self.downwards():
+            if self.left[k] < 0:
+                continue
+            name, cut = self.names[k], float(self.cut[k])
+            for child, above in ((self.left[k], self.turned[k]), (self.right[k], not self.turned[k])):
+                low, high = found[k].get(name, (-np.inf, np.inf))
+                own = (max(low, cut), high) if above else (low, min(high, cut))
+                found[child] = {**found[k], **({name: own} if name else {})}
+        return found
+
+    def downwards(self) -> Iterator[int]:
+        """Nodes, each after the one above it."""
+        waiting = [0]
+        while waiting:
+            k = waiting.pop()
+            yield k
+            if self.left[k] >= 0:
+                waiting += [int(self.right[k]), int(self.left[k])]
+
+    def responses(self) -> tuple[np.ndarray, np.ndarray]:
+        """Responses of single records, and the node of each: alone in a leaf, two of known squares, or all the same."""
+        values: list[float] = []
+        nodes: list[int] = []
+        spread = np.ptp(self.value) or 1.0
+        for k in np.flatnonzero(self.left < 0):
+            n, mean, squares = self.count[k], self.value[k], self.squares[k]
+            if n == 1:
+                own = [mean]
+            elif squares <= _CLOSE * spread**2 and self.count[0] <= _MOST:
+                own = [mean] * int(n)
+            elif n == 2 and np.isfinite(squares):
+                own = [mean - np.sqrt(squares / 2), mean + np.sqrt(squares / 2)]
+            else:
+                continue
+            values += own
+            nodes += [int(k)] * len(own)
+        return np.array(values), np.array(nodes, int)
+
+
+def _is_tree(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether every node but the first hangs below one other."""
+    inner = left >= 0
+    children = np.concatenate([left[inner], right[inner]])
+    below = np.concatenate([np.flatnonzero(inner)] * 2)
+    return (
+        len(left) > 0
+        and np.array_equal(inner, right >= 0)
+        and np.array_equal(np.sort(children), np.arange(1, len(left)))
+        and bool(np.all(children > below))
+    )
+
+
+def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) -> Tree | None:
+    """A tree of rpart whose nodes hold means of a response; None of other trees, and of what was changed.
+
+    Args:
+        own: parts of its frame, by their names.
+        root: place of the object.
+    """
+    rows = entries.get(f"{root}frame@row.names")
+    if rows is None or not {"n", "yval", "var", "dev"} <= set(own):
+        return None
+    try:
+        number = np.ravel(np.asarray(rows.values)).astype(float)
+        count, value, squares = (np.ravel(np.asarray(own[k].values, float)) for k in ("n", "yval", "dev"))
+        names = [str(v) for v in np.ravel(own["var"].values)]
+    except (TypeError, ValueError):
+        return None
+    sizes = {len(number), len(count), len(value), len(squares), len(names)}
+    if len(sizes) > 1 or not np.isfinite([count, value, squares]).all() or np.any(count < 1):
+        return None
+    at = {n: k for k, n in enumerate(number.tolist())}
+    left, right = (np.array([at.get(2 * n + s, -1) for n in number.tolist()], int) for s in (0, 1))
+    tree = Tree(left, right, value, count, squares, *_ways(own, entries, root, names, left))
+    return tree if _is_tree(left, right) and _adds_up(tree) else None
+
+
+def _adds_up(tree: Tree) -> bool:
+    """Whether counts, means and squares of the nodes are those of their daughters: of classes and of rates they are
+    not, and neither are they with weights."""
+    inner = tree.left >= 0
+    a, b = tree.left[inner], tree.right[inner]
+    n, spread = tree.count, np.ptp(tree.value) or 1.0
+    means = (n[a] * tree.value[a] + n[b] * tree.value[b]) / (n[a] + n[b])
+    between = n[a] * n[b] / (n[a] + n[b]) * (tree.value[a] - tree.value[b]) ** 2
+    squares = tree.squares[a] + tree.squares[b] + between
+    whole = np.array_equal(n[inner], n[a] + n[b])
+    return bool(
+        whole
+        and np.all(np.abs(means - tree.value[inner]) <= _CLOSE * spread)
+        and np.all(np.abs(squares - tree.squares[inner]) <= _CLOSE * (spread**2 + tree.squares[inner]))
+    )
+
+
+def _ways(
+    own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str, names: list[str], left: np.ndarray
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Which variable splits a node, and where: the first of its rows in the table of splits."""
+    cut, turned = np.zeros(len(names)), np.zeros(len(names), bool)
+    shown = [""] * len(names)
+    table, labels = entries.get(f"{root}splits"), entries.get(f"{root}splits@dimnames/[[1]]")
+    if table is None or labels is None or not {"ncompete", "nsurrogate"} <= set(own):
+        return shown, cut, turned
+    splits, variables = np.asarray(table.values), [str(v) for v in np.ravel(labels.values)]
+    more = [np.ravel(own[k].values) for k in ("ncompete", "nsurrogate")]
+    if (
+        splits.ndim != 2
+        or splits.shape[1] < 4
+        or len(variables) != len(splits)
+        or {len(m) for m in more} != {len(names)}
+    ):
+        return shown, cut, turned
+    row = 0
+    for k in np.flatnonzero(left >= 0):
+        if row < len(splits) and variables[row] == names[k] and abs(splits[row, 1]) == 1:
+            shown[k], cut[k], turned[k] = names[k], splits[row, 3], splits[row, 1] > 0
+        row += 1 + int(more[0][k]) + int(more[1][k])
+    return shown, cut, turned
+
+
+def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
+    """Trees of a regression forest of randomForest, their counts found; none where they do not fit together.
+
+    Args:
+        own: parts of the forest, by their names.
+    """
+    parts = ("leftDaughter", "rightDaughter", "nodepred", "bestvar", "xbestsplit", "ndbigtree")
+    if not set(parts) <= set(own):
+        return []
+    try:
+        left, right, value, best, cut = (np.asarray(own[k].values, float) for k in parts[:5])
+        sizes = np.ravel(own["ndbigtree"].values).astype(int)
+    except (TypeError, ValueError):
+        return []
+    left, right, value, best, cut = (a[:, None] if a.ndim == 1 else a for a in (left, right, value, best, cut))
+    same = {a.shape for a in (left, right, value, best, cut)}
+    if len(same) > 1 or left.ndim != 2 or left.shape[1] != len(sizes) or np.any((sizes < 1) | (sizes > len(left))):
+        return []
+    trees = []
+    for t, size in enumerate(sizes):
+        at = slice(0, int(size))
+        down, up = (np.where(a[at, t] >= 1, a[at, t] - 1, -1).astype(int) for a in (left, right))
+        if not _is_tree(down, up) or not np.isfinite(value[at, t]).all():
+            return []
+        which = [int(b) if 1 <= b <= len(names) else 0 for b in best[at, t]]
+        unknown = np.full(int(size), np.nan)
+        shown = [names[b - 1] if b and d >= 0 else "" for b, d in zip(which, down, strict=True)]
+        trees.append(Tree(down, up, value[at, t], unknown, unknown, shown, cut[at, t], np.zeros(int(size), bool)))
+    return _counted(trees)
+
+
+def _counted(trees: list[Tree]) -> list[Tree]:
+    """With the counts: the smallest number of records at the roots with which all of them are whole."""
+    shares = [_shares(tree) for tree in trees]
+    every = np.concatenate([s[np.isfinite(s)] for s in shares])
+    if sum(int((t.left < 0).sum()) for t in trees) < _FEWEST_LEAVES:
+        return []
+    for n in range(1, _MOST + 1):
+        if np.all(np.abs(n * every - np.round(n * every)) <= _WHOLE) and np.all(n * every > 0.5):
+            return [
+                Tree(t.left, t.right, t.value, np.round(n * s), t.squares, t.names, t.cut, t.turned)
+                for t, s in zip(trees, shares, strict=True)
+            ]
+    return []
+
+
+def _shares(tree: Tree) -> np.ndarray:
+    """Of the root's records in each node `(K,)`; nan below nodes whose daughters have one mean."""
+    found = np.full(len(tree.left), np.nan)
+    found[0] = 1.0
+    for k in tree.downwards():
+        a, b = int(tree.left[k]), int(tree.right[k])
+        if a < 0 or tree.value[a] == tree.value[b]:
+            continue
+        part = (tree.value[k] - tree.value[b]) / (tree.value[a] - tree.value[b])
+        found[a], found[b] = found[k] * part, found[k] * (1 - part)
+    return found
