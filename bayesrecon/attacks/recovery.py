@@ -70,7 +70,7 @@ def recover(
         force: show numbers where a check of draws and model failed; none of them is called determined.
         key: an integer or a JAX key; seeds the generic records only.
         progress: called with a label and the fraction done.
-        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`, `factors`.
+        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `domain`, `factors`.
 
     Returns:
         A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`. Where draws and model do not

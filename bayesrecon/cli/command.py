@@ -31,7 +31,6 @@ KNOWS: Parameters = {
     "known": (options.Known, None),
     "unit": (options.Unit, None),
     "total": (options.Total, None),
-    "bounds": (options.Bounds, None),
     "domain": (options.Domain, None),
     "factors": (options.Factors, None),
 }

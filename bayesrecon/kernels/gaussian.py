@@ -36,7 +36,7 @@ class GaussianEmbedding(View):
         return np.concatenate(found)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
     ) -> Moments:
         functions, found, shift = self._functions(basis), [], None
         given = self._given(functions)
@@ -64,7 +64,9 @@ class GaussianEmbedding(View):
     def cross(self, basis: Basis, probes: Records, atoms: np.ndarray | None = None) -> np.ndarray:
         functions, columns = self._functions(basis), self._frame.monomials(self._predictor, probes)
         products: dict[int, Products] = {}
-        for part, kept in self._pass(_products_of, self._given(functions), self._parts(self._block, atoms), "probes"):
+        for part, kept in self._pass(
+            _products_of, self._given(functions), self._parts(self._block, atoms), "comparing records"
+        ):
             fold = id(part.metric)
             products[fold] = products[fold].plus(kept) if fold in products else kept
         gram = sum(one.gram() for one in products.values())
@@ -83,13 +85,13 @@ class GaussianEmbedding(View):
         functions = self._functions(basis)
         given = self._given(functions @ b, fitted=functions @ y)
         rows, scores = self._series(b.shape[1])
-        for _, (series, score) in self._pass(_influence_of, given, self._parts(self._block), "errors"):
+        for _, (series, score) in self._pass(_influence_of, given, self._parts(self._block), "estimating errors"):
             rows.add(series)
             scores.add(score)
         return rows.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
-        return covariance(self._pass(_noise_of, given, parts, "noise"))
+        return covariance(self._pass(_noise_of, given, parts, "estimating noise"))
 
     def _given(self, functions: np.ndarray, **more: Any) -> "_Given":
         return _Given(self._frame, functions, self.temperature, **more)

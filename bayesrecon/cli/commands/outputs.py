@@ -47,9 +47,11 @@ def outputs(
     Exit codes of --audit: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete (no --decoder).
     """
     from bayesrecon.cli import inputs
+    from bayesrecon.cli.audits import check_writable
     from bayesrecon.posteriors.npz import read_array
 
     check_suffix(html, (".html", ".htm"), "--html")
+    check_writable(html, given.out)
     shape = inputs.image_shape(image)
     _check(audit, outputs, html, fail_on, attack, decoder)
     predict = _function(model, "the model's function", "MODEL")
@@ -113,7 +115,7 @@ def _check(
 
 
 def _function(spec: str, what: str, option: str) -> Any:
-    from bayesrecon.cli.inputs import load_object
+    from bayesrecon.cli.own_files import load_object
 
     found = load_object(spec, what, option)
     if not callable(found):
