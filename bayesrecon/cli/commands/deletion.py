@@ -54,7 +54,7 @@ def deletion(
         raise BayesreconError("--candidates takes one AFTER and no --truth")
     if given.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
-    within = {
+    within: dict[str, Any] = {
         "domain": inputs.parse_domains(given.domain or ()) or None,
     }
     how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
