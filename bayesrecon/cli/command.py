@@ -38,6 +38,7 @@ ESTIMATOR: Parameters = {
     "metric": (options.Metric, None),
     "coordinates": (options.Coordinates, None),
     "force": (options.Force, False),
+    "details": (options.Details, False),
 }
 
 

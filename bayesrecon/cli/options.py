@@ -84,6 +84,9 @@ Formula = Annotated[
     str | None,
     typer.Option("--formula", help="Of a table of estimates: the regression's, which tells factors, 'y ~ C(g) + x'."),
 ]
+Details = Annotated[
+    bool, typer.Option("--details", help="Also what only specialists need: how the numbers came about.")
+]
 Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
 
 

@@ -76,7 +76,7 @@ def test_json_and_files(database, reconstruct, tmp_path):
 
 def test_table_and_checkpoint(database, reconstruct, tmp_path):
     stored = tmp_path / "descent.npz"
-    options = ("--objective", "sliced", "--slices", 4, "--slice-law", "rademacher", "--checkpoint", stored)
+    options = ("--objective", "sliced", "--slices", 4, "--slice-law", "rademacher", "--checkpoint", stored, "--details")
     code, out, err = reconstruct(KIDIQ, *SMALL, *options)
     assert stored.exists()
     assert (code, err) == (0, "")

@@ -144,3 +144,25 @@ def test_a_report_needs_no_extra():
     asked = "import sys, bayesrecon.plots.report; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
     assert done.stdout.strip() == "False"  # which a run without a report does not load
+
+
+SPECIALISTS = ("floor", "visibility", "metric", "coordinates", "eigen", "rank")
+
+
+@pytest.mark.parametrize("command", [("recover",), ("diagnose",), ("reconstruct", "-n", 8)])
+def test_first_tables_have_no_words_of_specialists(run, draws, command):
+    call = (command[0], "draws.npz", "--model", "kidscore_momiq", *command[1:])
+    outcome = run(*call)
+    assert outcome.code == 0, outcome.err
+    assert not [word for word in SPECIALISTS if word in outcome.out], outcome.out
+    assert "--details" in outcome.out
+    detailed = run(*call, "--details").out
+    assert sum(word in detailed for word in SPECIALISTS) >= 2
+
+
+def test_a_result_in_python_begins_with_what_everybody_reads(regression):
+    _, release = regression
+    found = bayesrecon.recover(release)
+    for shown in (repr(found), found._repr_html_()):
+        assert not [word for word in SPECIALISTS if word in shown]
+    assert {"floor", "visibility"} <= set(found.to_dataframe())
