@@ -21,9 +21,8 @@ class Knows(TypedDict, total=False):
         unit: the known field, or fields together, that name a record, each unit having one; or a field that is not
             known and has finitely many values: the group that a record belongs to.
         total: the number of records.
-        bounds: `{field: (low, high)}`, narrower than the model's domain.
-        domain: `{field: domain}`: a name ("real", "positive", "unit", "binary", "count", "integer"), `(low, high)` or a
-            list of the legal values.
+        domain: `{field: domain}`, where the values lie: `(low, high)`, which narrows the model's own domain; or, in its
+            place, a list of the legal values or a name ("real", "positive", "unit", "binary", "count", "integer").
         factors: `{name: columns}` fields that code the levels of one variable together: exclusive dummies with their
             baseline left out, or a `Factor` with another contrast. Columns may have wildcards.
         fit_weights: of the table of a regression, how its fit weighed records: "frequency", as often as each occurs;
@@ -34,7 +33,6 @@ class Knows(TypedDict, total=False):
     known: Mapping[str, Any] | None
     unit: str | Sequence[str] | None
     total: float | None
-    bounds: Mapping[str, tuple[float, float]] | None
     domain: Mapping[str, Any] | None
     factors: Mapping[str, Any] | None
     fit_weights: str | None
@@ -42,6 +40,8 @@ class Knows(TypedDict, total=False):
 
 
 _DECIMALS = 12  # of the values that contrasts take, which square roots leave inexact
+
+_LISTED = 4  # words in a message
 
 KNOWS = tuple(Knows.__annotations__)
 OF_FITS = ("fit_weights", "offset")
@@ -56,6 +56,7 @@ def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KN
 
     Raises `BayesreconError` naming those that it takes.
     """
+    refuse_renamed(given, verb)
     for name, value in given.items():
         if name not in KNOWS:
             option = f"; metric and coordinates belong to estimator=Estimator({name}=...)"
@@ -66,6 +67,17 @@ def check_keywords(given: Mapping[str, Any], verb: str, uses: Sequence[str] = KN
         if value is not None and name not in uses:
             taken = f"it takes {', '.join(uses)}" if uses else "it takes nothing that an attacker knows"
             raise BayesreconError(f"{verb} has no use for {name}=: {taken}")
+
+
+def refuse_renamed(given: Mapping[str, Any], verb: str) -> None:
+    """Refuse a keyword that had another name, with the name that it has.
+
+    >>> refuse_renamed({"bounds": {"age": (18, 90)}}, "recover")
+    Traceback (most recent call last):
+    bayesrecon.errors.BayesreconError: recover has no option bounds= any more; pass domain={field: (low, high)}
+    """
+    if "bounds" in given:
+        raise BayesreconError(f"{verb} has no option bounds= any more; pass domain={{field: (low, high)}}")
 
 
 @dataclass(frozen=True)
@@ -117,10 +129,10 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
 
     Raises `BayesreconError` naming the field and the remedy.
     """
-    known, unit, total, bounds, domain, factors = (knows.get(name) for name in OF_RECORDS)
+    known, unit, total, domain, factors = (knows.get(name) for name in OF_RECORDS)
     weights, offset = _of_fit(model, knows)
     fields = dict(model.fields)
-    for source, given in (("domain", domain), ("bounds", bounds), ("known", known)):
+    for source, given in (("domain", domain), ("known", known)):
         for name in given or {}:
             if name not in fields:
                 raise BayesreconError(
@@ -133,11 +145,8 @@ def check_knowledge(model: Model, **knows: Unpack[Knows]) -> Knowledge:
             fields[name] = replace(fields[name], domain=parse(sorted(set(at_levels.round(_DECIMALS).tolist())), name))
     for name, spec in (domain or {}).items():
         new = parse(spec, name)
-        if isinstance(spec, tuple) and fields[name].domain.kind == "integer":
-            new = whole_numbers(new.low, new.high, name)
-        fields[name] = replace(fields[name], domain=new)
-    for name, pair in (bounds or {}).items():
-        fields[name] = replace(fields[name], domain=_narrow(fields[name].domain, pair, name))
+        narrower = _narrowed(fields[name].domain, new, name) if isinstance(spec, tuple) else new
+        fields[name] = replace(fields[name], domain=narrower)
     table = {name: _values(fields[name], name, values) for name, values in (known or {}).items()}
     counts = {name: len(v) for name, v in table.items()}
     if len(set(counts.values())) > 1:
@@ -175,6 +184,23 @@ def _of_fit(model: Model, knows: Mapping[str, Any]) -> tuple[str | None, bool | 
     return weights, None if offset is None else bool(offset)
 
 
+def _coding(values: Any) -> str:
+    """How words are coded, for a message.
+
+    >>> _coding(["yes", "no", "yes"])
+    ": words are coded as the fit coded them (scikit-learn counts its sorted classes_ from 0: 'no' 0, 'yes' 1)"
+    """
+    try:
+        words = sorted(set(values))
+    except TypeError:
+        return ""
+    if not words or not all(isinstance(word, str) for word in words):
+        return ""
+    listed = ", ".join(f"{str(word)!r} {i}" for i, word in enumerate(words[:_LISTED]))
+    more = ", ..." if len(words) > _LISTED else ""
+    return f": words are coded as the fit coded them (scikit-learn counts its sorted classes_ from 0: {listed}{more})"
+
+
 def _coded(fields: Mapping[str, Field]) -> list[str]:
     """Fields that can be columns of a factor: single numbers."""
     return [name for name, one in fields.items() if not one.shape]
@@ -200,20 +226,23 @@ def _unit(unit: Any, known: dict[str, np.ndarray], fields: dict[str, Field]) -> 
     return names[0] if len(names) == 1 else names
 
 
-def _narrow(old: Domain, pair: Any, name: str) -> Domain:
-    try:
-        new = parse(tuple(pair), name)
-    except TypeError:
-        raise BayesreconError(f"bounds of field {name!r}: expected (low, high), got {pair!r}") from None
+def _narrowed(old: Domain, new: Domain, name: str) -> Domain:
+    """What an interval leaves of a domain: whole numbers stay whole numbers, and listed values listed values."""
     if old.kind == "levels":
         levels = tuple(v for v in old.levels if new.low <= v <= new.high)
         if not levels:
-            raise BayesreconError(f"bounds of field {name!r}: none of its values {old.levels} lies in {tuple(pair)}")
+            raise BayesreconError(
+                f"domain of field {name!r}: none of its values {old.levels} lies in {(new.low, new.high)}"
+            )
         return replace(old, levels=levels)
     low, high = max(old.low, new.low), min(old.high, new.high)
-    if not low < high:
-        raise BayesreconError(f"bounds of field {name!r} leave nothing of its domain, {old.words}")
-    return whole_numbers(low, high, name) if old.kind == "integer" else Domain("interval", low, high)
+    if not (np.ceil(low) <= np.floor(high) if old.kind == "integer" else low < high):
+        raise BayesreconError(
+            f"domain of field {name!r}: {(new.low, new.high)} leaves nothing of the model's, {old.words}"
+        )
+    if old.kind == "integer":
+        return whole_numbers(low, high, name)
+    return Domain("interval", low, high, closed=old.closed or old.kind == "real")
 
 
 def _values(spec: Field, name: str, values: Any) -> np.ndarray:
@@ -222,7 +251,7 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
             raise TypeError
         array = np.asarray(values, float)
     except (TypeError, ValueError):
-        raise BayesreconError(f"known field {name!r} holds values that are not numbers") from None
+        raise BayesreconError(f"known field {name!r} holds values that are not numbers{_coding(values)}") from None
     if array.shape[1:] != spec.shape or array.ndim == 0 or not len(array):
         raise BayesreconError(f"known field {name!r} has shape {array.shape}, expected (N,{str(spec.shape)[1:-1]})")
     if not np.isfinite(array).all():

@@ -49,6 +49,15 @@ def model_of(given: Any, sizes: Mapping[str, tuple[int, ...]] | None = None) -> 
     )
 
 
+def is_model(given: Any) -> bool:
+    """Whether it is a `Model`, or a PyMC or Bambi model; functions may be programs or return one.
+
+    >>> is_model(load("kidscore_momiq")), is_model("kidscore_momiq")
+    (True, False)
+    """
+    return isinstance(given, Model) or pymc_model(given) is not None
+
+
 def program_fields(program: Any, given: Mapping[str, Any] | None = None) -> list[str]:
     """Arguments of a function without a default, or None by default, that are not among those given.
 

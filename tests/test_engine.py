@@ -363,7 +363,7 @@ def test_a_killed_worker_is_made_good(cluster, release, small, tmp_path):
     killed = []
 
     def tell(label, fraction):
-        if label == "kernel" and fraction > 0.2 and not killed:
+        if label == "summing over the draws" and fraction > 0.2 and not killed:
             killed.append(next(iter(cluster.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 

@@ -35,7 +35,7 @@ VERBS = {
     "audit": ("audit", "fit.nc", *MODEL, "--html", "a.html", "--fix", "b.nc"),
     "deletion": ("deletion", "fit.nc", "other.nc", *MODEL, "--out", "a.npz"),
     "fit": ("fit", "linear_regression", "table.csv", "--response", "y", "-o", "a.nc"),
-    "game": ("game", "--data", "table.csv", "--target", "y", "--learner", "linear", "--folder", "rounds"),
+    "game": ("game", "table.csv", "--response", "y", "--learner", "linear", "--folder", "rounds"),
     "outputs": ("outputs", "model.py:predict", "--public", "images.npz", "--audit", "--html", "a.html"),
     "posteriors": ("posteriors", "--verdict"),
     "models": ("models",),

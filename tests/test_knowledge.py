@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from written import refused
 
 from bayesrecon.domains import COUNT, POSITIVE, REAL, Domain
-from bayesrecon.knowledge import check_knowledge
+from bayesrecon.knowledge import check_keywords, check_knowledge
 from bayesrecon.stated import parse
 from bayesrecon.types import Field, Model
 
@@ -52,25 +52,24 @@ def test_everything_known():
 @pytest.mark.parametrize(
     "name, pair, expected",
     [
-        ("x", (-1, 1), Domain("interval", -1.0, 1.0)),
-        ("x", (0, math.inf), Domain("interval", 0.0, math.inf)),
+        ("x", (-1, 1), Domain("interval", -1.0, 1.0, closed=True)),
+        ("x", (0, math.inf), Domain("interval", 0.0, math.inf, closed=True)),
         ("age", (18, 200), Domain("interval", 18.0, 120.0)),
         ("age", (-5, 65), Domain("interval", 0.0, 65.0)),
         ("visits", (-5, 12), Domain("integer", 0.0, 12.0)),
         ("group", (1.5, 9), Domain("levels", levels=(2.0, 3.0))),
         ("group", (0, 1), Domain("levels", levels=(1.0,))),
-        ("scores", [0, 1], Domain("interval", 0.0, 1.0)),
+        ("scores", (0, 1), Domain("interval", 0.0, 1.0)),
     ],
 )
-def test_bounds_narrow(name, pair, expected):
-    fields = check_knowledge(MODEL, bounds={name: pair}).fields
+def test_intervals_narrow(name, pair, expected):
+    fields = check_knowledge(MODEL, domain={name: pair}).fields
     assert fields[name] == Field(MODEL.fields[name].shape, expected)
     assert {k: v for k, v in fields.items() if k != name} == {k: v for k, v in MODEL.fields.items() if k != name}
 
 
-def test_bounds_narrow_the_domain_that_is_given_with_them():
-    fields = check_knowledge(MODEL, domain={"x": "count"}, bounds={"x": (2, 9)}).fields
-    assert fields["x"].domain == Domain("integer", 2.0, 9.0)
+def test_an_option_of_another_name_is_told():
+    refused(r"no option bounds= any more; pass domain=", check_keywords, {"bounds": {"x": (2, 9)}}, "recover")
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, report_multiple_bugs=False)
@@ -79,8 +78,8 @@ def test_bounds_narrow_the_domain_that_is_given_with_them():
     tenths=st.tuples(st.integers(-300, 1500), st.integers(0, 100)),
     centre=st.integers(-300, 300),
 )
-def test_bounds_never_let_a_draw_outside(name, tenths, centre):
-    """Whatever the bounds, either nothing is left and that is said, or draws obey them and the old domain."""
+def test_intervals_never_let_a_draw_outside(name, tenths, centre):
+    """Whatever the ends, either nothing is left and that is said, or draws obey them and the old domain."""
     old, (low, high) = MODEL.fields[name].domain, (tenths[0] / 10, sum(tenths) / 10)
     if old.discrete:
         values = np.array(old.levels) if old.kind == "levels" else np.arange(old.low, 200)
@@ -89,13 +88,13 @@ def test_bounds_never_let_a_draw_outside(name, tenths, centre):
         empty = max(low, old.low) >= min(high, old.high)
     if empty:
         refused(
-            f"field '{name}'.*(low < high|leave nothing|none of its values)",
+            f"field '{name}'.*(low < high|leaves? nothing|none of its values)",
             check_knowledge,
             MODEL,
-            bounds={name: (low, high)},
+            domain={name: (low, high)},
         )
         return
-    domain = check_knowledge(MODEL, bounds={name: (low, high)}).fields[name].domain
+    domain = check_knowledge(MODEL, domain={name: (low, high)}).fields[name].domain
     rng = np.random.default_rng(0)
     for values in (domain.draw(rng, (50,), centre, 10.0), domain.draw_broad(rng, (50,))):
         assert (old.contains(values) & domain.contains(values) & (values >= low) & (values <= high)).all()
@@ -107,16 +106,16 @@ def test_draws_of_an_interval_do_not_round_out_of_it():
 
 
 @pytest.mark.parametrize("pair", [(0.5, 2.5), (0.2, 2.8), (6.9, 7.1)])
-def test_bounds_of_a_count_need_not_be_whole(pair):
-    domain = check_knowledge(MODEL, bounds={"visits": pair}).fields["visits"].domain
+def test_ends_of_a_count_need_not_be_whole(pair):
+    domain = check_knowledge(MODEL, domain={"visits": pair}).fields["visits"].domain
     rng = np.random.default_rng(0)
     assert domain.contains(domain.draw(rng, (200,), 1.0, 3.0)).all()
     assert domain.contains(domain.draw_broad(rng, (200,))).all()
 
 
-@pytest.mark.parametrize("source", ["domain", "bounds", "known"])
+@pytest.mark.parametrize("source", ["domain", "known"])
 def test_fields_that_do_not_exist(source):
-    given = {"domain": "real", "bounds": (0, 1), "known": [1.0]}[source]
+    given = {"domain": "real", "known": [1.0]}[source]
     refused(
         rf"{source}: 'vists' is not a field of a record of toy \(fields: x, age, .*\); did you mean visits\?",
         check_knowledge,
@@ -129,15 +128,15 @@ def test_fields_that_do_not_exist(source):
     "options, match",
     [
         ({"domain": {"x": "reel"}}, "domain of field 'x': 'reel' is not one of"),
-        ({"bounds": {"x": (2, 1)}}, "field 'x'.*low < high"),
-        ({"bounds": {"x": (1, 2, 3)}}, "field 'x'.*low < high"),
-        ({"bounds": {"x": "ab"}}, "field 'x'"),
-        ({"bounds": {"x": 3}}, "field 'x'"),
-        ({"bounds": {"age": (150, 200)}}, r"bounds of field 'age' leave nothing of its domain, numbers from 0 to 120"),
-        ({"bounds": {"age": (120, 200)}}, "leave nothing"),
-        ({"bounds": {"visits": (-9, -1)}}, "leave nothing"),
-        ({"bounds": {"visits": (0.2, 0.8)}}, "leave nothing"),
-        ({"bounds": {"group": (4, 9)}}, r"none of its values \(1.0, 2.0, 3.0\) lies in \(4, 9\)"),
+        ({"domain": {"x": (2, 1)}}, "field 'x'.*low < high"),
+        ({"domain": {"x": (1, 2, 3)}}, "field 'x'.*low < high"),
+        ({"domain": {"x": "ab"}}, "field 'x'"),
+        ({"domain": {"x": 3}}, "field 'x'"),
+        ({"domain": {"age": (150, 200)}}, r"field 'age'.* leaves nothing of the model's, numbers from 0 to 120"),
+        ({"domain": {"age": (120, 200)}}, "leaves? nothing"),
+        ({"domain": {"visits": (-9, -1)}}, "leaves? nothing"),
+        ({"domain": {"visits": (0.2, 0.8)}}, "leaves? nothing"),
+        ({"domain": {"group": (4, 9)}}, r"none of its values \(1.0, 2.0, 3.0\) lies in \(4.0, 9.0\)"),
         ({"known": {"x": ["a", "b"]}}, "known field 'x' holds values that are not numbers"),
         ({"known": {"x": [[1.0], [1.0, 2.0]]}}, "known field 'x' holds values that are not numbers"),
         ({"known": {"x": {"a": 1}}}, "known field 'x' holds values that are not numbers"),
@@ -153,7 +152,7 @@ def test_fields_that_do_not_exist(source):
         ({"known": {"age": [10, -2.5]}}, "known field 'age' holds -2.5; its domain is numbers from 0 to 120"),
         ({"known": {"visits": [1, 2.5]}}, "known field 'visits' holds 2.5; its domain is whole numbers from 0 on"),
         ({"known": {"group": [1, 4]}}, "known field 'group' holds 4; its domain is one of 1, 2, 3"),
-        ({"known": {"x": [1, 5]}, "bounds": {"x": (0, 2)}}, "known field 'x' holds 5"),
+        ({"known": {"x": [1, 5]}, "domain": {"x": (0, 2)}}, "known field 'x' holds 5"),
         ({"known": {"x": [1, 2], "age": [3]}}, "known fields differ in length: x 2, age 1"),
         ({"unit": "visits"}, r"unit='visits' must be one of the known fields; pass known=\{'visits': values\}"),
         ({"known": {"x": [1]}, "unit": "age"}, "unit='age' must be one of the known fields"),

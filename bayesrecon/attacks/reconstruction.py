@@ -69,7 +69,7 @@ def reconstruct(
         force: show numbers where a check of draws and model failed; none of them is called determined.
         key: an integer or a JAX key.
         progress: called with a label and the fraction done; it ends at one.
-        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`.
+        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `domain`.
 
     Returns:
         What the attack returns: `Reconstruction`, `RecordTable`, `Matched`, `DeletedRecord` or `InputEstimate`.

@@ -70,8 +70,8 @@ def recover(
         force: show numbers where a check of draws and model failed; none of them is called determined.
         key: an integer or a JAX key; seeds the generic records only.
         progress: called with a label and the fraction done.
-        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `bounds`, `domain`, `factors`; of
-            the fit behind a table `fit_weights` and `offset`.
+        knows: what the attacker knows (`Knows`): `known`, `unit`, `total`, `domain`, `factors`; of the fit behind a
+            table `fit_weights` and `offset`.
 
     Returns:
         A `Recovery`: rows with `estimate, se, lower, upper, floor, visibility, verdict`. Where draws and model do not

@@ -129,7 +129,7 @@ def audit_fit(
 def told_of(knows: Mapping[str, Any]) -> dict[str, Any]:
     """What an attacker knew, for the record: names of fields, and numbers, but no values of records."""
     kept = {k: v for k, v in knows.items() if k in ("total", "unit", "fit_weights", "offset")}
-    kept |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("bounds", "domain", "factors")}
+    kept |= {k: sorted(map(str, v)) for k, v in knows.items() if k in ("domain", "factors")}
     return {"known": sorted(knows.get("known") or ()), **kept}
 
 

@@ -45,7 +45,7 @@ def presumptions(release: Release, knows: Mapping[str, Any], counted: bool) -> l
         return []
     if model.name not in ESTIMATORS or knows.get("known") or not model.settings["intercept"]:
         return []
-    stated = {*(knows.get("domain") or {}), *(knows.get("bounds") or {})}
+    stated = set(knows.get("domain") or {})
     told = {column for f in _told(release) for column in f.columns}
     free = [
         str(c)

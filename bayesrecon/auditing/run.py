@@ -37,7 +37,7 @@ from bayesrecon.auditing.tables import table_to_audit
 from bayesrecon.auditing.units import units_not_tried
 from bayesrecon.errors import BayesreconError, Interrupted
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.knowledge import KNOWS, of_model
+from bayesrecon.knowledge import KNOWS, of_model, refuse_renamed
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.door import model_of
 from bayesrecon.models.estimators import ESTIMATORS
@@ -103,7 +103,7 @@ def audit(
         key: seeds everything random.
         progress: called with a label and the fraction done. Where it has a method `found`, that is called with each
             finding as it is found, before remedies are tried.
-        which: what else an attacker knows (`Knows`): `total`, `bounds`, `domain`, `factors`, and of draws `unit`; of
+        which: what else an attacker knows (`Knows`): `total`, `domain`, `factors`, and of draws `unit`; of
             draws `public`, names or places of what may stay, with wildcards: "prior_sd", "constant_data/*"; of a table
             of estimates `correlations`, `response`, `formula`, `jacobian` and `draws`, as in `posteriors.from_table`.
 
@@ -127,6 +127,7 @@ def audit(
     began = time.perf_counter()
     effort = remedies if isinstance(remedies, str) else "quick"
     limits, budget = thresholds or Thresholds(), budget_of(effort)
+    refuse_renamed(which, "audit")
     allowed = tuple(which.pop("public", ()))
     knows: dict[str, Any] = {"known": known or None, **{k: which.pop(k) for k in KNOWS if k in which}}
     knows = {k: v for k, v in knows.items() if v is not None}
@@ -364,7 +365,7 @@ def _stages(
             finding = findings[i]
             if isinstance(finding, Open):
                 if progress is not None:
-                    progress("remedies", sum(_SHARES) + (1 - sum(_SHARES)) * i / len(findings))
+                    progress("trying remedies", sum(_SHARES) + (1 - sum(_SHARES)) * i / len(findings))
                 findings[i] = finding.closed(budget)
         closed = [f for f in findings if isinstance(f, Finding)]
         warnings += filter(None, [told(closed)])

@@ -279,7 +279,7 @@ def _series(release: Release, truth: Records, progress: Any) -> tuple[SeriesFoun
         ends = {k: (max(fields[k].domain.low, -half), min(fields[k].domain.high, half)) for k in real}
         try:
             within = ends if np.isfinite(half) else None
-            result = recover(release, statistics=averages, total=1, bounds=within, force=True, progress=progress)
+            result = recover(release, statistics=averages, total=1, domain=within, force=True, progress=progress)
         except BayesreconError:
             if half == _WITHIN[-1]:
                 raise

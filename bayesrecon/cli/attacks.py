@@ -16,9 +16,6 @@ from bayesrecon.releases import Release
 if TYPE_CHECKING:
     from rich.table import Table
 
-_METHODS = {"newton": "weighted-records", "adam": "score-matching"}
-"""Other names of two attacks."""
-
 
 def options_of() -> dict[str, tuple[Any, Any]]:
     """One option for every field that some attack on a single release has, unset unless given."""
@@ -35,9 +32,7 @@ def options_of() -> dict[str, tuple[Any, Any]]:
             kind | None, typer.Option(*flag, help=text, show_default=False, rich_help_panel="Options of attacks")
         ]
         found[name] = (annotation, None)
-    fixed = typer.Option("--fixed-slices", help="The same as --no-fresh.", rich_help_panel="Options of attacks")
-    method = typer.Option(help="newton or adam: other names of two attacks.", show_default=False, hidden=True)
-    return {**found, "fixed_slices": (Annotated[bool, fixed], False), "method": (Annotated[str | None, method], None)}
+    return found
 
 
 def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> tuple[Attack[Any] | None, int | None]:
@@ -45,13 +40,7 @@ def attack_of(name: str | None, chosen: Mapping[str, Any], given: Any) -> tuple[
 
     Raises `BayesreconError` for an option that the attack does not have.
     """
-    stated = {k: v for k, v in chosen.items() if v is not None and k not in ("method", "fixed_slices")}
-    if chosen.get("fixed_slices"):
-        stated["fresh"] = False
-    if chosen.get("method") is not None:
-        if chosen["method"] not in _METHODS:
-            raise BayesreconError(f"--method {chosen['method']}: expected newton or adam; --attack has the others")
-        name = name or _METHODS[chosen["method"]]
+    stated = {k: v for k, v in chosen.items() if v is not None}
     own = {k for k in stated if k != "n"}
     if name is None and not own and not (given.metric or given.coordinates):
         return None, stated.get("n")

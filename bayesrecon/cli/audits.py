@@ -43,20 +43,12 @@ def check_writable(*paths: "Path | None") -> None:
 
     Raises:
         BayesreconError: a folder that nobody may write to.
-        MissingExtraError: a report without what draws it.
     """
-    from importlib.util import find_spec
+    from bayesrecon.errors import BayesreconError
 
-    from bayesrecon.errors import BayesreconError, MissingExtraError
-
-    needed = {".html": ("jinja2", "the HTML report", "report"), ".htm": ("jinja2", "the HTML report", "report")}
-    needed |= {".nc": ("h5netcdf", "a netCDF file", "arviz")}
     for path in paths:
         if path is None:
             continue
-        module, what, extra = needed.get(path.suffix, ("", "", ""))
-        if module and find_spec(module) is None:
-            raise MissingExtraError(what, extra)
         if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
             raise BayesreconError(f"cannot write {path}: permission denied")
 

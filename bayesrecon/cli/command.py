@@ -32,7 +32,6 @@ KNOWS: Parameters = {
     "known": (options.Known, None),
     "unit": (options.Unit, None),
     "total": (options.Total, None),
-    "bounds": (options.Bounds, None),
     "domain": (options.Domain, None),
     "factors": (options.Factors, None),
     "fit_weights": (options.FitWeights, None),
@@ -42,6 +41,7 @@ ESTIMATOR: Parameters = {
     "metric": (options.Metric, None),
     "coordinates": (options.Coordinates, None),
     "force": (options.Force, False),
+    "details": (options.Details, False),
 }
 
 

@@ -43,9 +43,9 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         with _lines() as line:
             yield line
         return
-    columns = (TextColumn("{task.description:>12}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("preparing", total=None)
+        task = bar.add_task("getting ready", total=None)
 
         def update(label: str, fraction: float) -> None:
             bar.update(task, description=escape(label), total=1.0, completed=fraction)
@@ -57,7 +57,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
 def _lines(every: float = _EVERY) -> Iterator[Callable[[str, float], None]]:
     """A line on stderr every so many seconds, also while nothing is reported."""
     began, over = time.monotonic(), threading.Event()
-    last = ["preparing"]
+    last = ["getting ready"]
 
     def update(label: str, fraction: float) -> None:
         last[0] = f"{label}, {fraction:.0%}"

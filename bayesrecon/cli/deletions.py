@@ -54,7 +54,6 @@ def several(
     public: Mapping[str, Any] | None,
     truth: Mapping[str, Any] | None,
     total: float | None,
-    bounds: Any,
     domain: Any,
     seed: int,
 ) -> Deletions:
@@ -65,7 +64,7 @@ def several(
 
     first = pairs[0].before
     attack = suited(pairs[0], {}, public=public)
-    found = tuple(reconstruct(p, attack=attack, key=seed, total=total, bounds=bounds, domain=domain) for p in pairs)
+    found = tuple(reconstruct(p, attack=attack, key=seed, total=total, domain=domain) for p in pairs)
     warnings = tuple(dict.fromkeys(w for f in found for w in f.warnings))
     if truth is None:
         return Deletions(found, {}, warnings)

@@ -3,8 +3,8 @@
 import json as json_module
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -12,15 +12,16 @@ from rich.table import Table
 from bayesrecon.attacks.recovery import recover
 from bayesrecon.cli import console, tables
 from bayesrecon.errors import BayesreconError
-from bayesrecon.evaluate import true_statistics
 from bayesrecon.evaluate.joint import joint_test
+from bayesrecon.evaluate.truth import true_statistics
 from bayesrecon.files import write_whole
 from bayesrecon.model import Records
 from bayesrecon.models import load
-from bayesrecon.plots import plot_summary
+from bayesrecon.plots.told import Told, plot_told
 from bayesrecon.posteriors.made.nuts import nuts
 from bayesrecon.results.recovery import Recovery
 
+_NAMES = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")  # columns of scikit-learn's table
 COVARIATES = ("age", "sex", "bmi", "bp", "s3", "s5")
 RESPONSE = "progression"
 _LINES = (
@@ -34,12 +35,21 @@ _LINES = (
 
 
 def diabetes_records() -> Records:
-    """The diabetes table that scikit-learn carries: 442 patients, unscaled columns."""
-    from sklearn.datasets import load_diabetes
+    """The diabetes table that scikit-learn carries: 442 patients, unscaled columns.
 
-    table: Any = load_diabetes(scaled=False)
-    columns = dict(zip(table.feature_names, table.data.T, strict=True))
-    return {**{c: np.asarray(columns[c]) for c in COVARIATES}, RESPONSE: np.asarray(table.target, float)}
+    Its two files are read as they lie there, since importing scikit-learn takes as long as the recovery.
+    """
+    spec = find_spec("sklearn")
+    folder = None if spec is None else Path(str(spec.origin)).parent / "datasets" / "data"
+    files = [] if folder is None else [folder / "diabetes_data_raw.csv.gz", folder / "diabetes_target.csv.gz"]
+    if files and all(file.is_file() for file in files):
+        data, target = (np.loadtxt(file) for file in files)
+    else:  # a scikit-learn that keeps them elsewhere
+        from sklearn.datasets import load_diabetes
+
+        data, target = load_diabetes(scaled=False, return_X_y=True)
+    columns = dict(zip(_NAMES, data.T, strict=True))
+    return {**{c: columns[c] for c in COVARIATES}, RESPONSE: np.asarray(target, float)}
 
 
 def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = False) -> None:
@@ -57,7 +67,7 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
     model = load("linear_regression", covariates=COVARIATES, response=RESPONSE)
     console.say(f"1. a hospital fits {RESPONSE} ~ {' + '.join(COVARIATES)} to {count} patients with NumPyro NUTS")
     release = nuts(
-        model, records, key=seed, chains=4, draws=2500, warmup=700, progress=console.err.is_terminal, name="diabetes"
+        model, records, key=seed, chains=4, draws=2000, warmup=500, progress=console.err.is_terminal, name="diabetes"
     )
     console.say(f"2. it publishes {release.size} draws of {model.dimension} parameters, and no data")
     console.say("3. what the draws tell about the patients:")
@@ -67,13 +77,14 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
     for warning in result.warnings:
         console.warn(warning)
     plot, document = folder / "bayesrecon_demo.png", folder / "bayesrecon_demo.json"
-    plot_summary(result, truth=truth, path=plot)
+    told = _told(result, truth)
+    plot_told(told, f"{count} patients, from {release.size} draws alone", plot)
     content = {**result.to_dict(), "truth": truth}
     write_whole(document, lambda path: path.write_text(json_module.dumps(content, indent=2) + "\n", encoding="utf-8"))
     if json:
         console.emit_json(content)
     else:
-        console.out.print(tables.recovery_table(result, truth) if every else _told(result, truth))
+        console.out.print(tables.recovery_table(result, truth) if every else _table(told))
     test = joint_test(release, records)
     console.say(
         f"all {test.freedom} sums over the patients that the draws determine, beside the true ones: chi-square "
@@ -84,15 +95,22 @@ def run_demo(folder: Path, *, seed: int = 0, every: bool = False, json: bool = F
     console.say(f"wrote {plot} and {document} after {time.perf_counter() - start:.0f} s")
 
 
-def _told(result: Recovery, truth: Mapping[str, float]) -> Table:
+def _told(result: Recovery, truth: Mapping[str, float]) -> list[Told]:
     """The six statistics of the patients that a steward would look for, beside the true ones."""
+    found = []
+    for words, name, shift, form in _LINES:
+        row = result[name]
+        recovered = (np.nan if x is None else x - shift for x in (row.estimate, row.lower, row.upper))
+        found.append(Told(words, *recovered, truth[name] - shift, form))
+    return found
+
+
+def _table(told: list[Told]) -> Table:
     table = Table(title="the patients, from the draws alone", title_justify="left")
     table.add_column("", no_wrap=True)
     for heading in ("recovered", "95 % interval", "true"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for words, name, shift, form in _LINES:
-        row = result[name]
-        numbers = (row.estimate, row.lower, row.upper, truth[name])
-        estimate, low, high, true = ("–" if x is None else format(x - shift, form) for x in numbers)
-        table.add_row(words, estimate, f"{low} to {high}", true)
+    for line in told:
+        estimate, low, high, true = line.numbers
+        table.add_row(line.words, estimate, f"{low} to {high}", true)
     return table

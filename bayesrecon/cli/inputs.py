@@ -1,15 +1,14 @@
 """From what is typed to a release, a model, or a table of data."""
 
-import importlib.util
 import inspect
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.cli.estimates import correlations_of, is_table
+from bayesrecon.cli.own_files import load_object
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.factors import Factor
 from bayesrecon.model import Model, Records
@@ -86,6 +85,7 @@ def image_shape(text: str | None) -> tuple[int, int] | None:
 
 def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Sequence[Any] = ()) -> Model:
     """A shipped model's name, or `file.py:name` of a model, or of a function that returns one, or a Stan program.
+    Without `:name`, the only model of the file.
 
     A Python file is the user's own program and is executed. A model is what `models.model_of` takes: a `Model`, a PyMC
     or Bambi model, a NumPyro program. A Stan program is only read; draws, the `sources`, tell its sizes.
@@ -96,7 +96,10 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None, sources: Se
         from bayesrecon.models import load
 
         return load(spec, **(settings or {}))
-    return _model(load_object(spec, "the model, or the function that returns it,"), spec, settings)
+    from bayesrecon.models.door import is_model
+
+    what = "the model, or the function that returns it,"
+    return _model(load_object(spec, what, wanted=is_model), spec, settings)
 
 
 def load_stan(spec: str, settings: Mapping[str, Any], sources: Sequence[Any]) -> Model:
@@ -125,40 +128,10 @@ def with_constants(settings: Mapping[str, Any], constants: str | None, model: st
     return {**settings, "constants": read_table(constants)}
 
 
-def load_object(spec: str, what: str, option: str = "--model") -> Any:
-    """What `file.py:name` names. The file is the user's own program and is executed.
-
-    Args:
-        what: is to be named, for the message. option: that was typed.
-
-    Raises:
-        BayesreconError: no such file or name, or a file that does not import.
-    """
-    path, _, function = spec.rpartition(":") if ":" in spec else (spec, "", "")
-    told = f"{option} {spec}"
-    if not function or not path:
-        raise BayesreconError(f"{told}: name {what} as file.py:name")
-    file = Path(path)
-    if not file.is_file():
-        raise BayesreconError(f"{told}: there is no file {path}")
-    loader = importlib.util.spec_from_file_location(f"_bayesrecon_model_{file.stem}", file)
-    if loader is None or loader.loader is None:
-        raise BayesreconError(f"{told}: {path} is not a Python file")
-    module = importlib.util.module_from_spec(loader)
-    sys.modules[loader.name] = module
-    try:
-        loader.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise BayesreconError(f"{told}: {path} does not import: {first_line(error)}") from None
-    if not hasattr(module, function):
-        raise BayesreconError(f"{told}: {path} has no model or function {function}")
-    return getattr(module, function)
-
-
 def _model(found: Any, spec: str, settings: Mapping[str, Any] | None) -> Model:
     from bayesrecon.models.door import model_of, program_fields
 
-    made, name = found, spec.rpartition(":")[2]
+    made, name = found, spec.rpartition(":")[2] if ":" in spec else getattr(found, "__name__", spec)
     if inspect.isroutine(found) and not program_fields(found, settings):
         try:
             made = found(**(settings or {}))
@@ -307,7 +280,6 @@ def knows_given(given: Any, model: Model | None) -> dict[str, Any]:
         "known": None if model is None else known_fields(given.known, model),
         "unit": unit[0] if unit and len(unit) == 1 else unit,
         "total": given.total,
-        "bounds": parse_intervals(given.values.get("bounds") or ()) or None,
         "domain": parse_domains(given.domain or ()) or None,
         "factors": parse_factors(given.values.get("factors") or ()) or None,
         "fit_weights": given.values.get("fit_weights"),

@@ -19,8 +19,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from bayesrecon._version import __version__
+from bayesrecon.cli.usage import explained
 from bayesrecon.discovery import plugins
-from bayesrecon.errors import BayesreconError, visible
+from bayesrecon.errors import BayesreconError, near, visible
 from bayesrecon.running.compiled import keep_by_default
 from bayesrecon.temporary import remove_abandoned
 
@@ -40,7 +41,7 @@ _SHOWN = {  # by command: its panel and an example
     "recover": (_ATTACK, "recover fit.nc --model own.py:model"),
     "reconstruct": (_ATTACK, "reconstruct fit.nc --model own.py:model -n 100"),
     "deletion": (_ATTACK, "deletion before.npz after.npz --public public.csv"),
-    "game": (_PLAY, "game --data customers.csv --target churned --learner logistic"),
+    "game": (_PLAY, "game customers.csv --response churned --learner logistic"),
     "demo": (_MAKE, "demo"),
     "fit": (_MAKE, "fit linear_regression patients.csv --response outcome -o fit.nc"),
     "models": (_MAKE, "models"),
@@ -57,6 +58,12 @@ class _Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted([*_own(), *_added()])
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
+            close = near(args[0], known) or f"; the commands are {', '.join(known)}"
+            raise BayesreconError(f"there is no command {args[0]!r}{close}")
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = cmd_name in _own()
         if not own and cmd_name not in _added():
@@ -67,7 +74,7 @@ class _Commands(TyperGroup):
             shown = f"{summary} Example: bayesrecon {example}" if example else summary
             return TyperCommand(cmd_name, help=shown, short_help=shown, rich_help_panel=group)
         keep_by_default()  # the command's name is resolved, and its module imported, before anything is called
-        app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT)
+        app = typer.Typer(pretty_exceptions_enable=False, context_settings=_CONTEXT, add_completion=False)
         _, example = _SHOWN.get(cmd_name, (None, ""))
         app.command(cmd_name, epilog=f"Example: bayesrecon {example}" if example else None)(
             importlib.import_module(f"{_COMMANDS}.{cmd_name}").COMMAND if own else _added()[cmd_name]
@@ -164,7 +171,7 @@ def main() -> None:
             sys.exit(130)
         if not hasattr(error, "format_message"):
             raise
-        message = error.format_message()  # type: ignore[attr-defined]
+        message = explained(error, {command: example for command, (_, example) in _SHOWN.items()})
     print(f"bayesrecon: {visible(' '.join(message.split()))}", file=sys.stderr)  # noqa: T201
     sys.exit(2)
 

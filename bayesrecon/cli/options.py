@@ -14,7 +14,11 @@ Force = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else there.")]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", help="Shipped model's name, file.py:function, or program.stan.")
+    str | None,
+    typer.Option(
+        "--model",
+        help="Shipped model's name, own.py (or own.py:NAME, a model or a function that returns one), or program.stan.",
+    ),
 ]
 Constants = Annotated[
     str | None, typer.Option("--constants", help="Of a Stan program: data that belong to no record (.json).")
@@ -65,16 +69,12 @@ Trusted = Annotated[
     bool,
     typer.Option("--trusted", help="The files are your own: no limits on what they unpack to, or how long it takes."),
 ]
-Bounds = Annotated[
-    list[str] | None,
-    typer.Option("--bounds", help="FIELD=LOW:HIGH, once per field: where its values lie.", rich_help_panel=KNOWLEDGE),
-]
 Domain = Annotated[
     list[str] | None,
     typer.Option(
         "--domain",
-        help="FIELD=NAME (real, positive, unit, binary, count, integer), LOW:HIGH or the legal values A,B,C; once per "
-        "field, instead of the model's.",
+        help="Where a field's values lie, once per field: FIELD=LOW:HIGH; or, in the place of the model's own domain, "
+        "FIELD=NAME (real, positive, unit, binary, count, integer) or the legal values FIELD=A,B,C.",
         rich_help_panel=KNOWLEDGE,
     ),
 ]
@@ -108,6 +108,9 @@ Offset = Annotated[
 Formula = Annotated[
     str | None,
     typer.Option("--formula", help="Of a table of estimates: the regression's, which tells factors, 'y ~ C(g) + x'."),
+]
+Details = Annotated[
+    bool, typer.Option("--details", help="Also what only specialists need: how the numbers came about.")
 ]
 Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
 

@@ -20,22 +20,24 @@ def share(value: float) -> str:
     return f"{min(value, 0.9999) if value < 1 - 5e-5 else 1.0:.4f}"
 
 
-def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None) -> Table:
-    """The rows of a recovery; with the truth, also the z-scores."""
+def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None, details: bool = False) -> Table:
+    """The rows of a recovery; with the truth, also the z-scores; with details, also floor and visibility."""
     title = f"{result.release}: what {result.draws} draws tell about the data behind them"
     if not result.temperature:
         title = f"{result.release}: what a trained parameter tells about the data behind it"
-    table = Table(title=escape(title), title_justify="left", caption=escape(_caption(result)), caption_justify="left")
+    table = Table(
+        title=escape(title), title_justify="left", caption=escape(_caption(result, details)), caption_justify="left"
+    )
     table.add_column("statistic", no_wrap=True)
-    headings = ["recovered", "std. error", "95 % interval", "floor", "visibility"]
+    headings = ["recovered", "std. error", "95 % interval", *(["floor", "visibility"] if details else [])]
     for heading in (*headings, *(["true", "z"] if truth else [])):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in result:
         ends = [number(x) if x is not None else "" for x in (row.lower, row.upper)]
         interval = " … ".join(ends) if any(ends) else "–"
-        cells = [row.name, number(row.estimate), number(row.se, 3), interval, number(row.floor, 3)]
-        cells.append(share(row.visibility))
+        cells = [row.name, number(row.estimate), number(row.se, 3), interval]
+        cells += [number(row.floor, 3), share(row.visibility)] if details else []
         if truth:
             true = truth.get(row.name)
             known = true is not None and row.estimate is not None and row.se
@@ -45,10 +47,11 @@ def recovery_table(result: Recovery, truth: Mapping[str, float] | None = None) -
     return table
 
 
-def _caption(result: Recovery) -> str:
+def _caption(result: Recovery, details: bool) -> str:
     kind = (
         f"exactly {result.rank} independent sums over the records are determined"
         if result.gap
         else f"about {result.rank} independent sums over the records stand out of the noise"
     )
-    return f"{kind} · metric {result.metric}, {result.coordinates} coordinates · {result.seconds:.1f} s"
+    how = f"metric {result.metric}, {result.coordinates} coordinates" if details else "more with --details"
+    return f"{kind} · {how} · {result.seconds:.1f} s"

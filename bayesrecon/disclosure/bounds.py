@@ -50,7 +50,7 @@ _TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedF
 _WHY = "the errors of its equations have no known size in every direction; `recover` takes it"
 
 
-@verb(_TAKES, uses=("known", "total", "bounds", "domain"), instead=_WHY)
+@verb(_TAKES, uses=("known", "total", "domain"), instead=_WHY)
 def bound(
     release: Any,
     *,

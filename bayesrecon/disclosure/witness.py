@@ -22,7 +22,7 @@ from bayesrecon.verbs.door import verb
 _WIDTH = 0.3  # of the bump, in standard deviations of the field
 
 
-@verb(EQUATIONS, uses=("total", "bounds", "domain"), instead=LIMITED)
+@verb(EQUATIONS, uses=("total", "domain"), instead=LIMITED)
 def witness(
     release: Any,
     fields: str | Sequence[str],

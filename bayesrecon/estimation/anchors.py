@@ -63,8 +63,7 @@ class Reference:
             kept = {k: np.concatenate([v, more[k]]) for k, v in kept.items()}
         if _count(kept) < min(size, 32):
             raise BayesreconError(
-                "hardly any generic record has a usable score under this model; narrow the fields with domain= "
-                "or bounds="
+                "hardly any generic record has a usable score under this model; narrow the fields with domain="
             )
         return kept
 

@@ -117,7 +117,7 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
     if rank is not None:
 
         def solve(law: Reference) -> Span:
-            return fit(embedding, law, rng, atoms=atoms, label="locating", expected=rank)
+            return fit(embedding, law, rng, atoms=atoms, label="locating the records", expected=rank)
 
         if rank == embedding.features:
             solve = _features_seen(embedding, rng, atoms) or solve
@@ -166,7 +166,7 @@ def _likeliest(embedding: OneRelease, law: Reference, rng: np.random.Generator, 
     (apart,) = rng.spawn(1)  # where the law stays, what follows is the same as if nobody had looked
     judge, seed, near, begun = _judge(embedding), int(apart.integers(2**31)), False, law
     for _ in range(_LIKELIER):
-        solved = fit(embedding, law, apart, finite=False, atoms=atoms, label="locating", shrink=False)
+        solved = fit(embedding, law, apart, finite=False, atoms=atoms, label="locating the records", shrink=False)
         likelihood = Likelihood(embedding, atoms, solved.basis, solved.target, judge, _TOTAL_ERROR, seed, fields)
         before, law = law, likelihood.located(law, near)
         if _near(before, law):
@@ -275,7 +275,7 @@ def _follow_measure(
     typical = 1.0
     reference = replace(reference, broad=_BROAD, accept=_plausible(judge, _LEAST))
     for _ in range(2 * _PASSES):
-        solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating", shrink=False)
+        solved = fit(embedding, reference, rng, finite=False, atoms=atoms, label="locating the records", shrink=False)
         information = judge.information(solved.probes)
         weights = _nonnegative_weights(embedding, solved, information)
         if not weights.sum() > 0:

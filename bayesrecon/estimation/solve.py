@@ -267,7 +267,7 @@ def fit(
     *,
     finite: bool = True,
     atoms: np.ndarray | None = None,
-    label: str = "kernel",
+    label: str = "summing over the draws",
     expected: int = 0,
     shrink: bool = True,
 ) -> Fit:
@@ -386,9 +386,7 @@ def _tamed(reference: Reference, embedding: MeanEmbedding) -> Reference:
     """
     before = reference.accept
     if isinstance(before, _Everywhere):
-        raise BayesreconError(
-            "scores of generic records overflow at some of the draws; narrow the fields with domain= or bounds="
-        )
+        raise BayesreconError("scores of generic records overflow at some of the draws; narrow the fields with domain=")
     return replace(reference, accept=_Everywhere(embedding, before))
 
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.optimize
 import scipy.special
-import scipy.stats
 
 from bayesrecon.errors import BayesreconError
 
@@ -30,6 +29,8 @@ def clopper_pearson(successes: int, trials: int, *, level: float = 0.95) -> Inte
     """
     if not 0 <= successes <= trials or trials < 1:
         raise BayesreconError(f"{successes} successes in {trials} trials: expected 0 <= successes <= trials")
+    import scipy.stats  # which takes long to load
+
     found = scipy.stats.binomtest(int(successes), int(trials)).proportion_ci(level, method="exact")
     return Interval(successes / trials, float(found.low), float(found.high))
 

@@ -1,7 +1,6 @@
 """Recovered records against the true ones: accuracy, calibration, and the naive guess beside them."""
 
 import numpy as np
-import scipy.stats
 
 from bayesrecon.diagnostics import calibration_table
 from bayesrecon.errors import BayesreconError
@@ -67,6 +66,8 @@ def _score(table: RecordTable, name: str, truth: Records) -> dict[str, float]:
             found["naive_exact"] = float(guessed.mean())
             if right is not None:
                 better, worse = int((right & ~guessed).sum()), int((guessed & ~right).sum())
+                import scipy.stats  # which takes long to load
+
                 found["chance"] = float(scipy.stats.binom.sf(better - 1, better + worse, 0.5))
     return found
 

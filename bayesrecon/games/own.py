@@ -17,64 +17,65 @@ _LEVELS = 50
 
 def own_table(
     columns: dict[str, Any],
-    target: str,
+    response: str,
     *,
     classification: bool | None = None,
     share: float = 0.9,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, tuple[float, float]] | None = None,
     name: str = "table",
 ) -> Table:
     """Columns as a table for games: numbers are standardised, words become one column per level.
 
     Args:
-        columns: `{name: (N,)}`; target: the column that is predicted.
+        columns: `{name: (N,)}`; response: the column that is predicted.
         classification: whether it holds classes; by default where it holds words, or two values.
         share: of the rows that are private in a round.
-        bounds: public `{column: (low, high)}` for every column of numbers but the target: values are cut off there and
-            scaled to lie between -1 and 1, and nothing is standardised.
+        domain: public `{column: (low, high)}` for every column of numbers but the response: values are cut off there
+            and scaled to lie between -1 and 1, and nothing is standardised.
 
     Raises:
         BayesreconError: no such column, missing values, words that are names rather than categories, or columns of
-            numbers without bounds where there are some.
+            numbers without a domain where there are some.
 
     >>> own_table({"age": [20, 30, 41], "town": ["a", "b", "a"], "left": ["no", "yes", "no"]}, "left").x.shape
     (3, 2)
     """
-    if target not in columns:
+    if response not in columns:
         raise BayesreconError(
-            f"{name} has no column {target!r}{near(target, columns)}; --target names one of its columns"
+            f"{name} has no column {response!r}{near(response, columns)}; --response names one of its columns"
         )
     features: list[np.ndarray] = []
-    limits = None if bounds is None else _checked_bounds(columns, target, bounds, name)
+    limits = None if domain is None else _checked_ends(columns, response, domain, name)
     for column, values in columns.items():
-        if column != target:
+        if column != response:
             found = _numbers(f"{name}: column {column}", np.asarray(values))
             features += found if limits is None else [_scaled(one, limits.get(column, (0.0, 1.0))) for one in found]
     if not features:
-        raise BayesreconError(f"{name} has no column besides {target!r} to learn from")
-    response = np.asarray(columns[target])
-    _complete(f"{name}: column {target}", response)
+        raise BayesreconError(f"{name} has no column besides {response!r} to learn from")
+    answers = np.asarray(columns[response])
+    _complete(f"{name}: column {response}", answers)
     x = np.stack(features, axis=1)
-    standardised = bounds is None
-    return table(x, response, classification=classification, standardised=standardised, share=share, name=name)
+    standardised = domain is None
+    return table(x, answers, classification=classification, standardised=standardised, share=share, name=name)
 
 
 def own_game(
     columns: dict[str, Any],
-    target: str,
+    response: str,
     learner: str,
     *,
     adversaries: Adversary | Sequence[Adversary] | None = None,
     name: str = "table",
     share: float = 0.9,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
+    domain: Mapping[str, tuple[float, float]] | None = None,
     epsilon: float | None = None,
     **flags: Any,
 ) -> Game:
     """The game of one's own table and a learner by its name.
 
     Args:
-        columns, target, share, bounds: as for `own_table`; the target holds classes where the learner's name says so.
+        columns, response, share, domain: as for `own_table`; the response holds classes where the learner's name says
+            so.
         learner: one of `named_learners()`; epsilon: of a private one.
         adversaries, flags: as for `load`.
 
@@ -88,24 +89,26 @@ def own_game(
     """
     decided = {"linear": False, "ridge": False, "lasso": False, "logistic": True, "svm-calibrated": True}.get(learner)
     decided = True if learner.startswith("private-") else decided
-    data = own_table(columns, target, classification=decided, share=share, bounds=bounds, name=name)
+    data = own_table(columns, response, classification=decided, share=share, domain=domain, name=name)
     made = named_learner(learner, data.classes, epsilon)
     return game_of(data, made, name=f"{name}, {learner}", adversaries=adversaries, **flags)
 
 
-def _checked_bounds(
-    columns: dict[str, Any], target: str, bounds: Mapping[str, tuple[float, float]], name: str
+def _checked_ends(
+    columns: dict[str, Any], response: str, domain: Mapping[str, tuple[float, float]], name: str
 ) -> dict[str, tuple[float, float]]:
     """Of every column of numbers."""
-    numbers = [one for one, values in columns.items() if one != target and np.asarray(values).dtype.kind in "iuf"]
-    for column in bounds:
+    numbers = [one for one, values in columns.items() if one != response and np.asarray(values).dtype.kind in "iuf"]
+    for column in domain:
         if column not in numbers:
             raise BayesreconError(f"{name} has no column of numbers {column!r} to learn from{near(column, numbers)}")
     for column in numbers:
-        low, high = bounds.get(column, (np.nan, np.nan))
+        low, high = domain.get(column, (np.nan, np.nan))
         if not (np.isfinite([low, high]).all() and low < high):
-            raise BayesreconError(f"{name}: column {column} needs public bounds, low < high, as the others have them")
-    return dict(bounds)
+            raise BayesreconError(
+                f"{name}: column {column} needs public ends, domain={{column: (low, high)}}, as the others have them"
+            )
+    return dict(domain)
 
 
 def _scaled(values: np.ndarray, limits: tuple[float, float]) -> np.ndarray:

@@ -102,7 +102,7 @@ def play(
         outcomes |= dict(zip(some.numbers.tolist(), zip(some.outcomes, some.notes, strict=True), strict=True))
         failures += some.failures
         if progress is not None:
-            progress(game.name, len(outcomes) / n)
+            progress(f"playing {game.name}", len(outcomes) / n)
         if len(failures) >= _PATIENCE:
             break
     result = None

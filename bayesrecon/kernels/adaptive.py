@@ -81,7 +81,7 @@ class AdaptiveEmbedding(View):
         return self._cheaper(records).tame(records, everywhere=everywhere)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
     ) -> Moments:
         with self._threads(basis):
             try:

@@ -135,7 +135,7 @@ class DenseEmbedding(View):
         return np.concatenate(found)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
     ) -> Moments:
         given, r = _Given(basis.padded, self.temperature).placed(), basis.size
         parts = self._parts(self._chunk(given.whole.records), atoms, stretches)
@@ -149,7 +149,7 @@ class DenseEmbedding(View):
         given = _Given(whole, self.temperature, others=others).placed()
         parts = self._parts(self._chunk(whole.records, probes), atoms)
         total: Any = None
-        for _, found in self._pass(_cross_of, given, parts, "probes"):
+        for _, found in self._pass(_cross_of, given, parts, "comparing records"):
             total = plus(total, found)
         return np.asarray(jax.device_get(total))[:count, : basis.size]
 
@@ -170,14 +170,16 @@ class DenseEmbedding(View):
         fitted, directions = (whole.coefficients[:, : basis.size] @ x for x in (y, b))
         given = _Given(whole, self.temperature, fitted=fitted, directions=directions).placed()
         series, scores = self._series(b.shape[1])
-        for _, (rows, score) in self._pass(_influence_of, given, self._parts(self._chunk(whole.records)), "errors"):
+        for _, (rows, score) in self._pass(
+            _influence_of, given, self._parts(self._chunk(whole.records)), "estimating errors"
+        ):
             series.add(rows)
             scores.add(score)
         return series.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
         """Of the residuals of a padded basis."""
-        return covariance(self._pass(_noise_of, given.placed(), parts, "noise"))
+        return covariance(self._pass(_noise_of, given.placed(), parts, "estimating noise"))
 
 
 @dataclass(frozen=True)

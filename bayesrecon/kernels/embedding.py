@@ -145,7 +145,7 @@ class MeanEmbedding(Protocol):
         ...
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
     ) -> Moments:
         """Gram matrix, target and value kernel of the basis, and of so many stretches of the atoms.
 

@@ -58,7 +58,9 @@ class GaussianEmbedding(View):
         if solve is None:
             return None
         target = np.zeros(self.width)
-        for _, part in self._pass(_target_of, self._given(_NONE), self._parts(self._block, atoms), "locating"):
+        for _, part in self._pass(
+            _target_of, self._given(_NONE), self._parts(self._block, atoms), "locating the records"
+        ):
             target += part
         return solve(target)
 
@@ -73,7 +75,7 @@ class GaussianEmbedding(View):
         return self._frame.monomials(self._predictor, records).T @ found
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
     ) -> Moments:
         functions, found, shift = self._functions(basis), [], None
         given = self._given(functions)
@@ -117,7 +119,7 @@ class GaussianEmbedding(View):
         functions = self._functions(basis)
         given = self._given(functions @ b, fitted=functions @ y)
         rows, scores = self._series(b.shape[1])
-        for _, (series, score) in self._pass(_influence_of, given, self._parts(self._block), "errors"):
+        for _, (series, score) in self._pass(_influence_of, given, self._parts(self._block), "estimating errors"):
             rows.add(series)
             scores.add(score)
         return rows.done(), scores.done()
@@ -137,13 +139,13 @@ class GaussianEmbedding(View):
     def _summed(self, atoms: np.ndarray | None) -> np.ndarray:
         products: dict[int, Products] = {}
         given = self._given(_NONE)
-        for part, kept in self._pass(_products_of, given, self._parts(self._block, atoms), "probes"):
+        for part, kept in self._pass(_products_of, given, self._parts(self._block, atoms), "comparing records"):
             fold = id(part.metric)
             products[fold] = products[fold].plus(kept) if fold in products else kept
         return np.asarray(sum(one.gram() for one in products.values()))
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
-        return covariance(self._pass(_noise_of, given, parts, "noise"))
+        return covariance(self._pass(_noise_of, given, parts, "estimating noise"))
 
     def _given(self, functions: np.ndarray, **more: Any) -> "_Given":
         return _Given(self._frame, functions, self.temperature, **more)

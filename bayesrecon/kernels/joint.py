@@ -54,7 +54,7 @@ class JointEmbedding:
         return np.all([p.tame(records, everywhere=everywhere) for p in self.members], axis=0)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
     ) -> Moments:
         """Sums over all releases, and over stretches of each."""
         found = [p.moments(basis, a, label, stretches) for p, a in zip(self.members, self._split(atoms), strict=True)]

@@ -74,7 +74,7 @@ class SparseEmbedding(View):
         return np.concatenate(found)
 
     def moments(
-        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "kernel", stretches: int = 1
+        self, basis: Basis, atoms: np.ndarray | None = None, label: str = "summing over the draws", stretches: int = 1
     ) -> Moments:
         touched, a = self._of(basis.records), basis.coefficients
         parts = self._parts(_chunk(touched), atoms, stretches)
@@ -89,7 +89,7 @@ class SparseEmbedding(View):
         anchors, others = self._of(basis.records), self._of(probes)
         parts = self._parts(min(_chunk(anchors), _chunk(others)), atoms)
         total: Any = None
-        for _, found in self._pass(_cross_of, self._given(anchors, others=others), parts, "probes"):
+        for _, found in self._pass(_cross_of, self._given(anchors, others=others), parts, "comparing records"):
             total = plus(total, found)
         return jax.device_get(total) @ basis.coefficients
 
@@ -106,13 +106,13 @@ class SparseEmbedding(View):
         touched, a = self._of(basis.records), basis.coefficients
         given = self._given(touched, a @ b, fitted=a @ y)
         rows, scores = self._series(b.shape[1])
-        for _, (series, score) in self._pass(_influence_of, given, self._parts(_chunk(touched)), "errors"):
+        for _, (series, score) in self._pass(_influence_of, given, self._parts(_chunk(touched)), "estimating errors"):
             rows.add(series)
             scores.add(score)
         return rows.done(), scores.done()
 
     def _covariance(self, given: "_Given", parts: list[Part]) -> np.ndarray:
-        return covariance(self._pass(_noise_of, given, parts, "noise"))
+        return covariance(self._pass(_noise_of, given, parts, "estimating noise"))
 
     def _given(self, touched: Touched, functions: Any = None, **more: Any) -> "_Given":
         """Kept on the devices for a whole pass, where they work on it."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrecon._version import __version__
 from bayesrecon.diagnostics import Z95
-from bayesrecon.errors import MissingExtraError, visible
+from bayesrecon.errors import visible
 from bayesrecon.plots.plain import in_plain_words
 from bayesrecon.plots.text import numbers
 from bayesrecon.results.audit import LEVELS
@@ -35,18 +35,13 @@ _MEANINGS = {
 def audit_page(audit: "Audit") -> str:
     """The page of an audit.
 
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-
     >>> import bayesrecon, numpy as np
     >>> page = audit_page(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2}))
     >>> "Do not publish this file as it is." in page
     True
     """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtraError("the HTML report", "report") from error
+    import jinja2
+
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_shown,

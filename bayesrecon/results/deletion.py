@@ -25,6 +25,7 @@ class DeletedRecord(Result):
         method: "tilt", "HRec" or "difference".
         evidence: log likelihood gained over no tilt at all; None for HRec.
         effective: public records, or draws, that the estimate effectively rests on.
+        doubts: what speaks against it, one line each; also among the warnings.
         probability: of HRec with labelled public records: that the label is right, or the sign of `x` about the mean
             record where there are no labels; None where it is not stated.
     """
@@ -39,6 +40,7 @@ class DeletedRecord(Result):
     model: str
     warnings: tuple[str, ...] = ()
     probability: float | None = None
+    doubts: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types only."""

@@ -169,7 +169,14 @@ class Recovery(Result):
 
     @property
     def headline(self) -> str:
-        return f"{self.release}: rank {self.rank}, {self.draws} draws"
+        if not self.temperature:
+            return f"{self.release}: what it tells about the data behind it"
+        return f"{self.release}: what {self.draws} draw{'s' * (self.draws != 1)} tell about the data behind them"
+
+    def _excerpt(self) -> Any:
+        """Without what specialists ask for: `to_dataframe` has it."""
+        frame = self.to_dataframe()
+        return frame[["estimate", "se", "lower", "upper", "verdict"]]
 
 
 def _nan(value: float | None) -> float:

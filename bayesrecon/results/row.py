@@ -1,9 +1,14 @@
 """One statistic of the private data."""
 
+import math
 from dataclasses import dataclass
 
+from bayesrecon.errors import visible
 
-@dataclass(frozen=True)
+_MOST_PLACES = 6  # behind the point, from which on an exponent is read more easily
+
+
+@dataclass(frozen=True, repr=False)
 class Row:
     """One recovered statistic.
 
@@ -19,6 +24,9 @@ class Row:
             stands out of the noise of these draws.
         verdict: "determined", "partly" (the unseen rest may bias it, or its error is too wide) or "undetermined".
         ess: effective number of draws behind it.
+
+    >>> Row("n", 91.63137, 4.4012, 83.005, 100.258, 4.3, 1.0, "determined", 812.5)
+    n: 91.6 ± 4.4, 95 % interval 83.0 to 100.3, determined
     """
 
     name: str
@@ -30,3 +38,27 @@ class Row:
     visibility: float = 0.0
     verdict: str = "undetermined"
     ess: float | None = None
+
+    def __repr__(self) -> str:
+        parts = [] if self.estimate is None else [_rounded(self.estimate, self.se)]
+        if self.estimate is not None and self.se is not None:
+            parts[0] += f" ± {_rounded(self.se, self.se)}"
+        if self.lower is not None and self.upper is not None:
+            ends = [_rounded(end, self.se or self.upper - self.lower) for end in (self.lower, self.upper)]
+            parts.append(f"95 % interval {ends[0]} to {ends[1]}")
+        return visible(f"{self.name}: {', '.join((*parts, self.verdict))}")
+
+
+def _rounded(value: float, error: float | None) -> str:
+    """To two digits of its error; without one to five digits.
+
+    >>> _rounded(91.63137, 4.4012), _rounded(14123.8, 310.0), _rounded(0.5, None), _rounded(3e-9, 2e-10)
+    ('91.6', '14120', '0.5', '3.00e-09')
+    """
+    if not error or not math.isfinite(error) or not math.isfinite(value):
+        return f"{value:.5g}"
+    places = 1 - math.floor(math.log10(abs(error)))
+    if places > _MOST_PLACES:
+        digits = max(places + math.floor(math.log10(abs(value))), 1) if value else 1
+        return f"{value:.{digits}e}"
+    return f"{round(value, places):.{max(places, 0)}f}"

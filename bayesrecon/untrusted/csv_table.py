@@ -1,4 +1,4 @@
-"""A table as CSV with a header."""
+"""A table as CSV with a header, apart by commas, semicolons or tabs."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,8 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.untrusted.names import MAX_NAMES
 
 _LONGEST = 2**26  # bytes of a header
-_QUOTED = re.compile(rb'(?<=[,\n\r])"[^"]*(?:""[^"]*)*"')  # a quote opens a cell only where the cell begins
+_QUOTED = re.compile(rb'(?<=[,;\t\n\r])"[^"]*(?:""[^"]*)*"')  # a quote opens a cell only where the cell begins
+_DECIMAL_COMMA, _DECIMAL_POINT = re.compile(rb"\d,\d"), re.compile(rb"\d\.\d")
 
 
 class CsvTable:
@@ -19,6 +20,9 @@ class CsvTable:
     >>> _ = Path("table.csv").write_text('y,"name\\nof it"\\n1,Ann\\n2,\\n')
     >>> CsvTable(Path("table.csv")).columns()
     {'y': array([1, 2]), 'name\\nof it': ['Ann', nan]}
+    >>> _ = Path("table.csv").write_text("age;dose\\n41;0,5\\n17;1,25\\n")
+    >>> CsvTable(Path("table.csv")).columns()
+    {'age': array([41, 17]), 'dose': array([0.5 , 1.25])}
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,8 +39,7 @@ class CsvTable:
         """
         import pandas as pd
 
-        self._check_header()
-        frame = pd.read_csv(self._path)
+        frame = pd.read_csv(self._path, **self._checked_header())
         return {str(name): _values(frame.iloc[:, k].to_numpy()) for k, name in enumerate(frame.columns)}
 
     def texts(self) -> dict[str, Any]:
@@ -47,21 +50,26 @@ class CsvTable:
         """
         import pandas as pd
 
-        self._check_header()
-        frame = pd.read_csv(self._path, dtype=str, index_col=0, keep_default_na=False, skipinitialspace=True)
+        delimiter = self._checked_header()["sep"]
+        how: Any = {"dtype": str, "index_col": 0, "keep_default_na": False, "skipinitialspace": True}
+        frame = pd.read_csv(self._path, sep=delimiter, **how)
         cells = [[str(cell) for cell in row] for row in frame.to_numpy(object)]
         return {"rows": [str(r) for r in frame.index], "columns": [str(c) for c in frame.columns], "cells": cells}
 
-    def _check_header(self) -> None:
-        """A quoted name may hold commas and ends of lines, so that it is no line that counts."""
+    def _checked_header(self) -> dict[str, Any]:
+        """The delimiter and the decimal sign, by the header and what follows it. A quoted name may hold commas and ends
+        of lines, so that it is no line that counts."""
         with self._path.open("rb") as file:
             head = file.read(_LONGEST)
         bare = _QUOTED.sub(b"", b"\n" + head.lstrip(b"\r\n\xef\xbb\xbf"))[1:]
         header = re.split(rb"[\r\n]", bare, maxsplit=1)
+        sep = max(b",;\t", key=header[0].count)
         if len(header) < 2 and len(head) == _LONGEST:
             raise BayesreconError(f"{self._path}: a header of more than {_LONGEST // 2**20} MiB, refused")
-        if (count := header[0].count(b",") + 1) > MAX_NAMES:
+        if (count := header[0].count(sep) + 1) > MAX_NAMES:
             raise BayesreconError(f"{self._path}: {count} columns, more than {MAX_NAMES}")
+        comma = sep != ord(",") and _DECIMAL_COMMA.search(header[-1]) and not _DECIMAL_POINT.search(header[-1])
+        return {"sep": chr(sep), "decimal": "," if comma else "."}
 
 
 def _values(column: Any) -> Any:

@@ -1,12 +1,12 @@
 """A table as somebody printed it: CSV, Markdown, HTML, or lines of text."""
 
-import csv
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.untrusted.delimiters import rows_of
 
 MOST_BYTES = 2**24
 _MOST_ROWS, _MOST_CELLS = 20_000, 400_000  # of all tables of a file: more are data, no estimates
@@ -58,8 +58,7 @@ def in_text(text: str, suffix: str) -> tuple[list[list[list[str]]], list[str]]:
     if suffix in (".html", ".htm"):
         return _of_html(text)
     if suffix == ".csv":
-        rows = list(csv.reader(text.splitlines(), skipinitialspace=True))
-        return [[[cell.strip() for cell in row] for row in rows if any(cell.strip() for cell in row)]], []
+        return [[[cell.strip() for cell in row] for row in rows_of(text) if any(cell.strip() for cell in row)]], []
     lines = text.splitlines()
     piped = [line for line in lines if line.strip().startswith("|") and line.count("|") > 1]
     if piped:

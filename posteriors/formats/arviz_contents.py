@@ -70,7 +70,7 @@ def read_arviz_contents(
                 listed = f"its groups are {', '.join(list(groups)[:10])}" if groups else "it has no groups"
                 raise BayesreconError(f"{path}: none of ArviZ's groups is in it ({listed}); is this a fit?")
         if progress is not None:
-            progress("reading", 0.5)
+            progress("reading the file", 0.5)
         found = _contents(groups, root, title, form)
         return replace(found, files=(stamp(path),), entries=(*found.entries, *entries), unread=unread)
 

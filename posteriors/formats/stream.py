@@ -116,7 +116,7 @@ def read_cmdstan_contents(
 
 def _tell(progress: Progress | None, done: int, path: Path, part: float, total: int) -> None:
     if progress is not None:
-        progress("reading", (done + part * path.stat().st_size) / max(total, 1))
+        progress("reading the file", (done + part * path.stat().st_size) / max(total, 1))
 
 
 def _plan(path: Path, header: list[str], draws: float, settings: Mapping[str, str]) -> _Plan:

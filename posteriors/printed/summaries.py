@@ -1,6 +1,5 @@
 """Printed tables of estimates with standard errors as releases."""
 
-import csv
 import math
 import re
 from collections.abc import Sequence
@@ -30,6 +29,7 @@ from bayesrecon.posteriors.printed.untold import without_correlations_of
 from bayesrecon.precision import in_float64
 from bayesrecon.releases import Release
 from bayesrecon.untrusted.csv_table import CsvTable
+from bayesrecon.untrusted.delimiters import rows_of
 from bayesrecon.untrusted.guarded import opened
 
 _INTERCEPT, _SIGMA = INTERCEPT, SIGMA[:-1]  # a covariate may be called s
@@ -315,7 +315,7 @@ def as_table(path: str | Path) -> bool:
         lines = file.read(_SNIFFED).splitlines()[:_FIRST]
     if path.suffix.lower() == ".txt":
         return bool(grid_of(lines)[0])
-    rows = [row for row in csv.reader(lines, skipinitialspace=True) if row]
+    rows = [row for row in rows_of("\n".join(lines)) if row]
     # Draws may have parameters of these names, but their lines have none.
     headed = (columns_of(row).enough and _named(below) for row, below in pairwise(rows))
     return any(headed) or any(BRACKETS.match(c.strip()) for row in rows if _named(row) for c in row[1:])

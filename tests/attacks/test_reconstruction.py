@@ -115,7 +115,7 @@ def test_candidates_of_a_binary_field():
 
 def test_bounds_are_kept(small):
     _, release = small
-    found = bayesrecon.reconstruct(release, n=FEW, bounds={"y": (-4.0, 9.0)})
+    found = bayesrecon.reconstruct(release, n=FEW, domain={"y": (-4.0, 9.0)})
     assert found.pseudo.records["y"].min() >= -4
     assert found.pseudo.records["y"].max() <= 9
     assert found.relative_gap < 1e-6

@@ -31,7 +31,7 @@ def test_games_are_listed(run):
 
 
 def test_a_named_game_is_played_and_resumed(run, tmp_path):
-    play = ("game", "diabetes-linear", "-n", 30, "--seed", 4, "--adversary", "exm", "--adversary", "ins")
+    play = ("game", "diabetes-linear", "--rounds", 30, "--seed", 4, "--adversary", "exm", "--adversary", "ins")
     found = document(run(*play, "--json", "--folder", "rounds", "-o", "g.npz", "--plot", "g.png"))
     assert found["rounds"] == 30
     assert [row["adversary"] for row in found["adversaries"]] == ["Del-Inf-Exm", "Del-Inf-Ins"]
@@ -39,31 +39,31 @@ def test_a_named_game_is_played_and_resumed(run, tmp_path):
     again = document(run(*play, "--json", "--folder", "rounds"))
     assert again["adversaries"] == found["adversaries"]
     assert load_result(tmp_path / "g.npz").rows[0].wins == found["adversaries"][0]["wins"]
-    shown = run("game", "plane-linear", "-n", 5)
+    shown = run("game", "plane-linear", "--rounds", 5)
     assert "names the deleted record" in shown.out
-    one_line(run("game", "diabetes-linear", "-n", 30, "--folder", "rounds"), "holds rounds of another game")
+    one_line(run("game", "diabetes-linear", "--rounds", 30, "--folder", "rounds"), "holds rounds of another game")
 
 
 def test_which_of_my_customers_was_deleted(run, customers):
-    found = document(run("game", "--data", customers, "--target", "churned", "-n", 40, "--workers", 1, "--json"))
+    found = document(run("game", customers, "--response", "churned", "--rounds", 40, "--workers", 1, "--json"))
     assert found["data"] == "customers"
     assert found["learner"].startswith("logistic regression")
     exm, _ = found["adversaries"]
     assert exm["stated"]["lower"] > 0.5
     more = ("--learner", "ridge", "--adversary", "white-box", "--others")
-    found = document(run("game", "--data", customers, "--target", "visits", "-n", 10, *more, "--workers", 1, "--json"))
+    found = document(run("game", customers, "--response", "visits", "--rounds", 10, *more, "--workers", 1, "--json"))
     assert found["adversaries"][0]["sees"] == "parameters"
 
 
 def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, monkeypatch):
     from bayesrecon.games import OutputPerturbation
 
-    play = ("game", "--data", customers, "--target", "churned", "--learner", "private-output", "--epsilon", 0.5)
-    play += ("--adversary", "likelihood", "--adversary", "exm", "--others", "-n", 40, "--workers", 1)
+    play = ("game", customers, "--response", "churned", "--learner", "private-output", "--epsilon", 0.5)
+    play += ("--adversary", "likelihood", "--adversary", "exm", "--others", "--rounds", 40, "--workers", 1)
     found = document(run(*play, "--json"))
     assert (found["promised"], round(found["bound"], 4), found["consistent"]) == (0.5, 0.6225, True)
     assert "columns were standardised" in found["warnings"][0]
-    bounds = ("--bounds", "age=18:80", "--bounds", "visits=0:20")
+    bounds = ("--domain", "age=18:80", "--domain", "visits=0:20")
     assert document(run(*play, *bounds, "--json"))["warnings"] == []
     shown = run(*play)
     assert shown.code == 0
@@ -80,20 +80,20 @@ def test_a_promised_epsilon_is_held_against_what_was_measured(run, customers, mo
     ("arguments", "message"),
     [
         (["diabetes-linaer"], "did you mean diabetes-linear"),
-        (["diabetes-linear", "--data", "customers.csv"], "is a game by itself"),
-        (["--data", "customers.csv"], "--data needs --target"),
-        (["--data", "nothing.csv", "--target", "churned"], "there is no file nothing.csv"),
-        (["--data", "customers.csv", "--target", "churn"], "no column 'churn'; did you mean churned"),
-        (["--data", "customers.csv", "--target", "churned", "--learner", "linear"], "responses of a regression"),
-        (["--data", "customers.csv", "--target", "churned", "--learner", "magic"], "there is no learner 'magic'"),
-        (["--data", "names.csv", "--target", "churned"], "80 different words"),
-        (["--data", "holes.csv", "--target", "churned"], "column age: 1 values are missing"),
+        (["diabetes-linear", "--response", "churned"], "is a game by itself"),
+        (["customers.csv"], r"--response COLUMN \("),
+        (["nothing.csv", "--response", "churned"], "there is no file nothing.csv"),
+        (["customers.csv", "--response", "churn"], "no column 'churn'; did you mean churned"),
+        (["customers.csv", "--response", "churned", "--learner", "linear"], "responses of a regression"),
+        (["customers.csv", "--response", "churned", "--learner", "magic"], "there is no learner 'magic'"),
+        (["names.csv", "--response", "churned"], "80 different words"),
+        (["holes.csv", "--response", "churned"], "column age: 1 values are missing"),
         (["cancer-private-output", "--epsilon", "0"], "epsilon=0.0: expected a positive number"),
         (["cancer-logistic", "--epsilon", "1"], "logistic promises no epsilon"),
-        (["cancer-private-output", "--bounds", "age=0:1"], "is a game by itself"),
+        (["cancer-private-output", "--domain", "age=0:1"], "is a game by itself"),
         (
-            ["--data", "customers.csv", "--target", "churned", "--bounds", "age=0:1"],
-            "column visits needs public bounds",
+            ["customers.csv", "--response", "churned", "--domain", "age=0:1"],
+            "column visits needs public ends",
         ),
         (["diabetes-linear", "--adversary", "oracle"], "there is no adversary 'oracle'"),
         (["diabetes-linear", "--adversary", "exm", "--show", "instances"], "needs the challenges' labels"),

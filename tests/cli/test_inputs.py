@@ -67,7 +67,7 @@ def zipped(content):
 
 MODEL = ("--model", "kidscore_momiq")
 FIT = ("fit", "linear_regression", "table.csv", "-o", "fit.nc")
-FEW = ("--chains", "1", "--draws", "2", "--warmup", "2")
+FEW = ("--chains", "1", "--draws-per-chain", "2", "--warmup", "2")
 TABLE = "x,y\n1,2\n2,4.5\n3,5.5\n"
 BAD_INPUT = {
     # draws
@@ -106,7 +106,7 @@ BAD_INPUT = {
     "unknown model": (with_options("--model", "kidscore_momi"), "no shipped model 'kidscore_momi'; did you mean"),
     "another model": (with_options("--model", "blr"), "shape"),
     "no model file": (with_options("--model", "none.py:make"), "there is no file none.py"),
-    "no function named": (with_options("--model", "own.py"), "as file.py:name"),
+    "no function named": (with_options("--model", "own.py:"), "as file.py:name"),
     "model file of another kind": (
         lambda folder: [*a_file("own.txt", "", *draws()(folder))(folder), "--model", "own.txt:make"],
         "own.txt is not a Python file",
@@ -192,7 +192,10 @@ BAD_INPUT = {
         a_file("table.csv", TABLE, "fit", "logistic_regression", *FIT[2:]),
         "'y' holds 2; its domain is",
     ),
-    "fit without draws": (a_file("table.csv", TABLE, *FIT, "--draws", "0"), "draws and thinning must be at least 1"),
+    "fit without draws": (
+        a_file("table.csv", TABLE, *FIT, "--draws-per-chain", "0"),
+        "draws and thinning must be at least 1",
+    ),
     "fit with an impossible rate": (a_file("table.csv", TABLE, *FIT, "--target-accept", "2", *FEW), "accept"),
     "fit by an unknown method": (a_file("table.csv", TABLE, *FIT, "--chain-method", "magic"), "--chain-method magic"),
     # usage

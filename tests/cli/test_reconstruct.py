@@ -31,7 +31,7 @@ def test_records_on_the_command_line(database, run, tmp_path):
 
 KIDIQ = "kidiq-kidscore_momiq"
 SMALL = ("--draws", 200, "-n", 12)
-ADAM = ("--draws", 100, "-n", 5, "--method", "adam")
+ADAM = ("--draws", 100, "-n", 5, "--attack", "score-matching")
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -76,7 +76,7 @@ def test_json_and_files(database, reconstruct, tmp_path):
 
 def test_table_and_checkpoint(database, reconstruct, tmp_path):
     stored = tmp_path / "descent.npz"
-    options = ("--objective", "sliced", "--slices", 4, "--slice-law", "rademacher", "--checkpoint", stored)
+    options = ("--objective", "sliced", "--slices", 4, "--slice-law", "rademacher", "--checkpoint", stored, "--details")
     code, out, err = reconstruct(KIDIQ, *SMALL, *options)
     assert stored.exists()
     assert (code, err) == (0, "")
@@ -90,7 +90,7 @@ def test_table_and_checkpoint(database, reconstruct, tmp_path):
 @pytest.mark.slow
 def test_domain_and_mass_are_stated(database, reconstruct):
     code, out, _ = reconstruct(
-        KIDIQ, *SMALL, "--total", 434, "--bounds", "mom_iq=50:160", "--bounds", "kid_score=0:200"
+        KIDIQ, *SMALL, "--total", 434, "--domain", "mom_iq=50:160", "--domain", "kid_score=0:200"
     )
     assert code == 0
     assert "mom_iq in [50, 160], kid_score in [0, 200], total weight at most 434" in " ".join(out.split())
@@ -98,7 +98,7 @@ def test_domain_and_mass_are_stated(database, reconstruct):
 
 @pytest.mark.slow
 def test_published_recipe(database, reconstruct):
-    options = (*ADAM, "--steps", 100, "--fixed-slices", "--no-reduced", "--rate", 0.01)
+    options = (*ADAM, "--steps", 100, "--no-fresh", "--no-reduced", "--rate", 0.01)
     found = document(reconstruct(KIDIQ, *options, "--json"))
     assert (found["objective"], found["metric"], found["coordinates"]) == ("sliced", "identity", "constrained")
     assert found["weights"] == "free"
@@ -132,7 +132,9 @@ def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch,
     "arguments, words",
     [
         (["-n", "0"], "n=0"),
-        (["--method", "sgd"], "expected newton or adam"),
+        (["--method", "newton"], "it is --attack weighted-records (newton)"),
+        (["--fixed-slices"], "it is --no-fresh now"),
+        (["--bounds", "x=0:1"], "it is --domain FIELD=LOW:HIGH now"),
         (["--attack", "score-matchin"], "did you mean score-matching"),
         (["--attack", "weighted-records", "--rate", "1"], "it belongs to score-matching"),
         (["--attack", "gradient-matching"], "takes a trained parameter"),
@@ -144,9 +146,9 @@ def test_interrupted_reports_the_best_so_far(database, reconstruct, monkeypatch,
         (["--objective", "sliced", "--no-reduced"], "belongs to score-matching"),
         (["--slices", "5"], "sliced objective"),
         (["--steps", "0"], "steps=0"),
-        (["--method", "adam", "--rate", "-1"], "rate=-1"),
+        (["--attack", "score-matching", "--rate", "-1"], "rate=-1"),
         (["--tolerance", "2"], "tolerance=2"),
-        (["--bounds", "mom_iq=low"], "FIELD=LOW:HIGH"),
+        (["--domain", "mom_iq=low,high"], "FIELD=LOW:HIGH"),
         (["--out", "records.txt"], ".nc or .csv or .json or .npz"),
         (["--plot", "records.gif"], ".png or .pdf or .svg"),
         (["--checkpoint", "records.csv"], ".npz"),

@@ -199,17 +199,17 @@ def test_a_private_scale_is_said():
 
 def test_public_bounds_scale_a_table():
     columns = {"age": np.array([20, 50, 90, 35]), "town": np.array(list("abab")), "left": np.array([0, 1, 1, 0])}
-    found = own_table(columns, "left", bounds={"age": (20, 80)})
+    found = own_table(columns, "left", domain={"age": (20, 80)})
     np.testing.assert_allclose(found.x, [[-1, -1], [0, 1], [1, -1], [-0.5, 1]])
     assert not found.standardised
     for bounds, message in (
-        ({}, "column age needs public bounds"),
-        ({"age": (3.0, 3.0)}, "column age needs public bounds, low < high"),
-        ({"age": (0.0, float("inf"))}, "column age needs public bounds"),
+        ({}, "column age needs public ends"),
+        ({"age": (3.0, 3.0)}, "column age needs public ends, low < high"),
+        ({"age": (0.0, float("inf"))}, "column age needs public ends"),
         ({"agee": (0, 1)}, "no column of numbers 'agee' to learn from; did you mean age"),
     ):
         with pytest.raises(BayesreconError, match=message):
-            own_table(columns, "left", bounds=bounds)
+            own_table(columns, "left", domain=bounds)
 
 
 # Canaries, and the likelihood ratio

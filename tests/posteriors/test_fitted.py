@@ -191,7 +191,7 @@ def test_nuts_and_the_cache_give_the_same_draws(cache):
 def test_by_name_on_the_command_line(cache, database, capsys):
     from bayesrecon.cli.main import app
 
-    small = ("--chains", "2", "--draws", "50", "--warmup", "50")
+    small = ("--chains", "2", "--draws-per-chain", "50", "--warmup", "50")
     app(["fit", "Rate_2_data-Rate_2_model", *small, "--json"], standalone_mode=False)
     captured = capsys.readouterr()
     found = json.loads(captured.out)

@@ -295,7 +295,7 @@ def test_a_table_without_correlations_never_says_too_much():
             assert row.verdict == "undetermined" or row.estimate == pytest.approx(true, rel=1e-3)
     assert (alone["n"].estimate, alone["n"].upper) == (None, None)
     assert [k for k in TRUTH if counted[k].verdict != "determined"] == ["mean(age)", "mean(income)"]
-    signed = bayesrecon.recover(release, total=150, bounds={"age": (0, 120)})
+    signed = bayesrecon.recover(release, total=150, domain={"age": (0, 120)})
     assert signed["mean(age)"].estimate == pytest.approx(AGE.mean(), rel=1e-3)
     assert "need" in bayesrecon.recover(release, total=5).failures[0]
     for refused in (

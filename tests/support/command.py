@@ -9,7 +9,7 @@ import numpy as np
 KIDIQ = "kidiq-kidscore_momiq"
 NUMBERS = ("estimate", "se", "lower", "upper", "floor")
 NAMED = np.array('{"bayesrecon_model": "kidscore_momiq"}')
-QUICK = ("--chains", "2", "--draws", "100", "--warmup", "150", "--seed", "1")
+QUICK = ("--chains", "2", "--draws-per-chain", "100", "--warmup", "150", "--seed", "1")
 SIZE = 300
 RNG = np.random.default_rng(0)
 X = RNG.normal(2, 1, SIZE)

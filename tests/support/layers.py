@@ -72,7 +72,7 @@ DYNAMIC = {
     "bayesrecon.results.archive": "finds the classes of results, in its own package",
     "bayesrecon.untrusted.__main__": "loads the reader that is asked for, of its own package",
     "bayesrecon.cli.main": "loads the command that is called, of its own package",
-    "bayesrecon.cli.inputs": "loads the user's own model file",
+    "bayesrecon.cli.own_files": "loads the user's own model file",
     "bayesrecon.errors": "takes libraries of extras from what is installed",
 }
 """Modules that may import by a name made at run time, and what for."""

@@ -96,6 +96,10 @@ def reconstruct_general(
     squares = (each**2).sum(axis=1)
     effective = float(squares.sum() ** 2 / (squares**2).sum())
     probability = _probability(equations, ends, best, before - after, bent)
+    doubts = (
+        *doubts_about(probability, what="label", effective=effective),
+        *_unexplained(best, len(each) * len(ends), bent.freedom),
+    )
     return DeletedRecord(
         record={k: v[0] for k, v in equations.records(best.x, best.still).items()},
         se=None,
@@ -106,11 +110,8 @@ def reconstruct_general(
         after=pair.after.name,
         model=model.name,
         probability=probability,
-        warnings=(
-            *notes_of(pair),
-            *doubts_about(probability, what="label", effective=effective),
-            *_unexplained(best, len(each) * len(ends), bent.freedom),
-        ),
+        warnings=(*notes_of(pair), *doubts),
+        doubts=doubts,
     )
 
 
@@ -118,12 +119,12 @@ def _equations(pair: Deletion, table: Records, gradient: np.ndarray, bent: Curva
     """One record's gradient against the estimate, inside the range of the public records."""
     model = pair.before.model
     moved = tuple(k for k, f in model.fields.items() if not f.domain.discrete)
-    bounds = {k: (float(table[k].min()), float(table[k].max())) for k in moved if np.ptp(table[k]) > 0}
-    if not bounds:
+    ends = {k: (float(table[k].min()), float(table[k].max())) for k in moved if np.ptp(table[k]) > 0}
+    if not ends:
         raise BayesreconError(f"{model.name}: no field of a record varies continuously; use infer_deletion")
     root = np.linalg.cholesky(bent.matrix)
     metric = scipy.linalg.solve_triangular(root, np.eye(len(root)), lower=True)
-    knowledge = check_knowledge(model, bounds=bounds)
+    knowledge = check_knowledge(model, domain=ends)
     return Equations(model, np.asarray(pair.before.theta)[0], -gradient, knowledge, moved, True, True, metric)
 
 

@@ -44,7 +44,12 @@ def public_records(model: Model, public: Mapping[str, Any]) -> tuple[np.ndarray,
     width = model.fields[linear.x].shape[0]
     if linear.x not in public:
         raise BayesreconError(f"public data lack field {linear.x!r} (they hold {', '.join(public)})")
-    x = np.asarray(public[linear.x], float)
+    try:
+        x = np.asarray(public[linear.x], float)
+    except (TypeError, ValueError):
+        raise BayesreconError(
+            f"public field {linear.x!r} holds values that are not numbers; pass what the model was fitted on"
+        ) from None
     if x.ndim != 2 or x.shape[1] != width:
         raise BayesreconError(f"public data have {x.shape[-1] if x.ndim == 2 else x.shape} columns, the model {width}")
     given = {k: public[k] for k in (linear.x, linear.y) if k in public}

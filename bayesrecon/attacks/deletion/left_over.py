@@ -49,7 +49,7 @@ def left_over(release: Release, others: Mapping[str, Any], tolerance: float | No
     if model.linear.intercept is None:
         raise BayesreconError(
             "without an intercept the record's direction alone is determined, not its scale and sign; "
-            "state more, e.g. reconstruct(condition(release, others), n=1, total=1, bounds=...)"
+            "state more, e.g. reconstruct(condition(release, others), n=1, total=1, domain=...)"
         )
     theta = np.asarray(release.theta)[0]
     count = len(next(iter(table.values())))

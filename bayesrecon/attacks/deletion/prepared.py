@@ -362,6 +362,7 @@ class PreparedHRec:
         """The deleted record as a result, with what speaks against it."""
         found = self(pair)
         probability = self.probability(pair, found)
+        doubts = self.doubts(found, probability)
         record: dict[str, Any] = {self.linear.x: found.x if self.embedding is None else self.invert([found]).x[0]}
         if found.label is not None:
             record[self.linear.y] = np.asarray(found.label)
@@ -375,7 +376,8 @@ class PreparedHRec:
             after=pair.after.name,
             model=self.model.name,
             probability=probability,
-            warnings=(*notes_of(pair), *self.doubts(found, probability)),
+            warnings=(*notes_of(pair), *doubts),
+            doubts=doubts,
         )
 
     def invert(self, found: Sequence[Deleted], **settings: Any) -> Inversion:

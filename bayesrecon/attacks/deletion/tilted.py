@@ -37,7 +37,7 @@ class Tilt(Attack[DeletedRecord]):
     name: ClassVar[str] = "tilt"
     summary: ClassVar[str] = "the record deleted between two sets of posterior draws"
     takes: ClassVar[tuple[type, ...]] = (DrawsPair,)
-    uses: ClassVar[tuple[str, ...]] = ("bounds", "domain")
+    uses: ClassVar[tuple[str, ...]] = ("domain",)
 
     starts: int = option(4, "Records that a descent starts from.")
 

@@ -52,7 +52,7 @@ class GradientMatching(Attack[Matched]):
     name: ClassVar[str] = "gradient-matching"
     summary: ClassVar[str] = "records whose gradients cancel at a trained parameter, for networks"
     takes: ClassVar[tuple[type, ...]] = (TrainedParameter, Approximation)
-    uses: ClassVar[tuple[str, ...]] = ("total", "bounds", "domain")
+    uses: ClassVar[tuple[str, ...]] = ("total", "domain")
 
     n: int = option(200, "Number of records to place.")
     multipliers: Literal["free", "one"] = option("free", "free (not negative), or one: every record counted once.")

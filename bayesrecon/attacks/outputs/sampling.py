@@ -71,10 +71,10 @@ class PosteriorSampling(Attack[InputEstimate]):
             )
         held = rest[: self.held + self.checked]
         law = fitted_law(release, at.fit, self.components, self.clusters, self.scale, int(rng.integers(2**31)))
-        progress("chains", 0.1)
+        progress("sampling", 0.1)
         asked = np.concatenate([np.repeat(release.z[None], _CHAINS, axis=0), release.noisy(release.answers[held], rng)])
         c, diverged = self.sample(release, law, asked, rng)
-        progress("chains", 0.9)
+        progress("sampling", 0.9)
         return self._result(release, law, c, diverged, held, began)
 
     @in_float64

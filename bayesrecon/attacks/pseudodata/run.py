@@ -71,7 +71,7 @@ class Run:
         self.first = self.first or half
         if self.progress is not None and half > 0 and self.first > 0:
             whole = np.log(self.first / (self.tolerance * self.scale))
-            self.progress("descent", float(np.clip(np.log(self.first / half) / max(whole, 1e-9), 0, 1)))
+            self.progress("fitting the records", float(np.clip(np.log(self.first / half) / max(whole, 1e-9), 0, 1)))
         return half <= self.tolerance * self.scale
 
     def newton(self, steps: int | None) -> None:
@@ -136,7 +136,7 @@ class Run:
                 reached, kept = value, self._with(self.pseudo)
             found = self.certify()
             if self.progress is not None:
-                self.progress("conditional gradient", (step + 1) / _ROUNDS)
+                self.progress("certifying the records", (step + 1) / _ROUNDS)
             if found.minima is None or found.gap <= self._enough:
                 return
             pool = {k: np.concatenate([np.asarray(self.pseudo.records[k]), found.minima[k]]) for k in pool}
@@ -171,7 +171,7 @@ class Run:
                 self.warnings.append("the descent diverged; the best iterate before is kept. Lower rate=")
                 return
             if self.progress is not None:
-                self.progress("descent", self.iteration / steps)
+                self.progress("fitting the records", self.iteration / steps)
 
     def _note(self, state: tuple[Variables, Any]) -> None:
         x = {k: np.asarray(v) for k, v in state[0].items()}

@@ -112,14 +112,14 @@ def _rows(problem: Problem, unknown: dict[str, Field]) -> tuple[Records, int]:
         values = _values(spec.domain)
         if spec.shape or values is None:
             raise BayesreconError(
-                f"field {name!r} has too many values to try them all on every row; narrow it with bounds={{{name!r}: "
+                f"field {name!r} has too many values to try them all on every row; narrow it with domain={{{name!r}: "
                 "(low, high)}"
             )
         choices.append(values)
     combinations = list(itertools.product(*choices))
     group = len(combinations)
     if group > _MOST_COMBINATIONS:
-        raise BayesreconError(f"{group} combinations of {', '.join(finite)} on every row are too many; narrow bounds=")
+        raise BayesreconError(f"{group} combinations of {', '.join(finite)} on every row are too many; narrow domain=")
     records: Records = {k: np.repeat(v, group, axis=0) for k, v in knowledge.known.items()}
     for i, (name, spec) in enumerate(finite.items()):
         column = np.array([c[i] for c in combinations], spec.domain.dtype)

@@ -102,10 +102,10 @@ def recover_records(
         options = candidates_of(view, rows, slots, read, around, expected)
     if options is not None:
         if progress is not None:
-            progress("values", 0.0)
+            progress("weighing values", 0.0)
         probability, notes = _probabilities(system, noise, scale, rows, options, rng)
         if progress is not None:
-            progress("values", 1.0)
+            progress("weighing values", 1.0)
     columns = {}
     for j, (name, spec) in enumerate(unknown.items()):
         numbers = estimate[:, j], se[:, j], floor[:, j], visibility[:, j]

@@ -111,7 +111,7 @@ def make_rows(release: Release, known: Records, unknown: Mapping[str, Field], rn
     phi = np.asarray(scores(model, np.diag(theta.std(axis=0) + 1e-12), theta, batch)).reshape(-1, len(some), size)
     legal = np.asarray(np.isfinite(phi).all(axis=(0, 1)))
     if not legal[0]:
-        raise BayesreconError(f"the likelihood of {', '.join(unknown)} is not finite on the known rows; narrow bounds=")
+        raise BayesreconError(f"the likelihood of {', '.join(unknown)} is not finite on the known rows; narrow domain=")
     phi, pool = phi[:, :, legal], {k: v[legal] for k, v in pool.items()}
     chosen: list[int] = []
     for row in range(len(some)):

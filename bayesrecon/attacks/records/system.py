@@ -92,7 +92,7 @@ class System:
         found = np.empty((self.release.size, columns.shape[1]))
         at, score = 0, []
         into = [scatter(column, len(slots.directions)) for column in slots.index.T]
-        for d, lap, u, n in self._again("errors", progress):
+        for d, lap, u, n in self._again("estimating errors", progress):
             total = self._total(into, d, u)
             score.append(total[:n])
             r = np.array(lap)
@@ -166,7 +166,7 @@ def make_system(
     half: tuple[Any, np.ndarray] | None = None
     split = 0
     assembled = partial(layered, sets, size=size) if layers else partial(_assembled, sets, size=size)
-    for block in _blocks(release, slots, base, pairs, "kernel", progress):
+    for block in _blocks(release, slots, base, pairs, "summing over the draws", progress):
         if keep:
             kept.append(block)
         d, lap, u, n = block
@@ -187,7 +187,7 @@ def make_system(
     del parts
     diagonal = gram.diagonals().sum(axis=0) if isinstance(gram, Blocks) else np.diag(gram)
     if not (np.isfinite(diagonal).all() and np.isfinite(target).all()):
-        raise BayesreconError("the scores of the known rows overflow; narrow bounds= or domain=")
+        raise BayesreconError("the scores of the known rows overflow; narrow domain=")
     common = slots.common(mean)
     if isinstance(gram, Blocks):
         try:
@@ -241,9 +241,7 @@ def _blocks(
             score = np.asarray(base_scores(release.model, release.temperature, block, base))
         u = score @ slots.directions.T
         if not (np.isfinite(d).all() and np.isfinite(u).all()):
-            raise BayesreconError(
-                "the likelihood of a known row is not differentiable at some draw; narrow bounds= or domain="
-            )
+            raise BayesreconError("the likelihood of a known row is not differentiable at some draw; narrow domain=")
         return d, release.temperature * lap, u, n
 
     starts = range(0, len(theta), chunk)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 30
 
 
-@command(MODEL, only(KNOWS, "total", "bounds", "domain"), ENDING, written=(".json", ".csv", ".npz"))
+@command(MODEL, only(KNOWS, "total", "domain"), ENDING, written=(".json", ".csv", ".npz"))
 def deletion(
     given: Given,
     before: Annotated[str, typer.Argument(help="Draws, a trained parameter or a table of estimates, with the record.")],
@@ -54,8 +54,7 @@ def deletion(
         raise BayesreconError("--candidates takes one AFTER and no --truth")
     if given.plot is not None and shape is None and candidates is None and len(after) > 1:
         raise BayesreconError("--plot of several deletions draws images: add --image HEIGHTxWIDTH, or take --cdf")
-    within = {
-        "bounds": inputs.parse_intervals(given.bounds or ()) or None,
+    within: dict[str, Any] = {
         "domain": inputs.parse_domains(given.domain or ()) or None,
     }
     how = {name: getattr(given, name) for name in ("model", "settings", "power", "trusted")}
@@ -117,10 +116,15 @@ def _records(path: str, model: "Model", response: str) -> "Records":
     if linear is None or linear.x in table:
         return {f: table[f] for f in model.fields if f in table}
     names = [c for c in table if c != response]
-    try:
-        columns = [np.asarray(table[c], float) for c in names]
-    except (TypeError, ValueError):
-        raise BayesreconError(f"{path}: a feature column holds values that are not numbers") from None
+    columns = []
+    for name in names:
+        try:
+            columns.append(np.asarray(table[name], float))
+        except (TypeError, ValueError):
+            raise BayesreconError(
+                f"{path}: the feature column {name!r} holds values that are not numbers; code it as the fit did, or "
+                "name the response with --response"
+            ) from None
     width = model.fields[linear.x].shape[0]
     if len(columns) != width:
         raise BayesreconError(

@@ -53,15 +53,29 @@ def diagnose(
     notes: tuple[str, ...] = ()
     if planned is not None:
         result, notes = replace(result, plan=planned), planned.warnings
-    given.deliver(result, "plot_diagnosis", _tables, [note for note in notes if note not in result.warnings])
+    given.deliver(
+        result,
+        "plot_diagnosis",
+        lambda r: _tables(r, given.details),
+        [note for note in notes if note not in result.warnings],
+    )
 
 
 COMMAND = diagnose
 
 
-def _tables(result: "Diagnosis") -> "list[str | Table]":
+def _tables(result: "Diagnosis", details: bool) -> "list[str | Table]":
     planned = [] if result.plan is None else [plan_table(result.plan)]
-    return [result.headline, feature_table(result), eigenfunction_table(result), *planned]
+    if details:
+        return [result.headline, feature_table(result, details), eigenfunction_table(result), *planned]
+    return [in_short(result), feature_table(result), *planned]
+
+
+def in_short(result: "Diagnosis") -> str:
+    """How much of the data is determined, in a sentence."""
+    sums = f"{result.resolved} of {result.rank}" if result.draws > 1 else f"{result.rank}"
+    kind = "" if result.gap else ", and ever weaker ones that the noise hides"
+    return f"{result.release}: {sums} independent sums over the records can be told from it{kind}"
 
 
 def plan_table(result: "Plan") -> "Table":
@@ -101,21 +115,24 @@ def bounds_table(result: "Bounds") -> "Table":
     return table
 
 
-def feature_table(result: "Diagnosis") -> "Table":
-    """One row per feature, the first 60."""
+def feature_table(result: "Diagnosis", details: bool = False) -> "Table":
+    """One row per feature, the first 60; with details, also its order, its visibility and the floor."""
     from rich.markup import escape
     from rich.table import Table
 
     from bayesrecon.cli.tables import STYLE, number, share
 
-    table = Table(title="features of a record, standardised", title_justify="left")
-    table.add_column("feature", no_wrap=True)
-    for heading in ("order", "visibility", "seen with these draws", "std. error", "floor"):
+    title = "features of a record, standardised" if details else "sums over the records (fields standardised)"
+    table = Table(title=title, title_justify="left", caption=None if details else "more with --details")
+    table.add_column("feature" if details else "sum of", no_wrap=True)
+    headings = ("order", "visibility", "seen with these draws", "std. error", "floor") if details else ("std. error",)
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for f in result.features[:_MOST_ROWS]:
         order = str(f.order) if f.order or f.name == "1" else ""
         cells = [f.name, order, share(f.visibility), share(f.seen), number(f.se, 3), number(f.floor, 3)]
+        cells = cells if details else [f.name, cells[4]]
         table.add_row(*map(escape, cells), f"[{STYLE[f.verdict]}]{f.verdict}[/]")
     hidden = len(result.features) - _MOST_ROWS
     if hidden > 0:

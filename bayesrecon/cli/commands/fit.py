@@ -26,7 +26,9 @@ def fit(
     covariates: Annotated[str | None, typer.Option(help="Covariate columns, a,b,c; default all others.")] = None,
     settings: options.Settings = None,
     chains: Annotated[int, typer.Option(help="Number of chains.")] = 4,
-    draws: Annotated[int | None, typer.Option(help="Draws kept per chain; 1000, by name 2500.")] = None,
+    draws: Annotated[
+        int | None, typer.Option("--draws-per-chain", help="Draws kept of each chain; 1000, by name 2500.")
+    ] = None,
     warmup: Annotated[int, typer.Option(help="Warm-up iterations per chain.")] = 1000,
     thin: Annotated[int, typer.Option(help="Keep one draw in so many.")] = 1,
     target_accept: Annotated[float | None, typer.Option(help="Target acceptance rate; 0.8, by name 0.9.")] = None,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Given, command
 from bayesrecon.errors import BayesreconError
 
@@ -14,20 +13,29 @@ if TYPE_CHECKING:
     from bayesrecon.games.inference import Game
     from bayesrecon.results.game import GameResult
 
+_TABLES = (".csv", ".json", ".npz")
+_LISTED = 8  # columns that a message names
+
 
 @command(ENDING, written=(".json", ".csv", ".npz"))
 def game(
     given: Given,
-    name: Annotated[str | None, typer.Argument(help="A named game; without one they are listed.")] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Your own table (.csv, .json, .npz) instead of a named game.")
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[GAME|TABLE]",
+            help="A named game, or your own table (.csv, .json, .npz); without either the games are listed.",
+        ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="With --data: the column that is predicted.")] = None,
-    learner: Annotated[str | None, typer.Option(help="With --data: what is trained; default logistic.")] = None,
+    response: Annotated[str | None, typer.Option(help="Of a table: the column that is predicted.")] = None,
+    learner: Annotated[str | None, typer.Option(help="Of a table: what is trained; default logistic.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Of a private learner; default 1.", show_default=False)] = None,
-    bounds: options.Bounds = None,
+    domain: Annotated[
+        list[str] | None,
+        typer.Option("--domain", help="Of a private learner: FIELD=LOW:HIGH, public ends of each column of numbers."),
+    ] = None,
     adversary: Annotated[list[str] | None, typer.Option(help="Who plays, once each; default: those that suit.")] = None,
-    rounds: Annotated[int, typer.Option("-n", "--rounds", help="Rounds.", min=1)] = 1000,
+    rounds: Annotated[int, typer.Option("--rounds", help="Rounds.", min=1)] = 1000,
     workers: Annotated[int | None, typer.Option(help="Processes; default one per core.", show_default=False)] = None,
     folder: Annotated[Path | None, typer.Option(help="Keep finished rounds here, and go on with those there.")] = None,
     show: Annotated[str, typer.Option(help="Of the challenges: records, instances or labels.")] = "records",
@@ -49,7 +57,9 @@ def game(
 
     Exit codes: 0 done, 1 success is above what the learner's promised epsilon allows, 2 bad input.
     """
-    if name is None and data is None:
+    if name is None:
+        if response is not None or learner is not None:
+            raise BayesreconError("name the table: bayesrecon game customers.csv --response churned")
         return _list(given.json)
     flags: dict[str, Any] = {"given": show, "single": single, "outside": outside, "deletions": deletions}
     flags |= {"others": others} | ({} if share is None else {"share": share})
@@ -57,13 +67,13 @@ def game(
         from bayesrecon.games.choosing import named_choice
 
         flags["choose"] = named_choice(choose)
-    if bounds is not None:
+    if domain is not None:
         from bayesrecon.cli.inputs import parse_intervals
 
-        flags["bounds"] = parse_intervals(bounds)
+        flags["domain"] = parse_intervals(domain)
     flags |= {} if epsilon is None else {"epsilon": epsilon}
     flags |= {} if auxiliary is None else {"auxiliary": None if auxiliary == -1 else auxiliary}
-    chosen = _game(name, data, target, learner, adversary or [], flags)
+    chosen = _game(name, response, learner, adversary or [], flags)
     from bayesrecon.games.playing import play
 
     with given.working() as working:
@@ -83,26 +93,26 @@ def game(
 COMMAND = game
 
 
-def _game(
-    name: str | None, data: str | None, target: str | None, learner: str | None, adversary: list[str], flags: Any
-) -> "Game":
+def _game(name: str, response: str | None, learner: str | None, adversary: list[str], flags: Any) -> "Game":
     from bayesrecon.games.adversary import named_adversary
     from bayesrecon.games.named import load
 
     players = tuple(named_adversary(one) for one in adversary) or None
-    if name is not None:
-        if data is not None or target is not None or learner is not None or "bounds" in flags:
+    if Path(name).suffix.lower() not in _TABLES:
+        if response is not None or learner is not None or "domain" in flags:
             raise BayesreconError(
-                f"{name} is a game by itself: --data, --target, --learner and --bounds make one of your own table"
+                f"{name} is a game by itself: --response, --learner and --domain make one of your own table (.csv, "
+                ".json, .npz)"
             )
         return load(name, adversaries=players, **flags)
     from bayesrecon.games.own import own_game
     from bayesrecon.posteriors.tables import read_table
 
-    if target is None:
-        raise BayesreconError("--data needs --target: the column that the model predicts")
-    table = read_table(str(data))
-    return own_game(table, target, learner or "logistic", adversaries=players, name=Path(str(data)).stem, **flags)
+    table = read_table(name)
+    if response is None:
+        listed = ", ".join(list(table)[:_LISTED]) + (", ..." if len(table) > _LISTED else "")
+        raise BayesreconError(f"{name}: name the column that the model predicts, --response COLUMN ({listed})")
+    return own_game(table, response, learner or "logistic", adversaries=players, name=Path(name).stem, **flags)
 
 
 def _list(json: bool) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayesrecon.cli import options
 from bayesrecon.cli.command import ENDING, Given, command
 from bayesrecon.cli.saving import check_suffix
 from bayesrecon.errors import BayesreconError
@@ -38,6 +39,7 @@ def outputs(
         bool, typer.Option("--audit", help="What answers would give away, before anybody is answered.")
     ] = False,
     html: Annotated[Path | None, typer.Option(help="--audit: write the report to this .html file.")] = None,
+    details: options.Details = False,
     fail_on: Annotated[
         str | None, typer.Option(help="--audit: exit with 1 on a finding at low, medium or high, or above.")
     ] = None,
@@ -47,9 +49,11 @@ def outputs(
     Exit codes of --audit: 0 done, 1 a finding at --fail-on or above, 2 bad input, 3 incomplete (no --decoder).
     """
     from bayesrecon.cli import inputs
+    from bayesrecon.cli.audits import check_writable
     from bayesrecon.posteriors.formats.npz import read_array
 
     check_suffix(html, (".html", ".htm"), "--html")
+    check_writable(html, given.out)
     shape = inputs.image_shape(image)
     _check(audit, outputs, html, fail_on, attack, decoder)
     predict = _function(model, "the model's function", "MODEL")
@@ -88,7 +92,7 @@ def outputs(
     if given.plot is not None:
         result.plot(shape=shape, path=given.plot)
     given.values["plot"] = None
-    given.deliver(result, None, lambda r: [r.headline, table(r)])
+    given.deliver(result, None, lambda r: [r.headline, table(r, details)])
 
 
 COMMAND = outputs
@@ -113,7 +117,7 @@ def _check(
 
 
 def _function(spec: str, what: str, option: str) -> Any:
-    from bayesrecon.cli.inputs import load_object
+    from bayesrecon.cli.own_files import load_object
 
     found = load_object(spec, what, option)
     if not callable(found):
@@ -121,19 +125,20 @@ def _function(spec: str, what: str, option: str) -> Any:
     return found
 
 
-def table(result: "InputEstimate") -> "Table":
-    """The fields that are told most, with their intervals."""
+def table(result: "InputEstimate", details: bool = False) -> "Table":
+    """The fields that are told most, with their intervals; with details, also their visibility."""
     from rich.table import Table
 
     from bayesrecon.cli.tables import number
 
     shown = Table()
     shown.add_column("field", no_wrap=True)
-    for heading in ("estimate", "se", "lower", "upper", "visibility", "verdict"):
+    visible = ("visibility",) if details else ()
+    for heading in ("estimate", "std. error", "lower", "upper", *visible, "verdict"):
         shown.add_column(heading, justify="right", no_wrap=True)
     frame = result.to_dataframe().sort_values("visibility", ascending=False, kind="stable")
     for row in frame.head(_ROWS).reset_index().itertuples(index=False):
-        shown.add_row(row.field, *(number(v) for v in row[1:6]), row.verdict)
+        shown.add_row(row.field, *(number(v) for v in row[1 : 6 if details else 5]), row.verdict)
     if len(frame) > _ROWS:
         shown.add_row(f"and {len(frame) - _ROWS} more: see --json")
     return shown

@@ -87,17 +87,37 @@ def _deliver(given: Given, result: Any) -> None:
     given.deliver(
         result,
         "plot_reconstruction",
-        lambda r: [headline(r), statistics_table(r), gap_line(r), certificate_line(r), ending(r)],
+        lambda r: _shown(r, given.details),
         interrupted,
     )
 
 
-def headline(result: "Reconstruction") -> str:
-    """What was built, and how."""
+def _shown(result: "Reconstruction", details: bool) -> list[Any]:
+    if details:
+        parts = [gap_line(result), certificate_line(result), ending(result)]
+        return [headline(result, details), statistics_table(result), *parts]
+    return [headline(result), statistics_table(result), in_short(result), ending(result)]
+
+
+def headline(result: "Reconstruction", details: bool = False) -> str:
+    """What was built; with details, also how."""
     count = len(result.pseudo.weights)
+    made = f"{result.release}: {count} weighted record{'s' * (count != 1)}"
+    if not details:
+        return f"{made} fitted to the release"
+    how = f"metric {result.metric}, {result.coordinates} coordinates"
+    return f"{made} by {result.method}, {result.objective} objective ({how})"
+
+
+def in_short(result: "Reconstruction") -> str:
+    """How near the records are to the best ones, beside what the draws can tell."""
+    if result.gap_in_noise is None:
+        return gap_line(result)
+    if result.gap_in_noise <= 1:
+        return "these draws cannot tell them from the best records there are (--details says what that rests on)"
     return (
-        f"{result.release}: {count} weighted record{'s' * (count != 1)} by {result.method}, "
-        f"{result.objective} objective (metric {result.metric}, {result.coordinates} coordinates)"
+        f"{result.gap_in_noise:.2g} times as far from the best records as these draws can tell: give it more "
+        "iterations or records (--details)"
     )
 
 

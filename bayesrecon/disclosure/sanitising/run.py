@@ -116,7 +116,7 @@ def sanitise(
     if account is not None:
         job = replace(job, times=account.times)  # of the tilt that is used, which may be older than this run
     if progress is not None:
-        progress("tilting", 0.5)
+        progress("altering the draws", 0.5)
     return _result(job, worth, job.published(secret, tilt), account, _columns(release.model, table, who))
 
 

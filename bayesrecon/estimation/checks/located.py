@@ -10,7 +10,7 @@ def check_located(looked: Looked) -> tuple[str, ...]:
         return ()
     return (
         f"where the data lie was not found: the generic records show {shown} of {rank} features; say in which "
-        "range the fields lie with domain= or bounds=",
+        "range the fields lie with domain=",
     )
 
 

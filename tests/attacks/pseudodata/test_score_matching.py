@@ -47,7 +47,7 @@ def test_an_interrupted_descent_keeps_its_best(small, attack):
     calls = []
 
     def interrupt(label, fraction):
-        if label == "descent":
+        if label == "fitting the records":
             calls.append(fraction)
             if len(calls) == 3:
                 raise KeyboardInterrupt

@@ -1,0 +1,84 @@
+"""What a Python file of the user's own holds: a model, or a function. The file is executed."""
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bayesrecon.errors import BayesreconError, first_line, near
+
+_LISTED = 6  # names in a message
+
+
+def load_object(spec: str, what: str, option: str = "--model", wanted: Callable[[Any], bool] | None = None) -> Any:
+    """What `file.py:name` names; of `file.py` alone the only thing of the kind that is there.
+
+    Args:
+        spec: as it was typed.
+        what: is looked for, in words, for messages.
+        option: that was typed.
+        wanted: whether an object is of that kind, however many functions lie beside it; of functions alone the only one
+            is taken.
+
+    Raises:
+        BayesreconError: no such file or name, a file that does not import, or several that could be meant.
+    """
+    path, name = spec.rsplit(":", 1) if ":" in spec else (spec, None)
+    told = f"{option} {spec}"
+    if name == "" or not path:
+        raise BayesreconError(f"{told}: name {what} as file.py:name")
+    module = _executed(Path(path), told)
+    if name is None:
+        return _only(module, what, told, wanted)
+    if not hasattr(module, name):
+        there = [*_own_functions(module), *(_of_kind(module, wanted) if wanted else {})]
+        raise BayesreconError(f"{told}: {path} has no model or function {name}{near(name, there)}")
+    return getattr(module, name)
+
+
+def _executed(file: Path, told: str) -> ModuleType:
+    if not file.is_file():
+        raise BayesreconError(f"{told}: there is no file {file}")
+    loader = importlib.util.spec_from_file_location(f"_bayesrecon_model_{file.stem}", file)
+    if loader is None or loader.loader is None:
+        raise BayesreconError(f"{told}: {file} is not a Python file")
+    module = importlib.util.module_from_spec(loader)
+    sys.modules[loader.name] = module
+    try:
+        loader.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise BayesreconError(f"{told}: {file} does not import: {first_line(error)}") from None
+    return module
+
+
+def _only(module: ModuleType, what: str, told: str, wanted: Callable[[Any], bool] | None) -> Any:
+    """The only object of the kind, else the only function."""
+    objects = _of_kind(module, wanted) if wanted is not None else {}
+    found = {id(value): value for value in objects.values()}  # one object may have two names
+    if len(found) == 1:
+        return next(iter(found.values()))
+    functions = {} if found else _own_functions(module)
+    if len(functions) == 1:
+        return next(iter(functions.values()))
+    names = list(objects or functions)
+    if not names:
+        raise BayesreconError(f"{told}: there is nothing that could be {what}")
+    path = told.partition(" ")[2]
+    listed = ", ".join(f"{path}:{name}" for name in names[:_LISTED])
+    raise BayesreconError(f"{told}: there are several; name one, {listed}")
+
+
+def _of_kind(module: ModuleType, wanted: Callable[[Any], bool]) -> dict[str, Any]:
+    return {name: value for name, value in vars(module).items() if not name.startswith("_") and wanted(value)}
+
+
+def _own_functions(module: ModuleType) -> dict[str, Any]:
+    """Public functions that the file itself defines."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    }

@@ -1,0 +1,42 @@
+"""What was typed wrongly, in one line with what to type instead."""
+
+from collections.abc import Mapping
+from typing import Any
+
+RENAMED: Mapping[tuple[str, str], str] = {
+    ("game", "--data"): "name the table itself: bayesrecon game customers.csv --response churned",
+    ("game", "--target"): "it is --response now",
+    ("game", "-n"): "it is --rounds now",
+    ("fit", "--draws"): "it is --draws-per-chain now",
+    ("reconstruct", "--fixed-slices"): "it is --no-fresh now",
+    ("reconstruct", "--method"): "it is --attack weighted-records (newton) or --attack score-matching (adam) now",
+    ("", "--bounds"): "it is --domain FIELD=LOW:HIGH now",
+}
+"""Options that had another name, by their command; those of no command are of all that had them."""
+
+
+def explained(error: Any, examples: Mapping[str, str]) -> str:
+    """The message of a usage error of the command line's library, with what to type instead.
+
+    Args:
+        error: one of its exceptions, with `format_message`.
+        examples: `{command: a call that works}`.
+    """
+    context = getattr(error, "ctx", None)
+    command = (getattr(context, "info_name", None) or "") if context is not None else ""
+    message = " ".join(str(error.format_message()).split()).rstrip(".")
+    kind = type(error).__name__
+    if kind == "NoSuchOption":
+        option = str(error.option_name)
+        new = RENAMED.get((command, option)) or RENAMED.get(("", option))
+        if new is not None:
+            return f"{command}: there is no option {option} any more; {new}"
+        if not getattr(error, "possibilities", None):
+            message += f"; see bayesrecon {command} --help"
+    if kind == "MissingParameter" and command in examples:
+        name = str(getattr(error.param, "name", "")).upper()
+        what = str(getattr(error.param, "help", "") or "").rstrip(".")
+        if getattr(error.param, "param_type_name", "") == "argument":
+            message = f"{command}: {name} is missing" + (f" ({what})" if what else "")
+        message += f"; for example: bayesrecon {examples[command]}"
+    return message

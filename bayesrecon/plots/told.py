@@ -1,0 +1,79 @@
+"""A few statistics in plain words, with their intervals, beside the truth: a picture for the width of a phone."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bayesrecon.plots.frame import BLUE, RED
+from bayesrecon.plots.saving import check_path, save_figure
+from bayesrecon.plots.text import label
+
+_SIZE, _LINE = 5.0, 0.82  # inches: the width, and the height of a line; 390 pixels then show 12 points as 13 pixels
+_REACH = 1.3  # of the widest of interval and error, to each side
+
+
+class Told(NamedTuple):
+    """One statistic: what it is in words, what was recovered with its interval, and the true value."""
+
+    words: str
+    estimate: float
+    lower: float
+    upper: float
+    true: float
+    form: str  # how numbers are printed, as in format(3.2, ".0f")
+
+    @property
+    def numbers(self) -> tuple[str, str, str, str]:
+        """Estimate, ends and truth as they are printed."""
+        return tuple(format(x, self.form) for x in (self.estimate, self.lower, self.upper, self.true))  # type: ignore[return-value]
+
+
+def plot_told(lines: Sequence[Told], title: str, path: str | Path) -> None:
+    """A line for each statistic: its words and numbers, and below them the interval with the true value.
+
+    Args:
+        lines: at least one.
+        title: above them.
+        path: a .png, .pdf or .svg file, written whole or not at all.
+
+    Raises:
+        BayesreconError: for a path with another suffix.
+
+    >>> plot_told([Told("number of patients", 445.0, 433.0, 458.0, 442.0, ".0f")], "from draws alone", "told.png")
+    >>> Path("told.png").read_bytes()[1:4]
+    b'PNG'
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+    check_path(path)
+    height = _LINE * (len(lines) + 1)
+    figure = Figure(figsize=(_SIZE, height))
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, 1), ylim=(len(lines) + 0.75, -0.45))
+    ax.set_axis_off()
+    ax.text(0.05, -0.08, label(title), size=13, weight="bold", va="center")
+    for y, line in enumerate(lines, 1):
+        estimate, _, _, true = line.numbers
+        ax.text(0.05, y - 0.35, label(line.words), size=12, va="center")
+        ax.text(0.95, y - 0.35, f"{estimate}  (true {true})", size=12, va="center", ha="right", weight="bold")
+        reach = max(line.upper - line.estimate, line.estimate - line.lower, abs(line.true - line.estimate))
+        half = _REACH * reach if math.isfinite(reach) and reach else 1.0
+
+        def at(x: float, line: Told = line, half: float = half) -> float:
+            return 0.5 + 0.45 * (x - line.estimate) / half
+
+        ax.plot([0.05, 0.95], [y, y], color="0.85", lw=1, zorder=1)
+        ax.plot([at(line.lower), at(line.upper)], [y, y], color=BLUE, lw=5, solid_capstyle="butt", zorder=2)
+        ax.plot([at(line.estimate)], [y], "o", color=BLUE, ms=9, zorder=3)
+        ax.plot([at(line.true)], [y], "D", color=RED, ms=8, mfc="white", mew=2.2, zorder=4)
+    foot = len(lines) + 0.5
+    ax.plot([0.06, 0.14], [foot, foot], color=BLUE, lw=5, solid_capstyle="butt")
+    ax.plot([0.1], [foot], "o", color=BLUE, ms=9)
+    ax.text(0.16, foot, "recovered, 95 % interval", size=11, va="center")
+    ax.plot([0.66], [foot], "D", color=RED, ms=8, mfc="white", mew=2.2)
+    ax.text(0.69, foot, "true", size=11, va="center")
+    for text in ax.findobj(Text):
+        text.set_usetex(False)  # type: ignore[attr-defined]
+    save_figure(figure, path)

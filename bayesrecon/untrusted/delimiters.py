@@ -1,0 +1,32 @@
+"""Rows of CSV whose delimiter is a comma, a semicolon or a tab."""
+
+import csv
+import re
+
+_OTHERS = ";\t"  # what spreadsheets write where the comma is the decimal sign, and what is copied from them
+_DECIMAL_COMMA = re.compile(r"[-+\u2212]?\d+,\d+")
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """The rows of a text; decimal commas become points where the delimiter is no comma.
+
+    >>> rows_of("term;estimate;std. error\\nage;0,61;0,06\\n")
+    [['term', 'estimate', 'std. error'], ['age', '0.61', '0.06']]
+    >>> rows_of('term,OR,95% CI\\nage,1.5,"1.2; 1.9"\\n')[1]
+    ['age', '1.5', '1.2; 1.9']
+    """
+    lines = text.splitlines()
+    delimiter = _delimiter_of([line for line in lines if line.strip()])
+    rows = list(csv.reader(lines, delimiter=delimiter, skipinitialspace=True))
+    if delimiter == ",":
+        return rows
+    return [[c.replace(",", ".") if _DECIMAL_COMMA.fullmatch(c.strip()) else c for c in row] for row in rows]
+
+
+def _delimiter_of(lines: list[str]) -> str:
+    """By the header, the first line with any; half of the lines have to have it, as a title has not."""
+    header = next((line for line in lines if any(sign in line for sign in "," + _OTHERS)), "")
+    for sign in _OTHERS:
+        if header.count(sign) > header.count(",") and 2 * sum(sign in line for line in lines) >= len(lines):
+            return sign
+    return ","
