@@ -110,9 +110,9 @@ def _eliminated(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for i, k in enumerate(swaps.tolist()):
         order[[i, k]] = order[[k, i]]
     # columns[:, order] = (L U)', so that its inverse is L'^-1 U'^-1.
-    upper = scipy.linalg.solve_triangular(factors[:rank], np.eye(rank), trans="T", check_finite=False)
+    upper = scipy.linalg.solve_triangular(factors[:rank], np.eye(rank), trans=1, check_finite=False)
     basis = scipy.linalg.solve_triangular(
-        factors[:rank], upper, trans="T", lower=True, unit_diagonal=True, check_finite=False
+        factors[:rank], upper, trans=1, lower=True, unit_diagonal=True, check_finite=False
     )
     return order[:rank], basis
 

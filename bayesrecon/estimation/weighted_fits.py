@@ -15,7 +15,7 @@ import numpy as np
 from bayesrecon.errors import BayesreconError
 from bayesrecon.knowledge import Knowledge
 from bayesrecon.models.estimators import ESTIMATORS, fitted_with
-from bayesrecon.models.normal import laplace
+from bayesrecon.posteriors.approximated.normal import laplace
 from bayesrecon.releases import Derived, Release
 from bayesrecon.results.row import Row
 

@@ -227,7 +227,8 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
 
 
 def _target_of(model: Model, given: _Given, part: Part) -> np.ndarray:
-    return -sum(a @ (given.temperature * at.lap + at.along(base)) for at, a, _, base in given.blocks(model, part))
+    blocks = given.blocks(model, part)
+    return -np.asarray(sum(a @ (given.temperature * at.lap + at.along(base)) for at, a, _, base in blocks))
 
 
 def _products_of(model: Model, given: _Given, part: Part) -> Any:

@@ -24,7 +24,7 @@ class FittedLaw:
         kind: "variational", "laplace" (a mode with its covariance) or "mode".
         name: for display.
         native: `(g,)` what the optimiser moved, unconstrained.
-        phi: the parameter of the derived model (`models.normal`; of a mode theta itself) at a native one.
+        phi: the parameter of the derived model (`approximated.normal`; of a mode theta itself) at a native one.
         iterates: the same at other steps.
         jacobian: of a mode with its covariance: whether it is one with the Jacobian.
         draws: how many draws of the law it was read off, None where it was released itself.
@@ -44,7 +44,7 @@ class FittedLaw:
 
 
 def phi_of(model: Model, mean: Any, factor: Any) -> Any:
-    """`models.normal.pack` of a mean `(d,)` and any factor `F (d, g)` of the covariance, differentiable."""
+    """`normal.pack` of a mean `(d,)` and any factor `F (d, g)` of the covariance, differentiable."""
     order = order_of(model)
     rows = factor[order]
     lower = jnp.linalg.cholesky(rows @ rows.T)

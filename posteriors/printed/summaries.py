@@ -68,8 +68,8 @@ def from_table(
             error of its own.
         correlations: of the estimates, `(d, d)`: CSV, DataFrame or array in the order of the table's lines. Without
             them the table of a regression with an intercept is read for what its standard errors say whatever the
-            correlations are (`models.least_squares`, `models.weighted_counts`): limits, wide or on one side, with more
-            where the number of records (`total=`) or a covariate that is 0 or 1 (`domain=`) is stated; another table of
+            correlations are (`least_squares`, `weighted_counts`): limits, wide or on one side, with more where the
+            number of records (`total=`) or a covariate that is 0 or 1 (`domain=`) is stated; another table of
             several estimates is not read. Exclusive dummies of a factor, by their names (`g[T.b]`, `C(g)[T.b]`,
             `2.g`), a `formula` or `factors=` of the verb, are counted level by level (`models.coded_tables`).
         draws: the estimates are means and standard deviations of so many (effective) draws; None for a mode.
