@@ -14,6 +14,11 @@ Moved = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
 series `(T, K)` by which errors of the fitted data move the sums of the `E[h_p score_j]` that go into the same one."""
 
 
+Unseen = Callable[[Any, np.ndarray, np.ndarray], np.ndarray]
+"""Of the same arguments, by how much `(K,)` the sums may be off since part of the records' score is not seen at all, as
+a standard deviation."""
+
+
 @dataclass(frozen=True)
 class ScoredDraws:
     """Draws with the score of the posterior that was fitted to them.
@@ -49,6 +54,15 @@ def confirmed(size: Any, z: Any, half: Any) -> Any:
     shrunk, is no disagreement. It is not in `moved`, and on half as many draws it is about twice as large.
     """
     return np.abs(size) / np.hypot(size / z, size - half)
+
+
+def allowed(size: Any, z: Any, unseen: Any) -> Any:
+    """Standard errors of a violation where what is not seen of the records' score can be part of it.
+
+    >>> round(float(allowed(np.array(4.0), np.array(4.0), np.array(3.0))), 3)
+    1.265
+    """
+    return np.abs(size) / np.hypot(size / z, unseen)
 
 
 def summed(values: np.ndarray, into: np.ndarray) -> np.ndarray:

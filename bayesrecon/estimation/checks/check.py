@@ -8,13 +8,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from bayesrecon.discovery import discover
-from bayesrecon.estimation.scored import Moved, ScoredDraws
+from bayesrecon.estimation.scored import ScoredDraws, Moved, Unseen
+
+
+def nothing(h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+    """As `Unseen`, where the whole score is seen."""
+    return np.zeros(into.max(initial=-1) + 1)
 
 
 @dataclass(frozen=True)
 class Looked:
-    """Draws that are looked at.
+    """ScoredDraws that are looked at.
 
     Attributes:
         names: `(d,)` of the coordinates.
@@ -26,6 +33,8 @@ class Looked:
             Elsewhere they are shrunk, and `moved` takes out more than they explain.
         release: that they are of.
         independent: number of independent draws.
+        unseen: by how much an identity may be off since part of the score is not seen; asked only where something seems
+            to fail.
         features: of the kernel, how many the generic records show and how many there are, None where not finite.
     """
 
@@ -37,6 +46,7 @@ class Looked:
     release: Any = None
     independent: float = 1.0
     features: tuple[int, int | None] = (0, None)
+    unseen: Unseen = nothing
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ tails and u, which may be a quantile of the same draws. Where draws were cut off
 that is left at c, over the share of draws above u. Many draws that were clipped have exactly the same value at an end.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
 from bayesrecon.estimation.checks.check import Check, Looked
-from bayesrecon.estimation.scored import Moved, ScoredDraws, confirmed
+from bayesrecon.estimation.scored import ScoredDraws, allowed, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.running.stored import column_blocks
 
@@ -27,7 +27,7 @@ _MOST, _NUMBERS = 2**16, 2**20  # draws that are looked at, and numbers of them:
 _WIDEST = 40  # coordinates up to which principal directions have ends as well
 _RANK = 1e-12  # of a correlation matrix
 _LOOKED_AT = 8  # ends that seem cut off and are looked at again
-# Draws at the same end that are no coincidence, how many times as many as of any other value, and the least values.
+# ScoredDraws at the same end that are no coincidence, how many times as many as of any other value, and the least values.
 _LEAST_TIED, _OFTENER, _VALUES = 5, 3, 20
 _NAMED = 3  # ends that are named
 
@@ -46,7 +46,7 @@ def check_ends(looked: Looked) -> tuple[str, ...]:
     names, draws = looked.names, looked.draws
     if np.sum(draws.weights**2) * _FEWEST > 1:
         return ()
-    return (*_tied(names, draws), *_cut(names, draws, looked.moved, looked.halves, looked.finite))
+    return (*_tied(names, draws), *_cut(names, draws, looked))
 
 
 def _tied(names: tuple[str, ...], draws: ScoredDraws) -> Iterator[str]:
@@ -168,9 +168,7 @@ def _independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> 
 def _cut(
     names: tuple[str, ...],
     draws: ScoredDraws,
-    moved: Moved,
-    halves: Callable[[], Sequence[ScoredDraws]],
-    finite: bool,
+    looked: Looked,
 ) -> Iterator[str]:
     """Densities that are left where draws end: of single ends, and of those of all parameters together."""
     t, s, sd = draws.standardised()
@@ -199,18 +197,20 @@ def _cut(
         mean = float(weights @ whole)
         return mean, mean / float(np.sqrt(variance / size))
 
-    def errors(group: list[_End]) -> np.ndarray:
+    def fields(group: list[_End]) -> tuple[Rows, np.ndarray, np.ndarray]:
         h = Rows(lambda at: sd[:width] * np.sum([end.h(t[at]) for end in group], axis=0), (len(t), width))
-        return np.asarray(moved(h, np.arange(width), np.zeros(width, int)))[some, 0]
+        return h, np.arange(width), np.zeros(width, int)
 
     z = np.array([judged(group)[1] for _, group in groups])
     for k in np.argsort(-z)[:_LOOKED_AT]:
         name, group = groups[k]
         if z[k] <= threshold or name in found:
             continue
-        size, sure = judged(group, errors(group))
-        sure = sure if finite else min(sure, float(z[k]))
-        if sure > threshold and (parts := halves()):
+        size, sure = judged(group, np.asarray(looked.moved(*fields(group)))[some, 0])
+        sure = sure if looked.finite else min(sure, float(z[k]))
+        if sure > threshold:
+            sure = float(allowed(size, sure, looked.unseen(*fields(group))[0]))
+        if sure > threshold and (parts := looked.halves()):
             sure = confirmed(size, sure, float(np.mean([_size(group, half, t, sd) for half in parts])))
         if sure > threshold:
             found[name] = sure

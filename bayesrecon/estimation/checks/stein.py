@@ -17,7 +17,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.checks.check import Check, Looked
 from bayesrecon.estimation.checks.normality import READ, normal
 from bayesrecon.estimation.fields import Fields
-from bayesrecon.estimation.scored import Moved, ScoredDraws, confirmed
+from bayesrecon.estimation.scored import ScoredDraws, Moved, Unseen, allowed, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 
 # False alarms per release, half a percent in all. Of single identities, by their family:
@@ -31,18 +31,24 @@ _NUMBERS = 2**22  # of the series of identities that are looked at together
 
 def check_identities(looked: Looked) -> tuple[str, ...]:
     """Test the Stein identities; one line for each family of them that fails."""
-    draws, moved, once = looked.draws, looked.moved, cache(looked.halves)
+    draws, once = looked.draws, cache(looked.halves)
     t, s, sd = draws.standardised()
 
+    def in_units(h: Rows, j: np.ndarray) -> Rows:
+        return Rows(lambda at: h[at] * sd[j], h.shape)
+
     def errors(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
-        return moved(Rows(lambda at: h[at] * sd[j], h.shape), j, into)
+        return looked.moved(in_units(h, j), j, into)
+
+    def unseen(h: Rows, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+        return looked.unseen(in_units(h, j), j, into)
 
     found = [
         f"draws and model disagree: {what} should be 0 and is off for {which}; is the prior right, and are these "
         "converged draws of this very model?"
         for what, which in (
-            *_identities(looked.names, draws, t, s, errors, once),
-            *_together(draws, t, s, errors, once, looked.finite),
+            *_identities(looked.names, draws, t, s, errors, unseen, once),
+            *_together(draws, t, s, errors, unseen, once, looked.finite),
         )
     ]
     if found and normal(draws):
@@ -56,6 +62,7 @@ def _identities(
     t: Standard,
     s: Standard,
     moved: Moved,
+    unseen: Unseen,
     halves: Callable[[], Sequence[ScoredDraws]],
 ) -> list[tuple[str, str]]:
     """`E[h score_j + d_j h] = 0` for powers h of one coordinate, each by itself."""
@@ -69,6 +76,10 @@ def _identities(
             broken = broken[np.argsort(-z[broken])][:_LOOKED_AT]
             series = power.values(s, broken) + moved(power.rows(i[broken]), j[broken], np.arange(len(broken)))
             z[broken] = _significance(series, size[broken], draws.weights, draws.chain)
+            broken = broken[z[broken] > threshold]
+        if broken.size:
+            hidden = unseen(power.rows(i[broken]), j[broken], np.arange(len(broken)))
+            z[broken] = allowed(size[broken], z[broken], hidden)
             broken = broken[z[broken] > threshold]
         if broken.size and (parts := halves()):
             others = np.mean([_sizes_of_powers(half, label)[broken] for half in parts], axis=0)
@@ -153,6 +164,7 @@ def _together(
     t: Standard,
     s: Standard,
     moved: Moved,
+    unseen: Unseen,
     halves: Callable[[], Sequence[ScoredDraws]],
     finite: bool,
 ) -> list[tuple[str, str]]:
@@ -162,7 +174,8 @@ def _together(
     j, fields = np.arange(s.shape[1]), Fields.of(t, s)
     count = len(Fields.labels)
     h = Rows(lambda at: np.concatenate([h for h, _ in fields.at(at)], axis=1), (len(t), count * len(j)))
-    errors = moved(h, np.tile(j, count), np.repeat(range(count), len(j)))
+    every, into = np.tile(j, count), np.repeat(range(count), len(j))
+    errors = moved(h, every, into)
     sums = fields.sums()
     sizes = fields.sizes(sums, draws.weights)
     others: list[float] = []
@@ -176,6 +189,10 @@ def _together(
             _significance(series, np.array([size]), draws.weights, draws.chain)[0]
             for series in ((corrected,) if finite else (corrected, values))
         )
+        if z > threshold:
+            some = np.flatnonzero(into == k)
+            own = Rows(lambda at, some=some: h[at][:, some], (len(t), len(some)))
+            z = float(allowed(size, z, unseen(own, every[some], np.zeros(len(some), int))[0]))
         if z <= threshold:
             continue
         if parts := halves():

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.checks.check import Looked, failures
+from bayesrecon.estimation.checks.check import Looked, failures, nothing
 from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.count import miscounted
 from bayesrecon.estimation.checks.kinks import refuse_kinks
+from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.kinds.kind import Kind
@@ -68,6 +69,7 @@ class OfDraws(Kind):
             release,
             problem.embedding.independent_size,
             (spectrum.rank, problem.rank),
+            partial(_unseen, problem),
         )
         return failures(looked)
 
@@ -137,6 +139,19 @@ def _moved_by_data(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) ->
         values = slopes_at_every_atom(embedding, solved.probes, h, j)
     beta = solved.project(summed(values, into)).beta
     return -np.asarray(solved.influence(beta)[0])
+
+
+def _unseen(problem: Problem, h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
+    """As `scored.Unseen`: of the same totals, what the records' may differ by from those of generic ones, as the
+    intervals of statistics have it; it is judged on generic records far out, where least is seen."""
+    solved = problem.solved
+    if solved.ridge is None:
+        return nothing(h, j, into)
+    records, cross = solved.distant or (solved.probes, solved.cross)
+    near, far = (summed(slopes_at_every_atom(problem.embedding, z, h, j), into) for z in (solved.probes, records))
+    rest = far - cross @ solved.project(near).beta
+    apart = deviation(solved.cross, solved.target, solved.ridge, solved.size)
+    return solved.size * apart * np.sqrt(np.mean(rest**2, axis=0))
 
 
 def slopes_at_every_atom(embedding: AdaptiveEmbedding, records: Records, h: Any, j: np.ndarray) -> np.ndarray:

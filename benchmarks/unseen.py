@@ -1,0 +1,144 @@
+"""Families of likelihoods that nothing was built or tuned on: do errors hold there as they do elsewhere?
+
+python benchmarks/unseen.py [family ...] [--sets 40] [--first 0] [--draws 2000] [--workers 2]
+
+As `families.py`: simulated data sets, independent draws of the posterior, `recover` without any option. A row is one
+data set; those that were measured before stay, so that a run goes on where another ended. Rows are kept in
+benchmarks/unseen.json, the page is benchmarks/UNSEEN.md.
+"""
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+
+import workers  # noqa: E402
+from unseen_families import UNSEEN, model_of, simulated  # noqa: E402
+
+import bayesrecon  # noqa: E402
+from bayesrecon.engine import swept  # noqa: E402
+from bayesrecon.errors import BayesreconError  # noqa: E402
+from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
+
+ROWS, PAGE = HERE / "unseen.json", HERE / "UNSEEN.md"
+RECORDS = 300
+
+INTRODUCTION = f"""# Families that nothing was built on
+
+Made by `python benchmarks/unseen.py`. Ten families of likelihoods that occur nowhere else in the repository, each with
+one covariate and {RECORDS} records; exact posterior draws, `recover` without any option. *Refused*: it ended in an
+error. *Failed*: a check of draws and model failed, which is wrong here. *z*: errors of n in standard errors, where n
+was determined. *Covered*: intervals of determined statistics that hold the true value. *Partly*: statistics that are
+determined in part, and the share of their intervals that hold. *rms*: root mean square of all errors in half-widths of
+the intervals, .51 where errors are normal and intervals hold 95 %.
+"""
+COLUMNS = (
+    "sets", "refused", "failed", "mean of z", "rms of z", "determined", "covered", "partly", "held", "rms", "s",
+)  # fmt: skip
+
+
+model = cache(model_of)  # its programs are compiled once, however many data sets there are
+
+
+def studied(shared: tuple[str, int], key: int) -> dict[str, Any]:
+    """Of one data set: the error of n, how many intervals held by verdict, and what was said of the draws."""
+    name, draws = shared
+    data, release = simulated(name, model(name), key, draws, RECORDS)
+    row: dict[str, Any] = {"family": name, "set": key, "draws": draws, "refused": "", "failed": [], "z": None}
+    row |= {"determined": [0, 0], "partly": [0, 0], "squares": 0.0}
+    began = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            recovery = bayesrecon.recover(release, key=key, force=True)
+    except BayesreconError as error:
+        return row | {"refused": str(error), "seconds": time.process_time() - began}
+    row |= {"seconds": time.process_time() - began, "failed": list(recovery.failures)}
+    truth, count = true_statistics(release.model, data), recovery["n"]
+    if count.verdict == "determined" and count.se:
+        row["z"] = (count.estimate - RECORDS) / count.se
+    for one in recovery.rows:
+        if one.lower is not None and one.upper is not None and one.verdict in row:
+            row[one.verdict][0] += bool(one.lower <= truth[one.name] <= one.upper)
+            row[one.verdict][1] += 1
+            row["squares"] += (2 * (one.estimate - truth[one.name]) / max(one.upper - one.lower, 1e-300)) ** 2
+    return row
+
+
+def shown(name: str, rows: list[dict[str, Any]]) -> dict[str, str]:
+    sums = {k: [sum(r[k][i] for r in rows) for i in range(2)] for k in ("determined", "partly")}
+    z, count = np.array([r["z"] for r in rows if r["z"] is not None]), sum(total for _, total in sums.values())
+    cells = {"family": name, "sets": f"{len(rows)}"}
+    cells |= {k: f"{sum(bool(r[k]) for r in rows)}" for k in ("refused", "failed")}
+    cells |= {"mean of z": f"{z.mean():+.2f}" if z.size else "", "rms of z": _root(z) if z.size else ""}
+    for verdict, column in (("determined", "covered"), ("partly", "held")):
+        inside, total = sums[verdict]
+        cells |= {verdict: f"{total}", column: f"{inside / total:.1%}" if total else ""}
+    cells["rms"] = f"{np.sqrt(sum(r['squares'] for r in rows) / count):.2f}" if count else ""
+    return cells | {"s": f"{np.median([r['seconds'] for r in rows]):.1f}"}
+
+
+def _root(z: np.ndarray) -> str:
+    return f"{np.sqrt(np.mean(z**2)):.2f}"
+
+
+def written(rows: list[dict[str, Any]]) -> str:
+    groups = [(name, [r for r in rows if r["family"] == name]) for name in UNSEEN]
+    columns = ("family", *COLUMNS)
+    lines = [INTRODUCTION, "| " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(COLUMNS)]
+    cells = [shown(name, some) for name, some in groups if some]
+    lines += ["| " + " | ".join(row[c] for c in columns) + " |" for row in (*cells, shown("all", rows))]
+    for verdict in ("determined", "partly"):
+        inside, count = (sum(r[verdict][i] for r in rows) for i in range(2))
+        if count:
+            range_ = clopper_pearson(inside, count)
+            lines += ["", f"Of what is {verdict}, {inside} of {count} intervals hold, {inside / count:.1%}"]
+            lines[-1] += f" ({range_.lower:.1%} to {range_.upper:.1%} as if they were independent)."
+    return "\n".join(lines) + "\n"
+
+
+def measured() -> list[dict[str, Any]]:
+    return json.loads(ROWS.read_text()) if ROWS.exists() else []
+
+
+def keep(found: dict[str, Any]) -> None:
+    """Adds a row, or replaces that of the same data set; the page is written anew."""
+    names = list(UNSEEN)
+    rows = {(names.index(r["family"]), r["set"]): r for r in (*measured(), found)}
+    listed = [rows[k] for k in sorted(rows)]
+    ROWS.write_text("[\n" + ",\n".join(json.dumps(r) for r in listed) + "\n]\n")
+    PAGE.write_text(written(listed))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", default=list(UNSEEN), help=", ".join(UNSEEN))
+    parser.add_argument("--sets", type=int, default=40)
+    parser.add_argument("--first", type=int, default=0, help="number of the first data set")
+    parser.add_argument("--draws", type=int, default=2000)
+    workers.add_arguments(parser)
+    given = parser.parse_args()
+    workers.check_names(parser, given.families, UNSEEN)
+    with workers.engine(given):
+        for name in given.families:
+            done = {r["set"] for r in measured() if r["family"] == name and r["draws"] == given.draws}
+            left = [key for key in range(given.first, given.sets) if key not in done]
+            for row in swept(studied, (name, given.draws), left):
+                keep(row)
+                print(*(row[k] for k in ("family", "set", "z", "determined", "partly", "failed", "refused")),
+                      f"{row['seconds']:.1f}", sep=" | ", flush=True)  # fmt: skip
+            jax.clear_caches()
+
+
+if __name__ == "__main__":
+    main()
