@@ -198,8 +198,8 @@ def open_release(
             raise BayesreconError("tables of estimates are read one by one")
         if power is not None or draws is not None or weights is not None:
             raise BayesreconError(
-                "--power, --draws and --weights have no part in a table of estimates; of its fit --fit-weights says how "
-                "records were weighed"
+                "--power, --draws and --weights have no part in a table of estimates; of its fit --fit-weights says "
+                "how records were weighed"
             )
         return _open_table(sources[0], model, settings, related[0], formula)
     if formula is not None:

@@ -35,7 +35,7 @@ Draws = Annotated[int | None, typer.Option(help="Use only the last so many draws
 Weights = Annotated[
     str | None,
     typer.Option(
-        help="Column of the draws' weights, where it is not called weight, mult or log_weight; none takes draws as equal.",
+        help="Column of the draws' weights, where it is not called weight, mult or log_weight; none: draws are equal.",
         show_default=False,
     ),
 ]

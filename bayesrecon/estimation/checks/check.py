@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from bayesrecon.discovery import discover
+from bayesrecon.estimation.density import Density
 from bayesrecon.estimation.scored import Draws, Moved
 
 
@@ -27,6 +28,7 @@ class Looked:
         release: that they are of.
         independent: number of independent draws.
         features: of the kernel, how many the generic records show and how many there are, None where not finite.
+        density: of the posterior of the fitted data, None where these are shrunk or no data were fitted.
     """
 
     names: tuple[str, ...]
@@ -37,6 +39,7 @@ class Looked:
     release: Any = None
     independent: float = 1.0
     features: tuple[int, int | None] = (0, None)
+    density: Density | None = None
 
 
 @dataclass(frozen=True)

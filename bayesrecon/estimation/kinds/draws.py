@@ -16,6 +16,7 @@ from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.count import miscounted
 from bayesrecon.estimation.checks.kinks import refuse_kinks
+from bayesrecon.estimation.density import Density
 from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.imputation import imputed
 from bayesrecon.estimation.kinds.kind import Kind
@@ -57,6 +58,8 @@ class OfDraws(Kind):
 
     def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
         release, spectrum = problem.release, problem.solved.spectrum
+        # Beyond the end of a box there is nothing, whatever the density says there.
+        everywhere = str(problem.estimator.coordinates) != "constrained"
         looked = Looked(
             release.model.coordinates,
             _draws(release, fitted),
@@ -66,6 +69,7 @@ class OfDraws(Kind):
             release,
             problem.embedding.independent_size,
             (spectrum.rank, problem.rank),
+            Density(release.model, problem.solved) if spectrum.gap and everywhere else None,
         )
         return failures(looked)
 
