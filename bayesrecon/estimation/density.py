@@ -8,8 +8,11 @@ import jax
 import numpy as np
 
 from bayesrecon.estimation.solve import Fit
-from bayesrecon.kernels.dense import log_likelihoods
-from bayesrecon.model import Model
+from bayesrecon.kernels.score import log_lik
+from bayesrecon.kernels.view import blocks
+from bayesrecon.model import Model, Records
+
+_BLOCK = 512  # places at once: those next to an edge are nearly as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +29,11 @@ class Density:
 
     def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """At places `(T, d)`: the log density `(T,)`, and its slopes `(T, r)` by the amplitudes y."""
-        slopes = log_likelihoods(self.model, np.asarray(theta), self.solved.basis)
-        return slopes @ self.solved.y + np.asarray(_log_base(self.model, theta)), slopes
+        basis, found = self.solved.basis, []
+        for block, _, n in blocks(np.asarray(theta, float), np.ones(len(theta)), _BLOCK):
+            found.append([np.asarray(v)[:n] for v in _at(self.model, block, basis.records, basis.coefficients)])
+        base, slopes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return base + slopes @ self.solved.y, slopes
 
     @cached_property
     def covariance(self) -> np.ndarray:
@@ -37,5 +43,8 @@ class Density:
 
 
 @partial(jax.jit, static_argnames="model")
-def _log_base(model: Model, theta: Any) -> Any:
-    return jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)
+def _at(model: Model, theta: Any, anchors: Records, coefficients: Any) -> tuple[Any, Any]:
+    """The part that is not of the data, and the basis functions: one program, for every number of places."""
+    each = jax.vmap(jax.vmap(partial(log_lik, model), in_axes=(None, 0)), in_axes=(0, None))
+    base = jax.vmap(lambda t: model.log_prior(t) + model.log_det(t))(theta)
+    return base, each(theta, anchors) @ coefficients

@@ -147,7 +147,7 @@ class _Moving:
         scaled = partial(self._scaled, centre)
         distance = 0.5 * np.log(np.maximum(((t @ inverse) * t).sum(axis=1), 1e-300))
         yield from self._edge("draw farthest from the mean", distance, scaled)
-        parts = np.array_split(self.theta, -(-len(self.theta) // _AT_ONCE))
+        parts = np.array_split(self.theta, -(-len(self.theta) // _AT_ONCE))  # slopes are not kept
         value = np.concatenate([self.density(part)[0] for part in parts])
         depth = 0.5 * np.log(np.maximum(value.max() - value, 1e-300))
         yield from self._edge("draw of lowest density", depth, scaled, highest=value.max())
