@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from conjugate import regression_model, sample_regression
-from untouched import PRECISION, funnel, log_gamma, logit_beta, normal, student, two_modes
+from untouched import DENSITIES, log_gamma, normal, student
 
 import bayesrecon
 from bayesrecon.estimation.checks.beyond import check_beyond
@@ -14,50 +14,26 @@ from bayesrecon.estimation.scored import Draws
 from bayesrecon.posteriors import from_draws
 
 
-class Law:
-    """A log density that is known."""
-
-    covariance = np.zeros((0, 0))
-
-    def __init__(self, value):
-        self.value = value
-
-    def __call__(self, theta):
-        return self.value(theta), np.zeros((len(theta), 0))
-
-
-LAWS = {
-    normal: Law(lambda x: -((x @ PRECISION) * x).sum(axis=1) / 2),
-    student: Law(lambda x: -3 * np.log1p(((x @ PRECISION) * x).sum(axis=1) / 3)),
-    log_gamma: Law(lambda x: (1.5 * x - np.exp(x)).sum(axis=1)),
-    logit_beta: Law(lambda x: (0.7 * x - 4.7 * np.logaddexp(0, x)).sum(axis=1)),
-    funnel: Law(lambda x: -(x[:, 0] ** 2) / 2 - x[:, 0] - (x[:, 1:] ** 2).sum(axis=1) * np.exp(-x[:, 0]) / 2),
-    two_modes: Law(
-        lambda x: np.logaddexp(np.log(0.85) - (x**2).sum(axis=1) / 2, np.log(0.15) - ((x - 4) ** 2).sum(axis=1) / 2)
-    ),
-}
-
-
 def checked(law, x, score):
     draws = Draws(x, np.full(len(x), 1 / len(x)), np.arange(len(x)) * 4 // len(x), score)
-    return check_beyond(Looked(("a", "b", "c"), draws, lambda h, j, into: None, density=LAWS[law]))
+    return check_beyond(Looked(("a", "b", "c"), draws, lambda h, j, into: None, density=DENSITIES[law]))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", DENSITIES)
 def test_draws_as_they_were_pass(law):
     """At the level of 3e-4 one of these fails once in 160 times."""
     assert [checked(law, *law(np.random.default_rng([seed, 1]), 2000)) for seed in range(20)] == [()] * 20
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", DENSITIES)
 def test_draws_as_they_were_fail_as_seldom_as_the_level_says(law):
     """Two of 600 have a probability of 1.5 % at the level."""
     made = [(seed, draws) for seed in range(300) for draws in (1000, 4000)]
     assert sum(bool(checked(law, *law(np.random.default_rng([seed, draws]), draws))) for seed, draws in made) <= 2
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", DENSITIES)
 def test_one_draw_in_a_hundred_is_missed(law):
     """At one end of a coordinate, and at both ends of all."""
     x, score = law(np.random.default_rng(0), 4000)
@@ -72,7 +48,7 @@ def test_one_draw_in_a_hundred_is_missed(law):
 @pytest.mark.parametrize("law", [normal, student, log_gamma])
 def test_a_region_of_highest_density_is_noticed(law):
     x, score = law(np.random.default_rng(0), 4000)
-    value = LAWS[law](x)[0]
+    value = DENSITIES[law](x)[0]
     inside = value > np.quantile(value, 0.01)
     (failure,) = checked(law, x[inside], score[inside])
     assert "draw of lowest density" in failure
