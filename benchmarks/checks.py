@@ -39,7 +39,7 @@ import workers  # noqa: E402
 import bayesrecon  # noqa: E402
 from bayesrecon.engine import swept  # noqa: E402
 from bayesrecon.errors import BayesreconError  # noqa: E402
-from bayesrecon.estimation.checks.beyond import check_beyond  # noqa: E402
+from bayesrecon.estimation.checks.beyond import check_edges  # noqa: E402
 from bayesrecon.estimation.checks.chains import check_chains  # noqa: E402
 from bayesrecon.estimation.checks.check import Looked  # noqa: E402
 from bayesrecon.estimation.checks.ends import check_ends  # noqa: E402
@@ -190,7 +190,7 @@ def _of_law(law: Callable[[Any, int], Any], key: int, draws: int) -> tuple[str, 
     good = Draws(theta, np.full(draws, 1 / draws), numbers, scores)
     unmoved = lambda h, j, into: np.zeros((len(h), into.max(initial=-1) + 1))  # noqa: E731
     looked = Looked(("a", "b", "c"), good, unmoved, density=untouched.DENSITIES[law])
-    return tuple(line for check in (check_chains, check_identities, check_ends, check_beyond) for line in check(looked))
+    return tuple(line for check in (check_chains, check_identities, check_edges) for line in check(looked))
 
 
 def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:

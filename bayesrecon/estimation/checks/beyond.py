@@ -21,7 +21,15 @@ import numpy as np
 from scipy import stats
 
 from bayesrecon.estimation.checks.check import Check, Looked
-from bayesrecon.estimation.checks.ends import FEWEST, WIDEST, directions, independent, thinned
+from bayesrecon.estimation.checks.ends import (
+    FEWEST,
+    WIDEST,
+    check_clipped,
+    check_cut,
+    directions,
+    independent,
+    thinned,
+)
 from bayesrecon.estimation.density import Density
 
 _CUT = 3e-4  # false alarms per release
@@ -88,13 +96,18 @@ def check_beyond(looked: Looked) -> tuple[str, ...]:
     found = sorted((chance, expected, name) for name, expected, chance in tests if chance * len(tests) < _CUT)
     if not found:
         return ()
-    where = ", ".join(f"the {name} ({expected:.0f} expected)" for _, expected, name in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    where = ", ".join(f"{expected:.0f} beyond the {name}" for _, expected, name in found[:_NAMED])
+    more = f" and so on at {len(found) - _NAMED} more ends" if len(found) > _NAMED else ""
     return (
-        f"draws end too early: of so many draws of this posterior some lie beyond {where}{more}, and none does "
-        f"(probability {max(found[0][0], 1e-300):.1g}); were they trimmed, kept by a condition or by their density, or "
-        "drawn from another law? Supply them as the sampler left them",
+        f"draws end too early: the fitted posterior expects {where}{more}, and there are none (probability "
+        f"{max(found[0][0], 1e-300):.1g}); were they trimmed, kept by a condition or by their density, or drawn from "
+        "another law? Supply them as the sampler left them",
     )
+
+
+def check_edges(looked: Looked) -> tuple[str, ...]:
+    """Draws that were clipped, and draws that were cut off: by density, and where that says nothing by the score."""
+    return (*check_clipped(looked), *(check_beyond(looked) or check_cut(looked)))
 
 
 def _chance(edges: list[_Edge], density: Density) -> float:
@@ -195,4 +208,4 @@ class _Moving:
         )
 
 
-CHECK = Check(60, check_beyond)
+CHECK = Check(50, check_edges)

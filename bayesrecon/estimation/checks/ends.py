@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.scored import Draws, Moved, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.stored import column_blocks
@@ -45,10 +45,22 @@ def check_ends(looked: Looked) -> tuple[str, ...]:
     >>> [len(check_ends(Looked(("mu",), draws, none))) for draws in (whole, whole.part(kept, -theta[kept]))]
     [0, 1]
     """
-    names, draws = looked.names, looked.draws
-    if np.sum(draws.weights**2) * FEWEST > 1:
+    return (*check_clipped(looked), *check_cut(looked))
+
+
+def check_clipped(looked: Looked) -> tuple[str, ...]:
+    return () if _few(looked.draws) else tuple(_tied(looked.names, looked.draws))
+
+
+def check_cut(looked: Looked) -> tuple[str, ...]:
+    """By the score at the draws alone."""
+    if _few(looked.draws):
         return ()
-    return (*_tied(names, draws), *_cut(names, draws, looked.moved, looked.halves, looked.finite))
+    return tuple(_cut(looked.names, looked.draws, looked.moved, looked.halves, looked.finite))
+
+
+def _few(draws: Draws) -> bool:
+    return bool(np.sum(draws.weights**2) * FEWEST > 1)
 
 
 def _tied(names: tuple[str, ...], draws: Draws) -> Iterator[str]:
@@ -269,6 +281,3 @@ def _rows(values: Standard, at: np.ndarray) -> np.ndarray:
 def _listed(found: Sequence[str]) -> str:
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more
-
-
-CHECK = Check(50, check_ends)

@@ -71,7 +71,10 @@ class OfDraws(Kind):
             (spectrum.rank, problem.rank),
             Density(release.model, problem.solved) if spectrum.gap and everywhere else None,
         )
-        return failures(looked)
+        found = failures(looked)
+        if found and np.ptp(looked.draws.weights) > 0:
+            found = (*found[:-1], f"{found[-1]}. Or are the weights not those of these draws?")
+        return found
 
 
 def normalised(release: PosteriorDraws) -> PosteriorDraws:
