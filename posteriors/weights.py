@@ -11,6 +11,7 @@ from bayesrecon.errors import BayesreconError, near
 NAMES = ("weight", "weights", "mult", "multiplicity", "log_weight", "log_weights")
 """Variables with one number a draw that are read as weights, unless the model has a parameter of that name."""
 
+_FEWEST = 100  # effective draws, below which a few of the draws are nearly all that count
 _OFTEN, _NUMBERS = 100, 2**25  # states are repeated up to so many times on average, and up to so many numbers in all
 
 
@@ -76,7 +77,7 @@ def weights_among(values: Mapping[str, Any], parameters: Iterable[str], asked: s
     given = given.reshape(given.shape[:2])
     if name.startswith("log"):
         given = np.exp(given - given.max()) if np.isfinite(given.max()) else given
-    if not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+    if not (np.isfinite(given).all() and (given >= 0).all()):
         raise BayesreconError(
             f"{name} is read as the weights of the draws, and some are negative or not finite; weights=False "
             "(--weights none) takes draws as equal"
@@ -96,10 +97,16 @@ def weighted(release: Any, weights: Weights, kept: np.ndarray) -> Any:
     if np.ptp(own) == 0:
         return release
     own = own / own.sum()
+    effective = 1 / np.sum(own**2)
+    if effective < min(_FEWEST, len(own)):
+        raise BayesreconError(
+            f"by {weights.name} {len(own)} draws count as {effective:.0f}, and {_FEWEST} are needed: draw from a law "
+            "nearer to the posterior, or, if these are no weights, say weights=False (--weights none)"
+        )
     if weights.counted:
         said = f"each state counts as often as {weights.name} says"
     else:
-        said = f"draws are weighted by {weights.name}, and count as {1 / np.sum(own**2):.0f} of {len(own)}"
+        said = f"draws are weighted by {weights.name}, and count as {effective:.0f} of {len(own)}"
     note = f"{said}; weights=False (--weights none) takes them as equal"
     return replace(release, weights=own, notes=(*release.notes, note))
 

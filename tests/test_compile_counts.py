@@ -4,9 +4,10 @@ import os
 import subprocess
 import sys
 
-MOST = {"recover": 2, "diagnose": 5}
+MOST = {"recover": 3, "diagnose": 5}
 """The second after the first. Of all of them the model's check and its transforms are two; the rest are passes over
-draws, one for a shape. What was added must be worth a fifth of a second to everybody."""
+draws, one for a shape, and the density beyond the outermost draws. What was added must be worth a fifth of a second to
+everybody."""
 
 COUNT = """
 import sys

@@ -1,8 +1,7 @@
 """How often good releases fail the checks of draws and model, and bad ones pass, as the page benchmarks/CHECKS.md.
 
-python -m benchmarks.draws.checks [good] [ends] [shipped] [bad] [handled] [records] [--repetitions 40] [--posteriors
-NAME ...]
-    [--workers 4]
+python -m benchmarks.draws.checks [good] [size] [ends] [shipped] [bad] [handled] [records] [--repetitions 40]
+    [--posteriors NAME ...] [--workers 4]
 
 To be run when a check changes. Good releases are blocks of posteriordb's reference draws and exact draws of simulated
 data; bad ones are spoilt by a stated size. The best any test could do knows what is wrong and how far: with
@@ -27,8 +26,11 @@ from scipy import stats
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.checks.beyond import check_edges
+from bayesrecon.estimation.checks.chains import check_chains
 from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.checks.ends import check_ends
+from bayesrecon.estimation.checks.stein import check_identities
 from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.evaluate import clopper_pearson
 from bayesrecon.models.registry import shipped
@@ -37,6 +39,7 @@ from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.running.engine import swept
 from bayesrecon.types import Model, Release
 from benchmarks import workers
+from benchmarks.draws import checks_good
 from benchmarks.study import Study, table
 from tests.support import conjugate, gridded, untouched
 
@@ -46,22 +49,25 @@ DRAWS, CHAINS = (1000, 4000), 4
 INTRODUCTION = f"""# Checks of draws and model: false alarms and power
 
 Made by `python -m benchmarks.draws.checks`. *Good*: exact draws of the model at hand, or blocks of posteriordb's
-reference
-draws; *failed* is the share of releases in which any check failed, nominally {LEVEL:.1%}. *Bad*: draws spoilt by a
+reference draws; *failed* is the share of releases in which any check failed, nominally {LEVEL:.1%}, *by* the checks
+that did first; laws have their own scores, and families the scores of the fitted data. *Bad*: draws spoilt by a
 stated size, 4 chains; *best z* is what a test that knows what is wrong, where and by how much would see on average,
 *best* its power at {LEVEL:.1%} false alarms, and behind a slash, where one of many places is wrong, that of a test that
 does not know which; *caught* is the share of releases in which a check failed. A best z near zero means that other data
 of the same model have (almost) these draws: no test can tell. Ranges are 95 % Clopper-Pearson intervals. *Handled*:
-exact draws of a regression on 200 records that were clipped, trimmed or kept by a condition afterwards. Untouched draws
-never lie inside such limits all together, so that a test that knows the limits catches every one; *by their ends* is
-what the check of ends catches alone.
+exact draws of a regression on 200 records that were clipped, trimmed or kept by a condition afterwards; *best* is the
+power of the likelihood ratio against the exact untouched posterior, which knows the limits and the data: untouched
+draws hardly ever lie inside all together. *By their ends* is what the two checks of ends catch, of a posterior that is
+fitted to the same draws and with all ends to look at.
 """
 
 COLUMNS = {"good": ("releases", "draws", "releases tried", "failed", "95 %")}
 COLUMNS["shipped"] = COLUMNS["ends"] = COLUMNS["good"]
+COLUMNS["size"] = (*COLUMNS["good"], "by")
 COLUMNS["bad"] = ("what is wrong", "size", "draws", "best z", "best", "releases tried", "caught", "95 %")
 TITLES = {
     "good": "Good releases",
+    "size": "All checks together, on good releases of small, skewed and heavy-tailed posteriors",
     "ends": "Good draws with their own scores, the check of ends alone",
     "shipped": "Good releases of other shipped families, attacked as they invite it",
     "bad": "Bad releases, nothing known",
@@ -69,7 +75,7 @@ TITLES = {
     "records": "Bad and good releases, design known",
 }
 COLUMNS["records"] = COLUMNS["bad"]
-COLUMNS["handled"] = ("what was done", "share", "draws", "releases tried", "caught", "95 %", "by their ends")
+COLUMNS["handled"] = ("what was done", "share", "draws", "best", "releases tried", "caught", "95 %", "by their ends")
 
 Row = dict[str, str]
 
@@ -89,9 +95,16 @@ def failed(releases: Iterable[Release], **knows: Any) -> list[bool]:
 
 
 def one_failed(shared: tuple[Model, dict[str, Any]], item: tuple[int, Release]) -> bool:
+    return bool(failures_of_one(shared, item))
+
+
+def failures_of_one(shared: tuple[Model, dict[str, Any]], item: tuple[int, Release]) -> tuple[str, ...]:
     (model, knows), (key, bare) = shared, item
     verb = bayesrecon.reconstruct if "unit" in knows else bayesrecon.recover
-    return not verb(dataclasses.replace(bare, model=model), force=True, key=key, **knows).consistent
+    found = verb(dataclasses.replace(bare, model=model), force=True, key=key, **knows).failures
+    if found:
+        print("  failed", key, found[0], flush=True)
+    return found
 
 
 # Good releases
@@ -129,6 +142,56 @@ def good(repetitions: int) -> Iterator[Row]:
     yield row("all", 0, list(every)) | {"draws": ""}
 
 
+SIZE = 400  # releases of a family
+# The beginnings of failures, and the checks that they are of.
+BY = {"the chains": "chains", "draws and model disagree": "identities", "draws ": "ends"}
+
+
+def size(repetitions: int) -> Iterator[Row]:
+    """Families that were tried before, as often, are taken over: it can be cut off and goes on.
+
+    Of laws with their own scores the checks are tried alone.
+    """
+    held = STUDY.kept().get("size", [])
+    before = {row["releases"]: row for row in held}
+    rows = []
+    for name, (make, draws) in checks_good.FAMILIES.items():
+        found = _of_family(make, draws) if name not in before else None
+        rows.append(before[name] if found is None else _size_row(name, draws, found))
+        yield rows[-1]
+    for name, law in checks_good.LAWS.items():
+        found = [_of_law(law, key, max(DRAWS)) for key in range(SIZE)] if name not in before else None
+        rows.append(before[name] if found is None else _size_row(name, max(DRAWS), found))
+        yield rows[-1]
+    tried = sum(int(row["releases tried"]) for row in rows)
+    hits = sum(round(int(row["releases tried"]) * float(row["failed"].rstrip("%")) / 100) for row in rows)
+    yield dict(zip(COLUMNS["size"], ("all", "", *share([True] * hits + [False] * (tried - hits)), ""), strict=True))
+
+
+def _of_family(make: Callable[[Any, int], Release], draws: int) -> list[tuple[str, ...]]:
+    made = (in_chains(make(np.random.default_rng(key), draws)) for key in range(SIZE))
+    first = next(made)
+    bare = (dataclasses.replace(release, model=None) for release in chain([first], made))
+    return list(swept(failures_of_one, (first.model, {}), enumerate(bare)))
+
+
+def _of_law(law: Callable[[Any, int], Any], key: int, draws: int) -> tuple[str, ...]:
+    theta, scores = law(np.random.default_rng([key, 7]), draws)
+    numbers = np.repeat(np.arange(CHAINS), draws // CHAINS)
+    good = ScoredDraws(theta, np.full(draws, 1 / draws), numbers, scores)
+    unmoved = lambda h, j, into: np.zeros((len(h), into.max(initial=-1) + 1))  # noqa: E731
+    looked = Looked(("a", "b", "c"), good, unmoved, density=untouched.DENSITIES[law])
+    return tuple(line for check in (check_chains, check_identities, check_edges) for line in check(looked))
+
+
+def _size_row(name: str, draws: int, found: Sequence[tuple[str, ...]]) -> Row:
+    told = [
+        next(by for words, by in [*BY.items(), ("", "others")] if line[0].startswith(words)) for line in found if line
+    ]
+    by = ", ".join(f"{check} {told.count(check)}" for check in dict.fromkeys(told))
+    return dict(zip(COLUMNS["size"], (name, f"{draws}", *share([bool(lines) for lines in found]), by), strict=True))
+
+
 def normal_mean(rng: np.random.Generator, draws: int) -> Release:
     y = rng.normal(2, 1, 60)
     return in_chains(from_draws(conjugate.sample_normal_mean(y, draws, rng), conjugate.normal_mean_model()))
@@ -152,9 +215,7 @@ def effects(rng: np.random.Generator, draws: int) -> Release:
     return in_chains(from_draws(conjugate.sample_effects(group, y, 5, draws, rng), conjugate.effects_model(5)))
 
 
-def in_chains(release: Release) -> Release:
-    return dataclasses.replace(release, chain=np.repeat(np.arange(CHAINS), release.size // CHAINS))
-
+in_chains = checks_good.in_chains
 
 SHIPPED = (
     "Rate_1_data-Rate_1_model",
@@ -421,13 +482,19 @@ def handled(repetitions: int) -> Iterator[Row]:
         for size in (0.01, 0.02, 0.05):
             for draws in DRAWS:
                 theta = exact(200, repetitions * draws)
-                found = []
+                found, outside = [], []
                 for b in range(repetitions):
-                    left = handle(theta[b * draws : (b + 1) * draws], size)
+                    whole = theta[b * draws : (b + 1) * draws]
+                    left = handle(whole, size)
+                    moved = len(left) == draws and (left != whole).any(axis=1).mean()
+                    outside.append(moved or 1 - len(left) / draws)
                     release = regression_release(left[: len(left) // CHAINS * CHAINS])
                     found.append(bayesrecon.recover(release, force=True, key=b).failures)
                 told = [any("draws were clipped" in f or "draws end too early" in f for f in one) for one in found]
-                cells = (what, f"{size:.0%}", f"{draws}", *share([bool(one) for one in found]), f"{np.mean(told):.1%}")
+                # Of the exact posterior's draws all lie inside by that chance; a test of a smaller size always tells.
+                best = min(1.0, LEVEL / (1 - float(np.mean(outside))) ** draws)
+                tried = share([bool(one) for one in found])
+                cells = (what, f"{size:.0%}", f"{draws}", f"{best:.0%}", *tried, f"{np.mean(told):.1%}")
                 yield dict(zip(COLUMNS["handled"], cells, strict=True))
 
 
@@ -500,6 +567,7 @@ def records(repetitions: int) -> Iterator[Row]:
 
 STUDIES: dict[str, Callable[[int], Iterator[Row]]] = {
     "good": good,
+    "size": size,
     "ends": ends,
     "bad": bad,
     "handled": handled,

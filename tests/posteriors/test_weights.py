@@ -180,3 +180,22 @@ def test_weights_in_files(states, tmp_path):
         assert np.array_equal(release.chain, expected.chain)
     with pytest.raises(BayesreconError, match="weight may be the weights of the draws, which are not read in pieces"):
         bayesrecon.posteriors.from_file(paths, model)
+
+
+def test_weights_that_leave_next_to_nothing(sampled):
+    theta, log_weight = sampled
+    model, few = conjugate.regression_model(), np.zeros_like(log_weight)
+    with pytest.raises(BayesreconError, match="weight is read as the weights of the draws, and all are zero"):
+        from_draws(of(theta, weight=few), model)
+    few[0, :20] = 1.5
+    with pytest.raises(BayesreconError, match="by weight 6000 draws count as 20, and 100 are needed"):
+        from_draws(of(theta, weight=few), model)
+
+
+def test_a_failure_asks_about_the_weights(posterior):
+    """Exact draws of which one half is said to count a quarter: the prior is not the only suspect."""
+    draws = posterior[2]
+    theta = np.column_stack([np.log(draws["variance"][0]), draws["beta"][0]])[None]
+    weight = np.where(theta[..., 1] > np.median(theta[..., 1]), 1.0, 0.25)
+    found = bayesrecon.recover(from_draws(of(theta, weight=weight), conjugate.regression_model()))
+    assert found.failures[-1].endswith("Or are the weights not those of these draws?")

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.discovery import discover
-from bayesrecon.estimation.scored import ScoredDraws, Moved, Unseen
+from bayesrecon.estimation.density import Density
+from bayesrecon.estimation.scored import Moved, ScoredDraws, Unseen
 
 
 def nothing(h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
@@ -21,7 +22,7 @@ def nothing(h: Any, j: np.ndarray, into: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Looked:
-    """ScoredDraws that are looked at.
+    """Draws that are looked at.
 
     Attributes:
         names: `(d,)` of the coordinates.
@@ -36,6 +37,7 @@ class Looked:
         unseen: by how much an identity may be off since part of the score is not seen; asked only where something seems
             to fail.
         features: of the kernel, how many the generic records show and how many there are, None where not finite.
+        density: of the posterior of the fitted data, None where these are shrunk or no data were fitted.
     """
 
     names: tuple[str, ...]
@@ -47,6 +49,7 @@ class Looked:
     independent: float = 1.0
     features: tuple[int, int | None] = (0, None)
     unseen: Unseen = nothing
+    density: Density | None = None
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.diagnostics import effective_sample_size, evenly
-from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.scored import ScoredDraws, allowed, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 from bayesrecon.running.stored import column_blocks
 
 _CUT = 2e-4  # false alarms per release
-_FEWEST = 500  # draws, from which ends are looked at
+FEWEST = 500
+"""Draws from which ends are looked at."""
 _SHARES = (0.03, 0.1)  # of the draws, at an end, that are looked at
 _MOST, _NUMBERS = 2**16, 2**20  # draws that are looked at, and numbers of them: of more every other one, and so on
-_WIDEST = 40  # coordinates up to which principal directions have ends as well
+WIDEST = 40
+"""Coordinates up to which principal directions have ends as well."""
 _RANK = 1e-12  # of a correlation matrix
 _LOOKED_AT = 8  # ends that seem cut off and are looked at again
-# ScoredDraws at the same end that are no coincidence, how many times as many as of any other value, and the least values.
+# Draws at the same end that are no coincidence, how many times as many as of any other value, and the least values.
 _LEAST_TIED, _OFTENER, _VALUES = 5, 3, 20
 _NAMED = 3  # ends that are named
 
@@ -43,10 +45,22 @@ def check_ends(looked: Looked) -> tuple[str, ...]:
     >>> [len(check_ends(Looked(("mu",), draws, none))) for draws in (whole, whole.part(kept, -theta[kept]))]
     [0, 1]
     """
-    names, draws = looked.names, looked.draws
-    if np.sum(draws.weights**2) * _FEWEST > 1:
+    return (*check_clipped(looked), *check_cut(looked))
+
+
+def check_clipped(looked: Looked) -> tuple[str, ...]:
+    return () if _few(looked.draws) else tuple(_tied(looked.names, looked.draws))
+
+
+def check_cut(looked: Looked) -> tuple[str, ...]:
+    """By the score at the draws alone."""
+    if _few(looked.draws):
         return ()
-    return (*_tied(names, draws), *_cut(names, draws, looked))
+    return tuple(_cut(looked.names, looked.draws, looked))
+
+
+def _few(draws: ScoredDraws) -> bool:
+    return bool(np.sum(draws.weights**2) * FEWEST > 1)
 
 
 def _tied(names: tuple[str, ...], draws: ScoredDraws) -> Iterator[str]:
@@ -130,11 +144,7 @@ def _ends(
         t, s: `(T, d)` atoms and `(T, s)` scores, standardised.
     """
     d, width = t.shape[1], s.shape[1]
-    inverse = np.linalg.pinv((t * weights[:, None]).T @ t, rcond=_RANK, hermitian=True)
-    own = np.linalg.pinv(inverse[:width, :width], rcond=_RANK, hermitian=True)  # with the other coordinates given
-    forms = [(f" of {name}", row) for name, row in zip(names[:width], np.eye(width), strict=True)]
-    if 1 < width <= _WIDEST:
-        forms += [(" of a combination of parameters", row) for row in np.linalg.eigh(own)[1].T]
+    own, inverse, forms = directions(names, t, weights, width)
     for name, row in forms:
         # Along the field of least noise: of a normal law its score is that of q.
         along, form = own @ row / (row @ own @ row), np.r_[row, np.zeros(d - width)]
@@ -150,16 +160,39 @@ def _ends(
             yield end, end.series(t, s)
 
 
+def directions(
+    names: tuple[str, ...], t: np.ndarray, weights: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray, list[tuple[str, np.ndarray]]]:
+    """Functions of the first coordinates: each of them and their principal directions, in words.
+
+    Returns:
+        Their covariance with the other coordinates given `(s, s)`, the precision of all `(d, d)`, and the functions'
+        names with their coefficients `(s,)`.
+    """
+    inverse = np.linalg.pinv((t * weights[:, None]).T @ t, rcond=_RANK, hermitian=True)
+    own = np.linalg.pinv(inverse[:width, :width], rcond=_RANK, hermitian=True)
+    forms = [(f" of {name}", row) for name, row in zip(names[:width], np.eye(width), strict=True)]
+    if 1 < width <= WIDEST:
+        forms += [(" of a combination of parameters", row) for row in np.linalg.eigh(own)[1].T]
+    return own, inverse, forms
+
+
+def thinned(draws: ScoredDraws) -> np.ndarray:
+    """Positions of the draws that are looked at: all, or every other one of many, and so on."""
+    size, d = draws.theta.shape
+    return evenly(size, max(FEWEST, min(_MOST, _NUMBERS // d)))
+
+
 def _levels(q: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[tuple[float, float, float]]:
     """Shares of the draws, the values that they exceed, and how many independent draws there are."""
     order = np.argsort(-q, kind="stable")
     above = np.searchsorted(np.cumsum(weights[order]), _SHARES)
     levels = q[order[np.minimum(above, len(q) - 1)]]
-    sizes = _independent(np.column_stack([q, q[:, None] > levels]), weights, chain)
+    sizes = independent(np.column_stack([q, q[:, None] > levels]), weights, chain)
     return [(share, float(u), min(sizes[0], size)) for share, u, size in zip(_SHARES, levels, sizes[1:], strict=True)]
 
 
-def _independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[float]:
+def independent(series: np.ndarray, weights: np.ndarray, chain: np.ndarray) -> list[float]:
     """Effective numbers of draws, at most that of the weights: an end is a small part of antithetic chains."""
     sizes = np.minimum(effective_sample_size(np.asarray(series, float), chain) / len(series), 1.0)
     return [float(size) for size in sizes / np.sum(weights**2)]
@@ -174,7 +207,7 @@ def _cut(
     t, s, sd = draws.standardised()
     if not (sd > 0).all():
         return
-    some = evenly(len(t), max(_FEWEST, min(_MOST, _NUMBERS // t.shape[1])))
+    some = thinned(draws)
     weights, chain, width = draws.weights[some] / draws.weights[some].sum(), draws.chain[some], s.shape[1]
     atoms, scores = _rows(t, some), _rows(s, some)
     each = dict(_ends(names, atoms, scores, weights, chain))
@@ -193,7 +226,7 @@ def _cut(
         least = sum(max(_spread(end.share), squares[end]) for end in group)
         widened = least / max(sum(squares[end] for end in group), 1e-300)
         variance = max(float(weights @ (series - weights @ series) ** 2), 1e-300) * widened
-        size = min(np.median([end.size for end in group]), *_independent(series[:, None], weights, chain))
+        size = min(np.median([end.size for end in group]), *independent(series[:, None], weights, chain))
         mean = float(weights @ whole)
         return mean, mean / float(np.sqrt(variance / size))
 
@@ -248,6 +281,3 @@ def _rows(values: Standard, at: np.ndarray) -> np.ndarray:
 def _listed(found: Sequence[str]) -> str:
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more
-
-
-CHECK = Check(50, check_ends)

@@ -17,7 +17,7 @@ from bayesrecon.diagnostics import effective_sample_size
 from bayesrecon.estimation.checks.check import Check, Looked
 from bayesrecon.estimation.checks.normality import READ, normal
 from bayesrecon.estimation.fields import Fields
-from bayesrecon.estimation.scored import ScoredDraws, Moved, Unseen, allowed, confirmed
+from bayesrecon.estimation.scored import Moved, ScoredDraws, Unseen, allowed, confirmed
 from bayesrecon.estimation.standard import Rows, Standard
 
 # False alarms per release, half a percent in all. Of single identities, by their family:

@@ -16,6 +16,7 @@ from bayesrecon.estimation.checks.copies import counted_once
 from bayesrecon.estimation.checks.correlation import uncorrelated
 from bayesrecon.estimation.checks.count import miscounted
 from bayesrecon.estimation.checks.kinks import refuse_kinks
+from bayesrecon.estimation.density import Density
 from bayesrecon.estimation.deviation import deviation
 from bayesrecon.estimation.forecast import forecast
 from bayesrecon.estimation.imputation import imputed
@@ -60,6 +61,8 @@ class OfDraws(Kind):
 
     def failures(self, problem: Problem, fitted: np.ndarray) -> tuple[str, ...]:
         release, spectrum = problem.release, problem.solved.spectrum
+        # Beyond the end of a box there is nothing, whatever the density says there.
+        everywhere = str(problem.estimator.coordinates) != "constrained"
         looked = Looked(
             release.model.coordinates,
             _draws(release, fitted),
@@ -70,8 +73,12 @@ class OfDraws(Kind):
             problem.embedding.independent_size,
             (spectrum.rank, problem.rank),
             partial(_unseen, problem),
+            Density(release.model, problem.solved) if spectrum.gap and everywhere else None,
         )
-        return failures(looked)
+        found = failures(looked)
+        if found and np.ptp(looked.draws.weights) > 0:
+            found = (*found[:-1], f"{found[-1]}. Or are the weights not those of these draws?")
+        return found
 
 
 def normalised(release: PosteriorDraws) -> PosteriorDraws:

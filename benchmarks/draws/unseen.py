@@ -1,44 +1,36 @@
 """Families of likelihoods that nothing was built or tuned on: do errors hold there as they do elsewhere?
 
-python benchmarks/unseen.py [family ...] [--sets 40] [--first 0] [--draws 2000] [--workers 2]
+python -m benchmarks.draws.unseen [family ...] [--sets 40] [--first 0] [--draws 2000] [--workers 2]
 
 As `families.py`: simulated data sets, independent draws of the posterior, `recover` without any option. A row is one
 data set; those that were measured before stay, so that a run goes on where another ended. Rows are kept in
 benchmarks/unseen.json, the page is benchmarks/UNSEEN.md.
 """
 
-import argparse
-import json
-import sys
 import time
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+import bayesrecon
+from bayesrecon.errors import BayesreconError
+from bayesrecon.evaluate import clopper_pearson, true_statistics
+from bayesrecon.running.engine import swept
+from benchmarks import workers
+from benchmarks.study import Study, table
+from tests.support.unseen_families import UNSEEN, model_of, simulated
 
-import workers  # noqa: E402
-from unseen_families import UNSEEN, model_of, simulated  # noqa: E402
-
-import bayesrecon  # noqa: E402
-from bayesrecon.engine import swept  # noqa: E402
-from bayesrecon.errors import BayesreconError  # noqa: E402
-from bayesrecon.evaluate import clopper_pearson, true_statistics  # noqa: E402
-
-ROWS, PAGE = HERE / "unseen.json", HERE / "UNSEEN.md"
 RECORDS = 300
 
 INTRODUCTION = f"""# Families that nothing was built on
 
-Made by `python benchmarks/unseen.py`. Ten families of likelihoods that occur nowhere else in the repository, each with
-one covariate and {RECORDS} records; exact posterior draws, `recover` without any option. *Refused*: it ended in an
-error. *Failed*: a check of draws and model failed, which is wrong here. *z*: errors of n in standard errors, where n
-was determined. *Covered*: intervals of determined statistics that hold the true value. *Partly*: statistics that are
+Made by `python -m benchmarks.draws.unseen`. Ten families of likelihoods that occur nowhere else in the repository, each
+with one covariate and {RECORDS} records; exact posterior draws, `recover` without any option. *Refused*: it ended in an
+error. *Failed*: a check of draws and model failed, which is wrong here. *z*: errors of n in standard errors, where n was
+determined. *Covered*: intervals of determined statistics that hold the true value. *Partly*: statistics that are
 determined in part, and the share of their intervals that hold. *rms*: root mean square of all errors in half-widths of
 the intervals, .51 where errors are normal and intervals hold 95 %.
 """
@@ -95,9 +87,8 @@ def _root(z: np.ndarray) -> str:
 def written(rows: list[dict[str, Any]]) -> str:
     groups = [(name, [r for r in rows if r["family"] == name]) for name in UNSEEN]
     columns = ("family", *COLUMNS)
-    lines = [INTRODUCTION, "| " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(COLUMNS)]
-    cells = [shown(name, some) for name, some in groups if some]
-    lines += ["| " + " | ".join(row[c] for c in columns) + " |" for row in (*cells, shown("all", rows))]
+    cells = [*(shown(name, some) for name, some in groups if some), shown("all", rows)]
+    lines = [INTRODUCTION, table(columns, [[row[c] for c in columns] for row in cells])]
     for verdict in ("determined", "partly"):
         inside, count = (sum(r[verdict][i] for r in rows) for i in range(2))
         if count:
@@ -107,31 +98,28 @@ def written(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def measured() -> list[dict[str, Any]]:
-    return json.loads(ROWS.read_text()) if ROWS.exists() else []
+STUDY = Study(__file__, written, empty=list)
 
 
 def keep(found: dict[str, Any]) -> None:
-    """Adds a row, or replaces that of the same data set; the page is written anew."""
+    """Adds a row, or replaces that of the same data set."""
     names = list(UNSEEN)
-    rows = {(names.index(r["family"]), r["set"]): r for r in (*measured(), found)}
-    listed = [rows[k] for k in sorted(rows)]
-    ROWS.write_text("[\n" + ",\n".join(json.dumps(r) for r in listed) + "\n]\n")
-    PAGE.write_text(written(listed))
+    rows = {(names.index(r["family"]), r["set"]): r for r in (*STUDY.kept(), found)}
+    STUDY.keep([rows[k] for k in sorted(rows)])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("families", nargs="*", default=list(UNSEEN), help=", ".join(UNSEEN))
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     parser.add_argument("--draws", type=int, default=2000)
     workers.add_arguments(parser)
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     workers.check_names(parser, given.families, UNSEEN)
     with workers.engine(given):
         for name in given.families:
-            done = {r["set"] for r in measured() if r["family"] == name and r["draws"] == given.draws}
+            done = {r["set"] for r in STUDY.kept() if r["family"] == name and r["draws"] == given.draws}
             left = [key for key in range(given.first, given.sets) if key not in done]
             for row in swept(studied, (name, given.draws), left):
                 keep(row)

@@ -1,0 +1,211 @@
+"""Were draws cut off: does the posterior of the fitted data have mass beyond the outermost of them?
+
+Of N independent draws of a posterior p let c be the largest value of a function q, and M the mass of p beyond c. N M
+is an exponential variable of mean one, whatever p and q. M needs no normalising constant: a map f of the draws with
+Jacobian J carries the mass of those just inside the edge to the other side,
+
+    P(f(theta) beyond c, theta inside) = E[p(f(theta)) / p(theta) J(theta); f(theta) beyond c],
+
+which is no more than M. The map is a shift along the field of `ends` for a coordinate or a principal direction, and a
+scaling about the mean for the distance from it and for the log density. With p that of the fitted data, whose errors
+move the logarithm of M, the probability of so large an N M is that of an exponential variable times a lognormal one.
+
+The check of ends asks for less, the score at the draws alone, and sees less.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import stats
+
+from bayesrecon.estimation.checks.check import Check, Looked
+from bayesrecon.estimation.checks.ends import (
+    FEWEST,
+    WIDEST,
+    check_clipped,
+    check_cut,
+    directions,
+    independent,
+    thinned,
+)
+from bayesrecon.estimation.density import Density
+
+_CUT = 3e-4  # false alarms per release
+_NEAR = 400  # draws nearest to an edge that are moved: a tenth of four thousand
+_SHARE = 0.1  # of the draws, at most
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(41)  # of a standard normal variable
+_HIGHEST = 300.0  # log ratio, above which one draw carries all mass, so that squares are numbers
+_EVEN = 20.0  # moved draws that have to carry the mass, for it and its error to be believed
+_AT_ONCE = 2**12  # draws whose density is computed together
+_NAMED = 3  # edges that are named
+
+
+@dataclass(frozen=True, eq=False)
+class _Edge:
+    """What lies beyond the outermost draw of one function of them.
+
+    Attributes:
+        name: in words.
+        of_coordinate: whether the function is a coordinate.
+        near: positions of the draws next to it.
+        expected: N M.
+        slope: `(r,)` of `log M`, by the amplitudes of the fitted data.
+        scatter: relative error of M by the draws that were moved.
+    """
+
+    name: str
+    of_coordinate: bool
+    near: np.ndarray
+    expected: float
+    slope: np.ndarray
+    scatter: float
+
+
+def check_beyond(looked: Looked) -> tuple[str, ...]:
+    """One line for draws that were cut off.
+
+    >>> rng = np.random.default_rng(0)
+    >>> theta = rng.normal(size=(4000, 1))
+    >>> law = lambda t: (-0.5 * t[:, 0] ** 2, np.zeros((len(t), 0)))
+    >>> law.covariance = np.zeros((0, 0))
+    >>> none = lambda h, j, into: np.zeros((len(h), into.max() + 1))
+    >>> kept = theta[theta[:, 0] > -2.3]  # 99 of a hundred
+    >>> for one in (theta, kept):
+    ...     draws = ScoredDraws(one, np.full(len(one), 1 / len(one)), np.ones(len(one), int), -one)
+    ...     print(len(check_beyond(Looked(("mu",), draws, none, density=law))))
+    0
+    1
+    """
+    draws, density = looked.draws, looked.density
+    width = draws.scores.shape[1]
+    if density is None or width > WIDEST or width < draws.theta.shape[1] or np.sum(draws.weights**2) * FEWEST > 1:
+        return ()
+    some = thinned(draws)
+    weights = draws.weights[some] / draws.weights[some].sum()
+    theta = np.asarray(draws.theta[some], float)
+    if not (np.ptp(theta, axis=0) > 0).all():
+        return ()
+    edges = list(_Moving(looked.names, theta, weights, draws.chain[some], density).edges())
+    both = [edge for edge in edges if edge.of_coordinate]
+    tests = [(edge.name, edge.expected, _chance([edge], density)) for edge in edges]
+    if len(both) > 1:
+        expected = float(sum(edge.expected for edge in both))
+        tests.append(("outermost of all parameters, at both ends together", expected, _chance(both, density)))
+    found = sorted((chance, expected, name) for name, expected, chance in tests if chance * len(tests) < _CUT)
+    if not found:
+        return ()
+    where = ", ".join(f"{expected:.0f} beyond the {name}" for _, expected, name in found[:_NAMED])
+    more = f" and so on at {len(found) - _NAMED} more ends" if len(found) > _NAMED else ""
+    return (
+        f"draws end too early: the fitted posterior expects {where}{more}, and there are none (probability "
+        f"{max(found[0][0], 1e-300):.1g}); were they trimmed, kept by a condition or by their density, or drawn from "
+        "another law? Supply them as the sampler left them",
+    )
+
+
+def check_edges(looked: Looked) -> tuple[str, ...]:
+    """Draws that were clipped, and draws that were cut off: by density, and where that says nothing by the score."""
+    return (*check_clipped(looked), *(check_beyond(looked) or check_cut(looked)))
+
+
+def _chance(edges: list[_Edge], density: Density) -> float:
+    """Probability of as many expected draws beyond all of some edges where none is.
+
+    A draw may be outermost in several directions: the sum of the exponential variables is taken for a gamma variable
+    with the variance that the shares of common draws say.
+    """
+    expected = np.array([edge.expected for edge in edges])
+    total = float(expected.sum())
+    if total <= 0:
+        return 1.0
+    slope = expected @ np.stack([edge.slope for edge in edges]) / total
+    scatter = float(np.sum((expected * [edge.scatter for edge in edges]) ** 2)) / total**2
+    error = float(np.sqrt(max(slope @ density.covariance @ slope, 0.0) + scatter))
+    common = np.array([[len(np.intersect1d(a.near, b.near)) / len(a.near) for b in edges] for a in edges])
+    count, variance = len(edges), float(common.sum())
+    chances = stats.gamma.sf(total * np.exp(error * _NODES) * count / variance, count**2 / variance)
+    return float(_WEIGHTS @ chances / _WEIGHTS.sum())
+
+
+_Move = Callable[[np.ndarray, float], tuple[np.ndarray, float]]
+"""Positions of draws, and how far their function is moved: their places `(W, d)`, and the log of the Jacobian."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Moving:
+    """Draws that are moved over the edges.
+
+    Attributes:
+        theta: `(T, d)`. weights, chain: `(T,)`.
+    """
+
+    names: tuple[str, ...]
+    theta: np.ndarray
+    weights: np.ndarray
+    chain: np.ndarray
+    density: Density
+
+    def edges(self) -> Iterator[_Edge]:
+        """Both of every coordinate first."""
+        d, centre = self.theta.shape[1], self.weights @ self.theta
+        spread = np.sqrt(self.weights @ (self.theta - centre) ** 2)
+        t = (self.theta - centre) / spread
+        own, inverse, forms = directions(self.names, t, self.weights, d)
+        for k, (name, row) in enumerate(forms):
+            along = own @ row / (row @ own @ row) * spread
+            for side, sign in (("largest", 1.0), ("smallest", -1.0)):
+                yield from self._edge(f"{side}{name}", sign * (t @ row), partial(self._shifted, sign * along), k < d)
+        scaled = partial(self._scaled, centre)
+        distance = 0.5 * np.log(np.maximum(((t @ inverse) * t).sum(axis=1), 1e-300))
+        yield from self._edge("draw farthest from the mean", distance, scaled)
+        parts = np.array_split(self.theta, -(-len(self.theta) // _AT_ONCE))  # slopes are not kept
+        value = np.concatenate([self.density(part)[0] for part in parts])
+        depth = 0.5 * np.log(np.maximum(value.max() - value, 1e-300))
+        yield from self._edge("draw of lowest density", depth, scaled, highest=value.max())
+
+    def _shifted(self, along: np.ndarray, near: np.ndarray, step: float) -> tuple[np.ndarray, float]:
+        return self.theta[near] + step * along, 0.0
+
+    def _scaled(self, centre: np.ndarray, near: np.ndarray, step: float) -> tuple[np.ndarray, float]:
+        return centre + np.exp(step) * (self.theta[near] - centre), step * len(centre)
+
+    def _edge(
+        self, name: str, q: np.ndarray, move: _Move, of_coordinate: bool = False, highest: float | None = None
+    ) -> Iterator[_Edge]:
+        """None where too few of the moved draws carry the mass.
+
+        Args:
+            q: `(T,)`.
+            highest: log density from which q is counted, where it is one.
+        """
+        count = int(min(_NEAR, _SHARE * len(q)))
+        near = np.argpartition(-q, count)[:count]
+        edge, level = float(q.max()), float(q[near].min())
+        places, jacobian = move(near, edge - level)
+        before, features = self.density(self.theta[near])
+        after, moved = self.density(places)
+        beyond = np.ones(count, bool)
+        if highest is not None:
+            beyond = 0.5 * np.log(np.maximum(highest - after, 1e-300)) > edge
+        beyond &= np.isfinite(after) & np.isfinite(moved).all(axis=1)
+        rise = np.where(beyond, after - before + jacobian, -np.inf)
+        ratio = np.exp(np.minimum(rise, _HIGHEST)) * self.weights[near]
+        mass = float(ratio.sum())
+        if mass**2 <= _EVEN * float(ratio @ ratio):
+            return
+        moved = np.where(beyond[:, None], moved, features)
+        size = min(independent(np.column_stack([q, q > level]), self.weights, self.chain))
+        scatter = float(np.sqrt(ratio @ ratio / (size * np.sum(self.weights**2)))) / mass
+        yield _Edge(
+            name,
+            any(name.endswith(f" of {one}") for one in self.names),
+            near,
+            size * mass,
+            ratio @ (moved - features) / mass,
+            scatter,
+        )
+
+
+CHECK = Check(50, check_edges)
