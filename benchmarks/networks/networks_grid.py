@@ -11,8 +11,6 @@ decay). Two classes of N / 2 records each; the attack knows the parameters, the 
 and stopping see no private record.
 """
 
-import argparse
-import json
 import time
 from functools import cache
 
@@ -26,9 +24,9 @@ from bayesrecon.kernels.score import gradients
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import train_network
 from bayesrecon.precision import x64
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
-KEPT = HERE / "networks_grid.json"
+STUDY = Study(__file__, empty=list)
 SIZES, WIDTHS, SEEDS = (
     {"start": (6, 16, 50, 500), "zero": (6, 16, 50)},
     {"start": (10, 32, 100, 1000), "zero": (10, 100)},
@@ -147,12 +145,12 @@ def cells():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no cell after this long")
     parser.add_argument("--only", action="append", metavar="N,WIDTH", help="cells to run, all seeds; repeatable")
     parser.add_argument("--page", action="store_true", help="only write the page")
-    options = parser.parse_args()
-    held = json.loads(KEPT.read_text()) if KEPT.exists() else []
+    options = STUDY.given(parser)
+    held = STUDY.kept()
     done = {(r["n"], r["width"], r["pull"], r["seed"]) for r in held}
     began = time.monotonic()
     for one in cells():
@@ -162,7 +160,7 @@ def main():
             break
         if one not in done:
             held.append(cell(*one))
-            KEPT.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
+            STUDY.keep(held)
             row = held[-1]
             print(
                 one,
