@@ -1,9 +1,9 @@
 """Networks of two layers over a grid of records and widths: what comes back, beside the rank of the kernel.
 
-python -m benchmarks.networks.networks_grid                         # what networks_grid.json lacks, then the page
+python -m benchmarks.networks.networks_grid                         # what networks_grid.json lacks
 python -m benchmarks.networks.networks_grid --seconds 600           # begin no cell after ten minutes
 python -m benchmarks.networks.networks_grid --only 500,10           # one cell
-python -m benchmarks.networks.networks_grid --page                  # the page from whatever is there
+python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
 A tanh network on the square [-1, 1]^2 is trained on its summed logistic loss to a stationary point, with a quadratic
 penalty on its distance from where training started (`start`, which the attack then knows) or from zero (`zero`, weight
@@ -148,7 +148,6 @@ def main():
     parser = STUDY.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no cell after this long")
     parser.add_argument("--only", action="append", metavar="N,WIDTH", help="cells to run, all seeds; repeatable")
-    parser.add_argument("--page", action="store_true", help="only write the page")
     options = STUDY.given(parser)
     held = STUDY.kept()
     done = {(r["n"], r["width"], r["pull"], r["seed"]) for r in held}
@@ -156,7 +155,7 @@ def main():
     for one in cells():
         if options.only and f"{one[0]},{one[1]}" not in options.only:
             continue
-        if options.page or time.monotonic() - began > options.seconds:
+        if time.monotonic() - began > options.seconds:
             break
         if one not in done:
             held.append(cell(*one))
@@ -167,9 +166,6 @@ def main():
                 f"{row['residual']:.0e} {row['error']:.2g} of {row['null']:.2g}, {row['seconds']:.1f} s",
                 flush=True,
             )
-    from benchmarks.networks.networks_page import write
-
-    write()
 
 
 if __name__ == "__main__":

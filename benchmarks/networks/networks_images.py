@@ -1,8 +1,8 @@
 """Images reconstructed from networks of several kinds: 8 by 8 digits of scikit-learn.
 
-python -m benchmarks.networks.networks_images                       # what networks_images.json lacks, then the page
+python -m benchmarks.networks.networks_images                       # what networks_images.json lacks
 python -m benchmarks.networks.networks_images --case softmax        # one kind of network
-python -m benchmarks.networks.networks_images --page                # the page from whatever is there
+python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
 Each network is trained on a few random digits to a stationary point. The attack sees parameters, training objective and
 that pixels lie between 0 and 1. Restarts are chosen by the residual, a penalty's strength by the residual of equations
@@ -117,13 +117,12 @@ def main():
     parser = STUDY.parser(__doc__)
     parser.add_argument("--case", choices=(*CASES, "penalty"), action="append")
     parser.add_argument("--seconds", type=float, default=10_800, help="begin nothing after this long")
-    parser.add_argument("--page", action="store_true", help="only write the page")
     options = STUDY.given(parser)
     began, chosen = time.monotonic(), options.case or [c for c in (*CASES, "penalty") if c != "narrow"]
     for seed in range(SEEDS):
         for name in chosen:
             held = STUDY.kept()
-            over = options.page or time.monotonic() - began > options.seconds
+            over = time.monotonic() - began > options.seconds
             if over or any(r["case"] == name and r["seed"] == seed for r in held):
                 continue
             row = penalised(seed) if name == "penalty" else play(name, seed)
@@ -132,9 +131,6 @@ def main():
             if name != "penalty":
                 own, null = np.median(row["ssim"]), np.median(row["null"])
                 print(f"{name}, seed {seed}: residual {row['residual']:.0e}, SSIM {own:.3f} of {null:.3f}", flush=True)
-    from benchmarks.networks.networks_page import write
-
-    write()
 
 
 if __name__ == "__main__":
