@@ -3,7 +3,7 @@ from .distances import mahalanobis as mahalanobis
 from .distances import mmd as mmd
 from .distances import reconstruction_risk as reconstruction_risk
 from .distances import wasserstein as wasserstein
-from .divergence import divergence as divergence
+from .fisher import divergence as divergence
 from .images import psnr as psnr
 from .images import ssim as ssim
 from .matching import Matching as Matching

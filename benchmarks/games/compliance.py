@@ -20,10 +20,10 @@ from bayesrecon.games import (
     ObjectivePerturbation,
     OutputPerturbation,
     PosteriorDraw,
-    Records,
     load,
     play,
 )
+from bayesrecon.games.data import Records
 from bayesrecon.games.private import minimiser
 from benchmarks.games.compliance_page import FIGURE, draw, page
 from benchmarks.study import HERE, Study
