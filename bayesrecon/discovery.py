@@ -56,11 +56,11 @@ class Plugins:
     """What other packages add.
 
     Attributes:
-        found: by the names of their entry points.
+        found: by their names.
         skipped: those that cannot be used.
     """
 
-    found: Mapping[str, Any]
+    found: Mapping[Any, Any]
     skipped: tuple[Skipped, ...]
 
 
