@@ -14,7 +14,7 @@ from .rates import bootstrap as bootstrap
 from .rates import bounded_mean as bounded_mean
 from .rates import clopper_pearson as clopper_pearson
 from .rates import true_positive_rate as true_positive_rate
-from .records import calibration_error as calibration_error
-from .records import score_records as score_records
+from .record_scores import calibration_error as calibration_error
+from .record_scores import score_records as score_records
 from .truth import compare as compare
 from .truth import true_statistics as true_statistics

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.decoder import train_decoder
-from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.training import Schedule
 from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import psnr, reconstruction_risk

@@ -19,7 +19,7 @@ from sklearn.neural_network import MLPClassifier
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, varies
 from bayesrecon.attacks.outputs.law import fitted_law
-from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.sampling import PosteriorSampling, moments
 from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import psnr
