@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,21 @@ class Study:
         page: of all rows; without one pages quote them (`quoted.py`).
         empty: rows before the first run.
         name: another one.
+        place: another name of the page.
     """
 
     def __init__(
-        self, file: str, page: Callable[[Any], str] | None = None, *, empty: Callable[[], Any] = dict, name: str = ""
+        self,
+        file: str,
+        page: Callable[[Any], str] | None = None,
+        *,
+        empty: Callable[[], Any] = dict,
+        name: str = "",
+        place: str = "",
     ) -> None:
         path = Path(file)
         self.name, self.program = name or path.stem, f"benchmarks.{path.parent.name}.{path.stem}"
-        self.rows, self.place = HERE / f"{self.name}.json", HERE / f"{self.name.upper()}.md"
-        self.figure = HERE / f"{self.name}.png"
+        self.rows, self.place = HERE / f"{self.name}.json", HERE / f"{place or self.name.upper()}.md"
         self._page, self._empty = page, empty
 
     def kept(self) -> Any:
@@ -71,11 +78,10 @@ class Study:
 
     def given(self, parser: argparse.ArgumentParser) -> argparse.Namespace:
         """What the caller asks for. Where that is the page alone, it is written, and the program ends."""
-        given = parser.parse_args()
-        if self._page is not None and given.page:
+        if self._page is not None and "--page" in sys.argv[1:]:  # whatever else a run needs
             self.write()
             raise SystemExit
-        return given
+        return parser.parse_args()
 
 
 def form(rows: Any) -> str:

@@ -25,7 +25,7 @@ def exported(path):
 def reference():
     """`{page: text}` of the API pages: one for the package, one for each package that it names."""
     modules = {"bayesrecon": ROOT / "bayesrecon/__init__.pyi", "bayesrecon.types": ROOT / "bayesrecon/types.py"}
-    for name in set(PACKAGES) - {"types"}:
+    for name in [name for name in PACKAGES if name != "types"]:
         folder = ROOT / name if name in ("models", "posteriors") else ROOT / "bayesrecon" / name
         stub = folder / "__init__.pyi"
         modules[f"bayesrecon.{name}"] = stub if stub.exists() else folder / "__init__.py"

@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib
 
 from bayesrecon import games
+from bayesrecon.games.adversary import named_adversary
 
 ADVERSARIES = ("exm", "exm-absolute", "ins", "yeom", "white-box")
 PAIRS = {"a random pair": None, "the pair that stands out": games.Outlying()}
@@ -27,7 +28,7 @@ def main() -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(12, 3.2), sharey=True, layout="constrained")
-    players = [games.named_adversary(name) for name in ADVERSARIES]
+    players = [named_adversary(name) for name in ADVERSARIES]
     for ax, (pair, choose) in zip(axes, PAIRS.items(), strict=True):
         game = games.load("diabetes-ridge", adversaries=players, choose=choose)
         result = games.play(game, n=arguments.rounds, seed=1, workers=1)

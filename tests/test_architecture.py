@@ -3,6 +3,7 @@
 import ast
 import importlib
 import os
+import pkgutil
 import subprocess
 import sys
 import textwrap
@@ -211,12 +212,37 @@ def test_every_folder_is_installed():
     assert sorted(listed) == sorted(modules)
 
 
+def test_public_names_are_few():
+    """Names are counted once, and packages are none of them; what `types` has are parts of the others."""
+    own = {name for name in dir(bayesrecon) if name not in PUBLIC}
+    assert len(own) <= 30
+    offered = {(name, public) for name in PUBLIC for public in dir(importlib.import_module(f"bayesrecon.{name}"))}
+    assert len(own) + sum(package != "types" for package, _ in offered) <= 175
+
+
+def test_no_public_name_is_that_of_a_module_beside_it():
+    """Importing the module would put it in the place of what it has."""
+    for name in set(PUBLIC) - {"types"}:
+        package = importlib.import_module(f"bayesrecon.{name}")
+        assert not set(dir(package)) & {info.name for info in pkgutil.iter_modules(package.__path__)}
+
+
+def test_dir_shows_what_is_meant():
+    """The same, whatever was imported before."""
+    import bayesrecon.posteriors.made.training
+
+    stub = (ROOT / "posteriors/__init__.pyi").read_text(encoding="utf-8")
+    assert dir(bayesrecon.posteriors) == sorted(line.split()[-1] for line in stub.splitlines())
+
+
 def test_what_moved_is_found_with_a_warning():
     renamed = {
         "bayesrecon.games.Estimator": "bayesrecon.games.ScikitLearner",
         "bayesrecon.posteriors.from_density": "bayesrecon.posteriors.from_log_density",
     }
-    for was, now in [*((f"bayesrecon.{name}", now) for name, now in bayesrecon._MOVED.items()), *renamed.items()]:
+    renamed |= {f"bayesrecon.{name}": now for name, now in bayesrecon._MOVED.items()}
+    renamed |= {f"bayesrecon.games.{name}": now for name, now in bayesrecon.games._MOVED.items()}
+    for was, now in renamed.items():
         package, _, name = was.rpartition(".")
         assert name not in dir(importlib.import_module(package))
         with pytest.warns(DeprecationWarning, match=f"{was} is {now}"):

@@ -23,8 +23,6 @@ CANNOT_RAISE = (
     "bayesrecon.evaluate.calibration_error",
     "bayesrecon.evaluate.compare",
     "bayesrecon.evaluate.cosine_similarity",
-    "bayesrecon.games.named_adversaries",
-    "bayesrecon.games.named_learners",
     "bayesrecon.games.shipped",
     "bayesrecon.models.shipped",
     "bayesrecon.plots.audit_page",

@@ -1,9 +1,7 @@
 """Numbers on pages come from the rows that benchmarks measured: none is typed."""
 
-import json
 import re
 import runpy
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,10 +61,3 @@ def test_a_typed_number_and_a_stale_one_are_found():
 def test_a_row_is_one_number(row):
     with pytest.raises((LookupError, ValueError)):
         QUOTED.value_at(row)
-
-
-def test_the_page_of_deletions_is_that_of_its_rows(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
-    import page
-
-    assert page.page(json.loads(page.ROWS.read_text())) == page.PAGE.read_text()

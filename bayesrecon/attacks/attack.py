@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
 from bayesrecon.discovery import added, discover
-from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import KNOWS, OF_RECORDS, Knows, check_keywords
 from bayesrecon.model import Progress
 from bayesrecon.pairs import Deletion

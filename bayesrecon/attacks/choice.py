@@ -5,7 +5,7 @@ from typing import Any
 
 from bayesrecon.attacks.attack import Attack, attacks
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.pairs import ApproximatedPair, DrawsPair, TrainedPair
 from bayesrecon.releases import Release, TrainedParameter
 

@@ -9,8 +9,8 @@ from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.results.base import Result
 from bayesrecon.results.deletion import DeletedRecord
+from bayesrecon.results.input_estimate import InputEstimate
 from bayesrecon.results.matched import Matched
-from bayesrecon.results.outputs import InputEstimate
 from bayesrecon.results.reconstruction import Reconstruction
 from bayesrecon.results.records import RecordTable
 from bayesrecon.verbs.door import verb

@@ -13,11 +13,11 @@ from bayesrecon.estimation.problem import Estimator
 from bayesrecon.estimation.recovered import Solved, Statistics, recovered, rows_with, shown_of, solved, warned
 from bayesrecon.estimation.solve import fit
 from bayesrecon.kernels.joint import JointEmbedding
-from bayesrecon.kernels.outputs import Outputs, refuse_given
+from bayesrecon.kernels.output_embedding import Outputs, refuse_given
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, Release, StatedLimits
-from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.results.input_estimate import InputEstimate
 from bayesrecon.results.recovery import Recovery
 from bayesrecon.verbs.door import opened_all, verb
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.attacks.outputs.calibration import varies
-from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.own import decoded
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
 from bayesrecon.evaluate.distances import linear_risk, mahalanobis
 from bayesrecon.kernels.alphabet import softmax_bits
-from bayesrecon.kernels.outputs import Answer
+from bayesrecon.kernels.output_embedding import Answer
 from bayesrecon.posteriors.fits.outputs import answers_of, outputs
 from bayesrecon.precision import in_float64
 from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy, Severity, Thresholds, ordered

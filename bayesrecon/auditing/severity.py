@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import is_levels, structure_of
+from bayesrecon.auditing.accounts.plain_numbers import is_levels, structure_of
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.results.audit import Severity
 

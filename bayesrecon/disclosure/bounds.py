@@ -22,7 +22,7 @@ from scipy.special import ndtri
 from bayesrecon.disclosure.categories import counted
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.laws import SAMPLED, STATIONARY
+from bayesrecon.estimation.error_laws import SAMPLED, STATIONARY
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.statistics import Component, components
 from bayesrecon.knowledge import Knows

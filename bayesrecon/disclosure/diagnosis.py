@@ -9,14 +9,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from bayesrecon.disclosure.categories import counted
-from bayesrecon.disclosure.outputs import diagnose_outputs
+from bayesrecon.disclosure.output_numbers import diagnose_outputs
 from bayesrecon.estimation.categories import add_units
 from bayesrecon.estimation.problem import Estimator, solve_release
 from bayesrecon.estimation.recovered import Statistics
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import Component, Library, Part, Statistic, add_functions, components
 from bayesrecon.estimation.totals import part_totals, rows_of
-from bayesrecon.kernels.outputs import Outputs, refuse_given
+from bayesrecon.kernels.output_embedding import Outputs, refuse_given
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.releases import EQUATIONS, LIMITED, Release

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesrecon.domains import Domain
 from bayesrecon.estimation.anchors import Reference
-from bayesrecon.estimation.laws import ErrorLaw, law_of
+from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.embedding import OneRelease
 from bayesrecon.model import Records

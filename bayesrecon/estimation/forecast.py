@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bayesrecon.estimation.laws import DETERMINED
+from bayesrecon.estimation.error_laws import DETERMINED
 from bayesrecon.estimation.solve import Fit
 from bayesrecon.estimation.statistics import moments
 

@@ -14,8 +14,8 @@ import numpy as np
 from bayesrecon.diagnostics import evenly
 from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.decay import decays
+from bayesrecon.estimation.error_laws import law_of
 from bayesrecon.estimation.extent import Likelihood, looked_for, whitening
-from bayesrecon.estimation.laws import law_of
 from bayesrecon.estimation.predictive import responses
 from bayesrecon.estimation.solve import Fit, Span, find_basis, fit, per_level
 from bayesrecon.estimation.spectrum import Spectrum

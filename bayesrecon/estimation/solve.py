@@ -9,8 +9,8 @@ import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.anchors import Reference
+from bayesrecon.estimation.error_laws import ErrorLaw, law_of
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.laws import ErrorLaw, law_of
 from bayesrecon.estimation.spectrum import Spectrum, decompose
 from bayesrecon.kernels.definite import factor, solver
 from bayesrecon.kernels.embedding import Basis, MeanEmbedding, Moments, coordinates, features_of

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from bayesrecon.estimation.laws import SAMPLED, ErrorLaw
+from bayesrecon.estimation.error_laws import SAMPLED, ErrorLaw
 from bayesrecon.running.threads import one_thread, threads_for
 
 # A gap is a drop of at least this factor between neighbouring singular values of the score matrix (its

@@ -10,9 +10,9 @@ from bayesrecon.diagnostics import Z95, effective_sample_size
 from bayesrecon.errors import check_memory
 from bayesrecon.estimation.categories import add_units
 from bayesrecon.estimation.deviation import deviation
+from bayesrecon.estimation.error_laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.influence import Influence
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.laws import DETERMINED, PARTLY, SAMPLED, SPANNED, STATIONARY, ErrorLaw
 from bayesrecon.estimation.solve import Fit, spans
 from bayesrecon.estimation.statistics import Library, Statistic, components, function_part, moments
 from bayesrecon.kernels.definite import solver

@@ -3,7 +3,7 @@ from .distances import mahalanobis as mahalanobis
 from .distances import mmd as mmd
 from .distances import reconstruction_risk as reconstruction_risk
 from .distances import wasserstein as wasserstein
-from .divergence import divergence as divergence
+from .fisher import divergence as divergence
 from .images import psnr as psnr
 from .images import ssim as ssim
 from .matching import Matching as Matching
@@ -14,7 +14,7 @@ from .rates import bootstrap as bootstrap
 from .rates import bounded_mean as bounded_mean
 from .rates import clopper_pearson as clopper_pearson
 from .rates import true_positive_rate as true_positive_rate
-from .records import calibration_error as calibration_error
-from .records import score_records as score_records
+from .record_scores import calibration_error as calibration_error
+from .record_scores import score_records as score_records
 from .truth import compare as compare
 from .truth import true_statistics as true_statistics

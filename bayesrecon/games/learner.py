@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.games.answers import DECISIONS, PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
-from bayesrecon.games.outputs import DECISIONS, PROBABILITIES, VALUES
 
 
 class Fitted(Protocol):

@@ -9,10 +9,10 @@ from typing import Any
 from bayesrecon.discovery import discover
 from bayesrecon.errors import BayesreconError, near
 from bayesrecon.games.adversary import PARAMETERS, PUBLIC, Adversary, named_adversary
+from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import Data, Law, Table, table
 from bayesrecon.games.inference import Game
 from bayesrecon.games.learner import Learner
-from bayesrecon.games.outputs import PROBABILITIES, VALUES
 from bayesrecon.games.private import Private
 from bayesrecon.games.synthetic import LinearLaw, TwoNormals
 

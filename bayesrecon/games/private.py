@@ -12,9 +12,9 @@ import numpy as np
 import scipy.special
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.games.answers import PROBABILITIES
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner, check_positive
-from bayesrecon.games.outputs import PROBABILITIES
 
 _STEPS = 200  # of Newton; about ten are needed
 

@@ -11,8 +11,8 @@ from .diagnosis import plot_diagnosis_spectrum as plot_diagnosis_spectrum
 from .diagnosis import plot_visibility as plot_visibility
 from .forest import plot_recovery as plot_recovery
 from .game import plot_game as plot_game
+from .input_image import plot_input as plot_input
 from .matched import plot_matched as plot_matched
-from .outputs import plot_input as plot_input
 from .planner import plot_plan as plot_plan
 from .reconstruction import plot_reconstruction as plot_reconstruction
 from .reconstruction import plot_traces as plot_traces

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outputs import Outputs, refuse_given
+from bayesrecon.kernels.output_embedding import Outputs, refuse_given
 from bayesrecon.knowledge import KNOWS, check_keywords
 from bayesrecon.pairs import Deletion, paired
 from bayesrecon.precision import x64

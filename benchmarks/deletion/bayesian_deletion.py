@@ -24,7 +24,7 @@ from bayesrecon.evaluate import bootstrap, clopper_pearson, cosine_similarity
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 from bayesrecon.precision import x64
-from benchmarks.study import Study
+from benchmarks.study import Study, table
 
 SETTINGS = "50,4000,4;25,4000,4;100,4000,4;50,1000,4;50,10000,4;50,4000,2;50,4000,8"
 
@@ -133,9 +133,8 @@ def page(rows):
         chosen = [r for r in rows if r["known"] == known]
         if chosen:
             lines += [f"## Noise variance {'known' if known else 'unknown'}", ""]
-            lines += ["| " + " | ".join(HEADS.values()) + " |", "|" + " --- |" * len(HEADS)]
-            lines += ["| " + " | ".join(cell(r, name) for name in HEADS) + " |" for r in chosen]
-            lines.append("")
+            cells = [[cell(r, name) for name in HEADS] for r in chosen]
+            lines += [table(list(HEADS.values()), cells, words=len(HEADS)), ""]
     return "\n".join(lines)
 
 

@@ -21,7 +21,8 @@ from bayesrecon.plots import plot_images, plot_similarity
 from benchmarks.deletion.experiment import prepare, tuned
 from benchmarks.deletion.fourier import Fourier
 from benchmarks.deletion.guesses import BASELINES, VARIANTS, Guesses, attack, rows_of, scores
-from benchmarks.deletion.page import ALL, HERE, PUBLISHED, STUDY, keep
+from benchmarks.deletion.page import ALL, PUBLISHED, STUDY, keep
+from benchmarks.study import HERE
 
 WIDTH, SHOWN = 4096, 10
 PARTS = ("softmax", "ridge-rff", "softmax-rff")

@@ -8,8 +8,6 @@ reference draws of kidiq-kidscore_momiq. Runs are checkpoints in a folder: stopp
 kept in benchmarks/central.json, the page is benchmarks/CENTRAL.md.
 """
 
-import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +23,9 @@ from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.results import Reconstruction
 from bayesrecon.types import Release
-from benchmarks.study import HERE, table
+from benchmarks.study import HERE, Study, table
 
-ROWS, PAGE, PICTURE = HERE / "central.json", HERE / "CENTRAL.md", HERE / "central.png"
+PICTURE = HERE / "central.png"
 SIZES = (50, 100, 200, 400, 800, 1600)
 PUBLISHED = Estimator("identity", "constrained")
 METRICS = {
@@ -192,18 +190,20 @@ def page(held: dict[str, Any]) -> str:
     )
 
 
+STUDY = Study(__file__, page)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of records")
     parser.add_argument("--steps", type=int, default=150_000, help="steps of the recipe; 1 draws what the runs hold")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of checkpoints")
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     matplotlib.use("Agg")
     given.runs.mkdir(parents=True, exist_ok=True)
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
     held, results, lines = measure(release, given.sizes, given.steps, given.runs)
-    ROWS.write_text(json.dumps(held, indent=1) + "\n")
-    PAGE.write_text(page(held))
+    STUDY.keep(held)
     draw(results, lines)
 
 

@@ -9,7 +9,6 @@ benchmarks/decaying.json, the page is benchmarks/DECAYING.md.
 """
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -23,10 +22,9 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import clopper_pearson, true_statistics
 from bayesrecon.running.engine import swept
 from benchmarks import workers
-from benchmarks.study import HERE
+from benchmarks.study import Study, table
 from tests.support.covariates import REGRESSIONS, SHAPES, simulated
 
-ROWS, PAGE = HERE / "decaying.json", HERE / "DECAYING.md"
 COVARIATES = (3, 5, 8, 12)
 
 INTRODUCTION = """# Regressions whose spectrum decays
@@ -105,13 +103,13 @@ def shown(rows: list[dict[str, Any]], first: tuple[str, str], names: tuple[str, 
     return cells | {"s": f"{np.median([r['seconds'] for r in rows]):.1f}"}
 
 
-def table(rows: list[dict[str, Any]], first: tuple[str, str], names: list[tuple[str, int | str]]) -> str:
+def part(rows: list[dict[str, Any]], first: tuple[str, str], names: list[tuple[str, int | str]]) -> str:
     """A row for every cell that was tried, and one of all."""
     groups = [(name, [r for r in rows if tuple(r[k] for k in first) == name]) for name in names]
     cells = [shown(some, first, tuple(map(str, name))) for name, some in groups if some]
     columns = (*first, *COLUMNS)
-    lines = ["| " + " | ".join(columns) + " |", "| --- |" + " ---: |" * (len(columns) - 1)]
-    lines += ["| " + " | ".join(row[c] for c in columns) + " |" for row in (*cells, shown(rows, first, ("all", "")))]
+    cells.append(shown(rows, first, ("all", "")))
+    lines = [table(columns, [[row[c] for c in columns] for row in cells])]
     inside, count = (sum(r[k][i] for r in rows for k in ("determined", "partly")) for i in range(2))
     if count:
         range_ = clopper_pearson(inside, count)
@@ -120,13 +118,16 @@ def table(rows: list[dict[str, Any]], first: tuple[str, str], names: list[tuple[
     return "\n".join(lines) + "\n"
 
 
-def written(rows: list[dict[str, Any]]) -> str:
+def page(rows: list[dict[str, Any]]) -> str:
     normal, other = ([r for r in rows if (r["shape"] == "normal") == one] for one in (True, False))
-    page = INTRODUCTION + "\n"
-    page += table(normal, ("family", "covariates"), [(f, d) for f in REGRESSIONS for d in COVARIATES])
+    text = INTRODUCTION + "\n"
+    text += part(normal, ("family", "covariates"), [(f, d) for f in REGRESSIONS for d in COVARIATES])
     if other:
-        page += OTHER + table(other, ("shape", "family"), [(s, f) for s in SHAPES for f in REGRESSIONS])
-    return page
+        text += OTHER + part(other, ("shape", "family"), [(s, f) for s in SHAPES for f in REGRESSIONS])
+    return text
+
+
+STUDY = Study(__file__, page, empty=list)
 
 
 def keep(found: dict[str, Any]) -> None:
@@ -136,11 +137,8 @@ def keep(found: dict[str, Any]) -> None:
         shape = list(SHAPES).index(row["shape"])
         return shape, REGRESSIONS.index(row["family"]), row["covariates"], row["set"]
 
-    rows = {place(r): r for r in (json.loads(ROWS.read_text()) if ROWS.exists() else [])}
-    rows[place(found)] = found
-    listed = [rows[k] for k in sorted(rows)]
-    ROWS.write_text("[\n" + ",\n".join(json.dumps(r) for r in listed) + "\n]\n")
-    PAGE.write_text(written(listed))
+    rows = {place(r): r for r in [*STUDY.kept(), found]}
+    STUDY.keep([rows[k] for k in sorted(rows)])
 
 
 def cells(given: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
@@ -153,14 +151,14 @@ def cells(given: argparse.Namespace) -> Iterator[tuple[str, int, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("families", nargs="*", default=list(REGRESSIONS), help=", ".join(REGRESSIONS))
     parser.add_argument("--covariates", type=int, nargs="*", default=list(COVARIATES))
     parser.add_argument("--shapes", nargs="*", choices=list(SHAPES), default=["normal"], help="of the covariates' law")
     parser.add_argument("--sets", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     workers.add_arguments(parser)
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     workers.check_names(parser, given.families, REGRESSIONS)
     with workers.engine(given):
         for cell in cells(given):

@@ -14,10 +14,13 @@ from bayesrecon.evaluate import true_statistics, wasserstein
 from bayesrecon.models import find
 from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.made.database import open_database, read_data
-from benchmarks.rows import keep
+from benchmarks.study import Study
 
 NAME = "low_dim_gauss_mix-low_dim_gauss_mix"
 SIMULATED = 2000
+
+
+STUDY = Study(__file__)
 
 
 def main() -> None:
@@ -45,7 +48,7 @@ def main() -> None:
         "mixture at the mean draw": wasserstein(mixture, y),
     }
     print(rows, apart)
-    keep("mixture", statistics=rows, wasserstein=apart)
+    STUDY.add(statistics=rows, wasserstein=apart)
 
 
 if __name__ == "__main__":

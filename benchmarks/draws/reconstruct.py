@@ -7,7 +7,6 @@ Needs POSTERIOR_DB_PATH; rows are kept in benchmarks/reconstruct.json.
 Both times are after compilation and count everything that depends on the draws.
 """
 
-import argparse
 import resource
 import time
 
@@ -18,10 +17,13 @@ from rich.table import Table
 import bayesrecon
 from bayesrecon import Estimator, ScoreMatching, WeightedRecords
 from bayesrecon.posteriors import from_posteriordb
-from benchmarks.rows import keep
+from benchmarks.study import Study
 
 SIZES = (50, 100, 200, 400, 800, 1600)
 STATISTICS = ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)")
+
+
+STUDY = Study(__file__)
 
 
 def settled(trace, target):
@@ -55,10 +57,10 @@ def wide():
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--steps", type=int, default=149_500, help="steps the recipe needs at M 50")
     parser.add_argument("--whole", action="store_true")
-    options = parser.parse_args()
+    options = STUDY.given(parser)
     release = from_posteriordb("kidiq-kidscore_momiq", draws=1000)
     table = Table("M", "default: s", "relative gap", "within 1 %: s", "recipe: ms a step")
     best, sizes = {row.name: row.estimate for row in bayesrecon.recover(release)}, {}
@@ -87,9 +89,9 @@ def main():
         f"M 50, all five statistics within 1 %: recipe {slow:.0f} s ({how}), default {fast:.2f} s: ", end=""
     )
     Console().print(f"{slow / fast:.0f} times faster")
-    keep("reconstruct", sizes=sizes, recipe={"seconds": slow, "default, seconds": fast, "how": how})
+    STUDY.add(sizes=sizes, recipe={"seconds": slow, "default, seconds": fast, "how": how})
     found, seconds, peak = wide()
-    keep("reconstruct", wide={"seconds": seconds, "relative gap": found.relative_gap, "GiB": peak})
+    STUDY.add(wide={"seconds": seconds, "relative gap": found.relative_gap, "GiB": peak})
     Console().print(
         f"10,000 draws of 10 parameters, 1,600 records: {seconds:.0f} s with compilation, relative gap "
         f"{found.relative_gap:.1e}, peak memory of the whole process {peak:.2f} GiB"

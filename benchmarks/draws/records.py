@@ -7,7 +7,6 @@ Blocks are every k-th draw of the 10,000, so that they are disjoint. Tables are 
 the posterior given them (`answers.py`), kept in the folder for temporary files.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -26,9 +25,12 @@ from bayesrecon.posteriors import from_posteriordb
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.types import PosteriorDraws
 from benchmarks.draws import answers
-from benchmarks.rows import keep, kept
+from benchmarks.study import Study
 
 DRAWN, DRAWS = 10_000, 2_000
+
+
+STUDY = Study(__file__)
 
 
 def subset(release, start, step):
@@ -47,14 +49,14 @@ def accuracy(counts, blocks):
             print(count, block, scores[-1], flush=True)
         mean = {k: float(np.mean([s[k] for s in scores])) for k in scores[0]}
         least, seconds = float(min(s["exact"] for s in scores)), (time.perf_counter() - began) / len(scores)
-        keep("records", **{f"{count} draws": {"blocks": len(scores), "least": least, "seconds": seconds} | mean})
+        STUDY.add(**{f"{count} draws": {"blocks": len(scores), "least": least, "seconds": seconds} | mean})
     show()
 
 
 def show():
     """Everything that was kept."""
     table = Table("draws", "blocks", "answers right", "least", "posterior-mean guess", "calibration error", "z", "s")
-    for draws, row in kept("records").items():
+    for draws, row in STUDY.kept().items():
         cells = (f"{row['exact']:.2%}", f"{row['least']:.2%}", f"{row['naive_exact']:.2%}")
         more = (f"{row['calibration']:.4f}", f"{row['z_sd']:.2f}", f"{row['seconds']:.1f}")
         table.add_row(draws, f"{row['blocks']}", *cells, *more)
@@ -119,11 +121,11 @@ def either_way(persons, items, draws=DRAWS):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--draws", type=int, nargs="*", default=[500, 1000, 2000, 5000, 10000])
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--table", type=int, nargs=2, default=(), metavar=("PERSONS", "ITEMS"))
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     if given.draws:
         accuracy(given.draws, given.blocks)
     if given.table:

@@ -5,7 +5,6 @@ python -m benchmarks.draws.sanitise [costs] [secrets] [records] [remedies] [--se
 Rows go to benchmarks/sanitise.json, the page is benchmarks/SANITISE.md. Smaller numbers make a small version.
 """
 
-import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,8 +26,7 @@ from bayesrecon.posteriors import from_draws, from_posteriordb
 from bayesrecon.precision import x64
 from bayesrecon.running.threads import one_thread
 from benchmarks.draws.sanitise_page import page
-from benchmarks.rows import keep, kept
-from benchmarks.study import HERE
+from benchmarks.study import Study
 from tests.support.conjugate import regression_model, sample_regression
 from tests.support.families import FAMILIES, model_of, simulated
 
@@ -119,7 +117,7 @@ def costs(sets: int, secrets: int = 100) -> dict[str, Any]:
             row["refused"] = str(error)
         print(row, flush=True)
         found.append(row)
-        keep("sanitise", costs={"rows": found, "secrets": secrets, "summary": summed(found)})
+        STUDY.add(costs={"rows": found, "secrets": secrets, "summary": summed(found)})
     return {"rows": found, "secrets": secrets, "summary": summed(found)}
 
 
@@ -302,12 +300,15 @@ def remedies(sets: int, records: int = 400) -> dict[str, Any]:
     return {"sets": sets, "rows": rows}
 
 
+STUDY = Study(__file__, page)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = STUDY.parser(__doc__)
     parser.add_argument("parts", nargs="*", default=["costs", "secrets", "many", "records", "remedies"])
     parser.add_argument("--sets", type=int, default=6)
     parser.add_argument("--secrets", type=int, default=400)
-    options = parser.parse_args()
+    options = STUDY.given(parser)
     made = {
         "costs": lambda: costs(options.sets),
         "secrets": lambda: pooled(options.secrets),
@@ -318,8 +319,7 @@ def main() -> None:
     with x64(), one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in options.parts:
-            keep("sanitise", **{part: made[part]()})
-    (HERE / "SANITISE.md").write_text(page(kept("sanitise")))
+            STUDY.add(**{part: made[part]()})
 
 
 if __name__ == "__main__":

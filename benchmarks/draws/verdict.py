@@ -19,7 +19,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.made.database import open_database
 from bayesrecon.posteriors.made.fitted import built_file
 from benchmarks import workers
-from benchmarks.study import Study
+from benchmarks.study import Study, table
 
 Row = dict[str, Any]
 """A verdict in words, by `COLUMNS`."""
@@ -40,8 +40,8 @@ draws (of single records as if the posterior were normal), *naive guess* what th
 
 def page(held: dict[str, Any]) -> str:
     rows, reasons = {row["posterior"]: row for row in held["rows"]}, held["reasons"]
-    lines = [INTRODUCTION, "| " + " | ".join(COLUMNS.values()) + " |", "|" + " --- |" * len(COLUMNS)]
-    lines += ["| " + " | ".join(c.replace("|", "\\|") for c in cells(rows[name])) + " |" for name in sorted(rows)]
+    listed = [[c.replace("|", "\\|") for c in cells(rows[name])] for name in sorted(rows)]
+    lines = [INTRODUCTION, table(list(COLUMNS.values()), listed, words=len(COLUMNS))]
     lines += ["", f"## Not run ({len(reasons)})", ""]
     lines += [f"* {name}: {why}" for name, why in sorted(reasons.items())]
     return "\n".join(lines) + "\n"

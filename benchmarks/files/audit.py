@@ -9,7 +9,6 @@ and CmdStan CSV sets. With --gigabytes a CmdStan CSV set of that size is written
 process of its own, and deleted.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -37,13 +36,16 @@ from bayesrecon.models import from_numpyro, load, shipped
 from bayesrecon.posteriors import from_posteriordb, nuts
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import x64
-from benchmarks.rows import keep, kept
+from benchmarks.study import Study
 
 NAME, SCHOOLS = "kidiq-kidscore_momiq", "eight_schools-eight_schools_noncentered"
 MEANS, ALL = (
     ("mean(mom_iq)", "mean(kid_score)"),
     ("n", "mean(mom_iq)", "mean(kid_score)", "var(mom_iq)", "var(kid_score)"),
 )
+
+
+STUDY = Study(__file__)
 
 
 def log_joint(model, theta, records):
@@ -112,7 +114,7 @@ def densities(release, records, subsets):
             | {"five statistics to 5 digits": float(np.mean(five))}
         )
         print(" ", ", ".join(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
-    keep("audit", densities=rows)
+    STUDY.add(densities=rows)
 
 
 def pointwise(release, records):
@@ -143,7 +145,7 @@ def pointwise(release, records):
         f"  logistic, 3 covariates       {share:.1%} of 500 records within 1 % of each field's range "
         f"(one to one {score.share:.1%}, interval {score.lower:.1%} to {score.upper:.1%}, null {score.null:.1%})"
     )
-    keep("audit", pointwise={"linear": straight, "logistic": {"within 1 %": float(share), "null": float(score.null)}})
+    STUDY.add(pointwise={"linear": straight, "logistic": {"within 1 %": float(share), "null": float(score.null)}})
 
 
 def attack(release, columns):
@@ -252,7 +254,7 @@ def remedies(release, records, only):
     for name, row in counts.items():
         print(f"  {name}: {row['within 25 %']} of {row['remedies']} within 25 %")
     print(f"  {time.perf_counter() - start:.0f} s in all")
-    keep("audit", remedies=kept("audit").get("remedies", {}) | counts)
+    STUDY.add(remedies=STUDY.kept().get("remedies", {}) | counts)
 
 
 CHILD = """
@@ -285,16 +287,16 @@ def large(release, records, gigabytes):
     seconds, peak, kinds = json.loads(done.stdout)
     print(f"  {size / 1e9:.2f} GB in {seconds:.0f} s, {peak:.2f} GiB resident; reading the bytes alone {floor:.1f} s")
     print(f"  found: {', '.join(kinds)}")
-    keep("audit", large={"GB": size / 1e9, "seconds": seconds, "GiB": peak, "reading alone, seconds": floor})
+    STUDY.add(large={"GB": size / 1e9, "seconds": seconds, "GiB": peak, "reading alone, seconds": floor})
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("parts", nargs="*", help="densities, pointwise, remedies; default: all")
     parser.add_argument("--subsets", type=int, default=200)
     parser.add_argument("--only", default="", help="remedies: files whose name holds this")
     parser.add_argument("--gigabytes", type=float, default=0.0)
-    options = parser.parse_args()
+    options = STUDY.given(parser)
     release = from_posteriordb(NAME)
     records = shipped()["kidscore_momiq"].records(read_data(open_database(), NAME))
     chosen = options.parts or ["densities", "pointwise", "remedies"]

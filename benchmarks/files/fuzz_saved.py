@@ -5,25 +5,23 @@
 Results are kept in benchmarks/fuzz_saved.json, and shown on the page of saved objects.
 """
 
-import argparse
-import json
 import sys
 from pathlib import Path
 
-from benchmarks.study import HERE
+from benchmarks.study import Study
 from tests.support.fuzzed_saved import BYTES, FORMATS, fuzz
 
-ROWS = HERE / "fuzz_saved.json"
+STUDY = Study(__file__)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--files", type=int, default=10_000, help="of each format")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=list(FORMATS), help="one format")
     parser.add_argument("--keep", type=Path, help="folder for files that broke something")
-    chosen = parser.parse_args()
-    rows = json.loads(ROWS.read_text()) if ROWS.exists() else {}
+    chosen = STUDY.given(parser)
+    rows = STUDY.kept()
     broken = False
     for name in [chosen.only] if chosen.only else list(FORMATS):
         tally = fuzz(name, chosen.files, chosen.seed)
@@ -40,7 +38,7 @@ def main() -> int:
             if chosen.keep is not None:
                 chosen.keep.mkdir(parents=True, exist_ok=True)
                 (chosen.keep / f"{name}-{i}{FORMATS[name][0]}").write_bytes(content)
-    ROWS.write_text(json.dumps(rows, indent=1) + "\n")
+    STUDY.keep(rows)
     return int(broken)
 
 

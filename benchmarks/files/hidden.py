@@ -14,7 +14,6 @@ A run that was interrupted goes on where it ended: what it found lies in benchma
 A file of the folder of untouched ones belongs to the same regression, or to the Stan program of its name beside it.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -25,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.study import HERE
+from benchmarks.study import HERE, Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -34,7 +33,7 @@ from bayesrecon.errors import BayesreconError
 from tests.support import hiding
 from tests.support.hiding_found import FOUND
 
-ROWS, PAGE, PART = HERE / "hidden.json", HERE / "HIDDEN.md", HERE / "hidden.part.json"
+PART = HERE / "hidden.part.json"
 MODES = ("nothing", "data", "model", "both")
 WORDS = {"nothing": "without anything", "data": "with the data", "model": "with the model", "both": "with both"}
 CLEARED = "Little is given away"
@@ -205,16 +204,15 @@ def page(rows: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+STUDY = Study(__file__, page)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--only", default="", help="files whose name holds this; nothing is kept")
     parser.add_argument("--untouched", type=Path, help="a folder of files of the same regression by other programs")
-    parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
     parser.add_argument("--again", action="store_true", help="forget what a run that was interrupted has found")
-    given = parser.parse_args()
-    if given.page:
-        PAGE.write_text(page(json.loads(ROWS.read_text())))
-        return
+    given = STUDY.given(parser)
     model, found, clean = hiding.model(), [], {}
     files = [f for f in [*hiding.FILES, *FOUND] if given.only in f"{f.kind}: {f.id}" or f.name == "nothing"]
     files.sort(key=lambda f: f.name != "nothing")
@@ -241,11 +239,8 @@ def main() -> None:
             print("  ->", one["seen"], one["worst"], [rows[m] for m in bad[:1]], file=sys.stderr)
     if given.only:
         return
-    rows = {"files": found, "untouched": {}}
-    ROWS.write_text(json.dumps(rows, indent=1) + "\n")
-    rows["untouched"] = untouched(given.untouched)
-    ROWS.write_text(json.dumps(rows, indent=1) + "\n")
-    PAGE.write_text(page(rows))
+    STUDY.keep({"files": found, "untouched": {}})
+    STUDY.add(untouched=untouched(given.untouched))
     PART.unlink()
 
 

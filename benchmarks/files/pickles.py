@@ -11,7 +11,6 @@ high. Which places are looked at is what the authors of the audit thought of; ob
 libraries, are listed by their values alone. Rows are kept in benchmarks/pickles.json.
 """
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -20,9 +19,9 @@ from typing import Any
 
 import bayesrecon
 from bayesrecon.errors import BayesreconError
-from benchmarks.study import HERE, table
+from benchmarks.study import HERE, Study, table
 
-ROWS, PAGE, FUZZ = HERE / "pickles.json", HERE / "PICKLES.md", HERE / "fuzz_saved.json"
+FUZZ = HERE / "fuzz_saved.json"
 KINDS = ("records", "leaves", "labels", "copy", "text", "attributes")
 """Findings that are of single people."""
 
@@ -149,14 +148,14 @@ def _fuzzed(found: Row) -> list[str]:
     ]
 
 
+STUDY = Study(__file__, page, empty=list)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path, nargs="?", help="where `tests/support/saving.py` wrote")
-    parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
-    chosen = parser.parse_args()
-    if not chosen.page:
-        ROWS.write_text(json.dumps(measured(chosen.folder), indent=1) + "\n")
-    PAGE.write_text(page(json.loads(ROWS.read_text())))
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("folder", type=Path, help="where `tests/support/saving.py` wrote")
+    chosen = STUDY.given(parser)
+    STUDY.keep(measured(chosen.folder))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ with the patients' table beside it, which names the private columns that come ba
 patients. Rows are kept in benchmarks/r_objects.json. `--fuzz` reads so many files with something changed in them.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -21,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -35,7 +34,7 @@ from bayesrecon.posteriors.formats import read_contents
 from bayesrecon.untrusted.r_file import RFile
 from tests.support import r_written
 
-ROWS, PAGE, PATIENTS = HERE / "r_objects.json", HERE / "R_OBJECTS.md", r_written.FIXTURES / "patients.csv"
+PATIENTS = r_written.FIXTURES / "patients.csv"
 FORMS = "forms"  # one harmless list in every form that R writes: a test of the reader
 SLOW, LARGE = 20.0, 500 * 2**20
 """Seconds of CPU time and bytes of memory beyond which reading a small file counts as a hang, and as a bomb."""
@@ -172,26 +171,27 @@ def _named(rows: list[Row]) -> str:
     return f"{sum(bool(r['columns']) for r in rows)} of {len(rows)}"
 
 
+STUDY = Study(__file__, page, empty=lambda: {"files": []})
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--only", default="", help="files whose name holds this; others stay as they are")
     parser.add_argument("--fuzz", type=int, help="read so many changed files; the other rows stay as they are")
-    parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
-    given = parser.parse_args()
-    rows = json.loads(ROWS.read_text()) if ROWS.exists() else {"files": []}
+    given = STUDY.given(parser)
+    rows = STUDY.kept()
     if given.fuzz:
         rows["fuzz"] = fuzzed(given.fuzz)
-    elif not given.page:
+    else:
         paths = [p for p in r_written.FILES if given.only in p.name and not p.name.startswith(FORMS)]
         for path in paths:
             row = audited(path)
             print(json.dumps(row), file=sys.stderr)
-            rows = json.loads(ROWS.read_text()) if ROWS.exists() else {"files": []}  # runs may go on side by side
+            rows = STUDY.kept()  # runs may go on side by side
             others = {r["file"]: r for r in rows["files"] if (r_written.FIXTURES / r["file"]).exists()}
             rows["files"] = [r for _, r in sorted({**others, row["file"]: row}.items())]
-            ROWS.write_text(json.dumps(rows, indent=1) + "\n")
-    ROWS.write_text(json.dumps(rows, indent=1) + "\n")
-    PAGE.write_text(page(rows))
+            STUDY.keep(rows)
+    STUDY.keep(rows)
 
 
 if __name__ == "__main__":

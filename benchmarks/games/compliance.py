@@ -5,8 +5,6 @@ python -m benchmarks.games.compliance [--workers 2] [--again]
 Points are kept in benchmarks/compliance.json as soon as they are played; --again plays them anew.
 """
 
-import argparse
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,15 +20,14 @@ from bayesrecon.games import (
     ObjectivePerturbation,
     OutputPerturbation,
     PosteriorDraw,
-    Records,
     load,
     play,
 )
+from bayesrecon.games.data import Records
 from bayesrecon.games.private import minimiser
 from benchmarks.games.compliance_page import FIGURE, draw, page
-from benchmarks.study import HERE
+from benchmarks.study import HERE, Study
 
-KEPT, PAGE = HERE / "compliance.json", HERE / "COMPLIANCE.md"
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 ROUNDS, SEED, DRAWS = 1000, 30, 400_000
 PLAYERS = (Exm(), Ins(), Likelihood())
@@ -142,23 +139,25 @@ def broken(workers: int | None) -> dict[str, Any]:
     return found
 
 
+STUDY = Study(__file__, page)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--again", action="store_true")
-    given = parser.parse_args()
-    kept: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() and not given.again else {}
+    given = STUDY.given(parser)
+    kept: dict[str, Any] = {} if given.again else STUDY.kept()
     for epsilon in EPSILONS:
         for name, game in games(epsilon).items():
             key = f"{name} | {epsilon:g}"
             if key not in kept:
                 kept[key] = played(name, game, given.workers)
-                KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+                STUDY.keep(kept)
                 print(key, kept[key]["rows"], flush=True)
     if "broken" not in kept:
         kept["broken"] = broken(given.workers)
-        KEPT.write_text(json.dumps(kept, indent=1) + "\n")
-    PAGE.write_text(page(kept))
+        STUDY.keep(kept)
     draw(kept, HERE / FIGURE)
 
 

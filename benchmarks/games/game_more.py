@@ -10,19 +10,18 @@ from bayesrecon.games import (
     KnownInstance,
     LeastSquares,
     Neighbours,
-    Oracles,
     Outlying,
     ReconstructionGame,
-    Records,
     Reduction,
-    View,
     WhiteBox,
     Yeom,
     load,
-    named_adversary,
     play,
 )
+from bayesrecon.games.adversary import named_adversary
+from bayesrecon.games.data import Records
 from bayesrecon.games.named import DATA
+from bayesrecon.games.view import Oracles, View
 
 OPEN = ("diabetes-linear", "diabetes-ridge", "iris-logistic", "wine-logistic", "cancer-logistic")
 PICKED = ("diabetes-linear", "diabetes-lasso", "iris-logistic", "wine-logistic", "cancer-logistic", "wine-svm")

@@ -16,7 +16,8 @@ import sklearn.datasets
 
 from bayesrecon.attacks.deletion.instance import MEAN, MEDIAN, deleted_instance
 from bayesrecon.evaluate import bootstrap, clopper_pearson
-from bayesrecon.games import Neighbours, Records
+from bayesrecon.games import Neighbours
+from bayesrecon.games.data import Records
 from bayesrecon.games.learners.neighbours import Voters
 from bayesrecon.games.queries import BOX, LOCAL, NORMAL, points_of
 from benchmarks.study import HERE, Study, table

@@ -6,7 +6,6 @@ DIR holds MNIST's test images, or Omniglot's images_background_small1.zip. Every
 benchmarks/vicious.json when it is done: a program that was stopped goes on with the next.
 """
 
-import argparse
 import json
 import math
 import time
@@ -18,7 +17,7 @@ import numpy as np
 
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.decoder import train_decoder
-from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.training import Schedule
 from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import psnr, reconstruction_risk
@@ -26,9 +25,9 @@ from bayesrecon.games.vicious import detection_scores, train
 from bayesrecon.kernels.similarity import structural_similarity
 from benchmarks.games import vicious_page
 from benchmarks.games.vicious_omniglot import characters
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
-KEPT = HERE / "vicious.json"
+STUDY = Study(__file__)
 CUTS = (1.2e-4, 1e-2)
 EPOCHS, HONEST = 30, 15
 """Of vicious models and decoders, and of honest models, whose validation loss is least after about eight."""
@@ -131,13 +130,13 @@ def inversion(model, known, asked):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--mnist", type=Path, required=True)
     parser.add_argument("--omniglot", type=Path)
     parser.add_argument("--until", type=float, default=math.inf, help="seconds after which no model is begun")
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     begun = time.monotonic()
-    held = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    held = STUDY.kept()
     x, y = digits(given.mnist)
     for kind, ratio, view, seed in plan():
         name = name_of(kind, ratio, view, seed)
@@ -151,7 +150,7 @@ def main():
             row = run(kind, ratio, view, seed, x, y)
         held[name] = row | {"seconds": time.process_time() - start}
         print(name, json.dumps(held[name]), flush=True)
-        KEPT.write_text(json.dumps(held, indent=1) + "\n")
+        STUDY.keep(held)
         jax.clear_caches()
     values = np.linalg.eigvalsh(np.cov(x[: TRAINING + VALIDATION].reshape(TRAINING + VALIDATION, -1), rowvar=False))
     directions = {f"{cut:g}": int((values > cut * values[-1]).sum()) for cut in CUTS}

@@ -9,8 +9,6 @@ vary less and less, and its index falls towards that of its quadratic approximat
 whose noise could hide a feature: its index is the rank, shown at two levels for the networks of networks_grid.py.
 """
 
-import argparse
-import json
 import time
 
 import matplotlib.pyplot as plt
@@ -21,9 +19,9 @@ from bayesrecon.models import load
 from bayesrecon.models.catalogue.glm import logistic_regression, poisson_regression
 from bayesrecon.posteriors import nuts, train_network
 from benchmarks.networks.networks_grid import model_of, spectrum_of
-from benchmarks.study import HERE, table
+from benchmarks.study import HERE, Study, table
 
-ROWS, PAGE, PICTURE = HERE / "index.json", HERE / "INDEX.md", HERE / "index.png"
+PICTURE = HERE / "index.png"
 RECORDS = (30, 100, 300, 1000, 3000)
 COUNTIES = 8
 NETWORK_RECORDS, WIDTHS, PULLS, SEEDS = (6, 16, 50, 150, 500), (10, 32, 100), ("start", "zero"), 5
@@ -96,12 +94,8 @@ def network(width, pull, count):
     return row | {"ranks": ranks, "stationary": max(gradients)}
 
 
-def rows():
-    return json.loads(ROWS.read_text()) if ROWS.exists() else []
-
-
 def measure(seconds):
-    began, held = time.monotonic(), rows()
+    began, held = time.monotonic(), STUDY.kept()
     tasks = [((width, pull, n), network) for n in NETWORK_RECORDS for width in WIDTHS for pull in PULLS]
     tasks += [((kind, n), posterior) for kind in KINDS for n in RECORDS]
     for arguments, task in tasks:
@@ -109,12 +103,11 @@ def measure(seconds):
         if arguments in done or time.monotonic() - began > seconds:
             continue
         held.append(task(*arguments))
-        ROWS.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
+        STUDY.keep(held)
         print({k: v for k, v in held[-1].items() if k not in ("notes", "warnings")}, flush=True)
 
 
-def write():
-    held = rows()
+def page(held):
     posteriors = sorted((r for r in held if r["kind"] in KINDS), key=lambda r: (KINDS.index(r["kind"]), r["n"]))
     networks = sorted((r for r in held if r["kind"] == "network"), key=lambda r: (r["pull"], r["width"], r["n"]))
     head = ("model", "N", "kernel", "index", "recovered n", "share")
@@ -138,8 +131,8 @@ def write():
             name = f"{PULL_TITLES[r['pull']]}, width {r['width']}"
             lines.append((name, r["n"], r["parameters"], f"{low:.0f}", f"{high:.0f}", 2 * r["n"], _short(r)))
         text += [NETWORKS.format(seeds=SEEDS), table(head, lines), "\n".join(_growth(networks))]
-    PAGE.write_text("\n\n".join(text) + "\n")
     _picture(posteriors, networks)
+    return "\n\n".join(text) + "\n"
 
 
 def _growth(networks):
@@ -203,14 +196,15 @@ def _picture(posteriors, networks):
     plt.close(figure)
 
 
+STUDY = Study(__file__, page, empty=list)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
-    parser.add_argument("--page", action="store_true", help="only write the page")
-    options = parser.parse_args()
-    if not options.page:
-        measure(options.seconds)
-    write()
+    options = STUDY.given(parser)
+    measure(options.seconds)
+    STUDY.write()
 
 
 if __name__ == "__main__":

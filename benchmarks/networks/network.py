@@ -9,7 +9,6 @@ softmax, and one by a logistic loss per class. The attack sees the parameters, t
 in benchmarks/network.json.
 """
 
-import argparse
 from functools import cache
 
 import jax
@@ -21,9 +20,12 @@ from bayesrecon import GradientMatching
 from bayesrecon.evaluate import match
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
-from benchmarks.rows import keep
+from benchmarks.study import Study
 
 CLASSES = 3
+
+
+STUDY = Study(__file__)
 
 
 def head(title, *names):
@@ -104,7 +106,7 @@ def count(seeds):
             row = {"network": kind, "N": size, "visibility": [f[0] for f in found], "verdicts": verdicts}
             rows.append(row | {"n": given, "multipliers": sums})
             line(kind, f"{size}", f"{min(seen)} to {max(seen)}", verdicts, worst, f"{min(sums):.4g} to {max(sums):.4g}")
-    keep("network", count=rows)
+    STUDY.add(count=rows)
 
 
 def one_count(kind, size, rng):
@@ -162,7 +164,7 @@ def single(seeds):
             f"{cells[5]:.2g}",
             f"{cells[6]:.2g}",
         )
-    keep("network", single=rows)
+    STUDY.add(single=rows)
 
 
 def one_single(kind, width, size, rng):
@@ -213,10 +215,10 @@ def one_unfinished(kind, wrong, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--part", choices=("all", "count", "single", "unfinished"), default="all")
-    options = parser.parse_args()
+    options = STUDY.given(parser)
     for part in (count, single, unfinished):
         if options.part in ("all", part.__name__):
             part(options.seeds)

@@ -1,9 +1,9 @@
 """Networks of two layers over a grid of records and widths: what comes back, beside the rank of the kernel.
 
-python -m benchmarks.networks.networks_grid                         # what networks_grid.json lacks, then the page
+python -m benchmarks.networks.networks_grid                         # what networks_grid.json lacks
 python -m benchmarks.networks.networks_grid --seconds 600           # begin no cell after ten minutes
 python -m benchmarks.networks.networks_grid --only 500,10           # one cell
-python -m benchmarks.networks.networks_grid --page                  # the page from whatever is there
+python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
 A tanh network on the square [-1, 1]^2 is trained on its summed logistic loss to a stationary point, with a quadratic
 penalty on its distance from where training started (`start`, which the attack then knows) or from zero (`zero`, weight
@@ -11,8 +11,6 @@ decay). Two classes of N / 2 records each; the attack knows the parameters, the 
 and stopping see no private record.
 """
 
-import argparse
-import json
 import time
 from functools import cache
 
@@ -26,9 +24,9 @@ from bayesrecon.kernels.score import gradients
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import train_network
 from bayesrecon.precision import x64
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
-KEPT = HERE / "networks_grid.json"
+STUDY = Study(__file__, empty=list)
 SIZES, WIDTHS, SEEDS = (
     {"start": (6, 16, 50, 500), "zero": (6, 16, 50)},
     {"start": (10, 32, 100, 1000), "zero": (10, 100)},
@@ -147,31 +145,27 @@ def cells():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--seconds", type=float, default=10_800, help="begin no cell after this long")
     parser.add_argument("--only", action="append", metavar="N,WIDTH", help="cells to run, all seeds; repeatable")
-    parser.add_argument("--page", action="store_true", help="only write the page")
-    options = parser.parse_args()
-    held = json.loads(KEPT.read_text()) if KEPT.exists() else []
+    options = STUDY.given(parser)
+    held = STUDY.kept()
     done = {(r["n"], r["width"], r["pull"], r["seed"]) for r in held}
     began = time.monotonic()
     for one in cells():
         if options.only and f"{one[0]},{one[1]}" not in options.only:
             continue
-        if options.page or time.monotonic() - began > options.seconds:
+        if time.monotonic() - began > options.seconds:
             break
         if one not in done:
             held.append(cell(*one))
-            KEPT.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
+            STUDY.keep(held)
             row = held[-1]
             print(
                 one,
                 f"{row['residual']:.0e} {row['error']:.2g} of {row['null']:.2g}, {row['seconds']:.1f} s",
                 flush=True,
             )
-    from benchmarks.networks.networks_page import write
-
-    write()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,14 @@
 """Images reconstructed from networks of several kinds: 8 by 8 digits of scikit-learn.
 
-python -m benchmarks.networks.networks_images                       # what networks_images.json lacks, then the page
+python -m benchmarks.networks.networks_images                       # what networks_images.json lacks
 python -m benchmarks.networks.networks_images --case softmax        # one kind of network
-python -m benchmarks.networks.networks_images --page                # the page from whatever is there
+python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
 Each network is trained on a few random digits to a stationary point. The attack sees parameters, training objective and
 that pixels lie between 0 and 1. Restarts are chosen by the residual, a penalty's strength by the residual of equations
 that were left out; images are scored one to one, beside digits that were not in the training set.
 """
 
-import argparse
-import json
 import time
 
 import numpy as np
@@ -22,9 +20,9 @@ from bayesrecon.attacks import held_out_residual
 from bayesrecon.evaluate import match, ssim
 from bayesrecon.regularisers import TotalVariation
 from benchmarks.networks.networks_cases import CASES, SHAPE
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
-KEPT = HERE / "networks_images.json"
+STUDY = Study(__file__, empty=list)
 SEEDS, NULLS = 5, 20
 STRENGTHS = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 KEPT_WEIGHT = 0.05  # of the largest multiplier, from which a record counts
@@ -116,27 +114,23 @@ def penalised(seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--case", choices=(*CASES, "penalty"), action="append")
     parser.add_argument("--seconds", type=float, default=10_800, help="begin nothing after this long")
-    parser.add_argument("--page", action="store_true", help="only write the page")
-    options = parser.parse_args()
+    options = STUDY.given(parser)
     began, chosen = time.monotonic(), options.case or [c for c in (*CASES, "penalty") if c != "narrow"]
     for seed in range(SEEDS):
         for name in chosen:
-            held = json.loads(KEPT.read_text()) if KEPT.exists() else []
-            over = options.page or time.monotonic() - began > options.seconds
+            held = STUDY.kept()
+            over = time.monotonic() - began > options.seconds
             if over or any(r["case"] == name and r["seed"] == seed for r in held):
                 continue
             row = penalised(seed) if name == "penalty" else play(name, seed)
-            held = json.loads(KEPT.read_text()) if KEPT.exists() else []  # another case may have ended meanwhile
-            KEPT.write_text("[\n" + ",\n".join(map(json.dumps, [*held, row])) + "\n]\n")
+            held = STUDY.kept()  # another case may have ended meanwhile
+            STUDY.keep([*held, row])
             if name != "penalty":
                 own, null = np.median(row["ssim"]), np.median(row["null"])
                 print(f"{name}, seed {seed}: residual {row['residual']:.0e}, SSIM {own:.3f} of {null:.3f}", flush=True)
-    from benchmarks.networks.networks_page import write
-
-    write()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
-"""The page benchmarks/NETWORKS.md and its pictures, of the rows that the two programs measured."""
+"""The page benchmarks/NETWORKS.md and its pictures, of the rows that three programs measured.
 
-import json
+python -m benchmarks.networks.networks_page
+"""
+
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
+from benchmarks.networks import networks_images, networks_penalty
 from benchmarks.networks.networks_cases import CASES, SHAPE
+from benchmarks.networks.networks_grid import SIZES, STUDY, WIDTHS
 from benchmarks.networks.networks_penalty_page import picture, section
 from benchmarks.study import HERE, table
 
@@ -48,8 +52,9 @@ more than 1e-3, because the largest margin lies where records sit on kinks of un
 kink satisfies the conditions. Where the attack's residual is below that, images that are not private meet it."""
 
 
-def write():
-    grid, images = (_rows(HERE / f"networks_{name}.json") for name in ("grid", "images"))
+def page():
+    """The page; its pictures are drawn."""
+    grid, images = STUDY.kept(), networks_images.STUDY.kept()
     parts = [INTRODUCTION]
     if grid:
         parts += [GRID, *_grid(grid), _verdict(grid)]
@@ -69,15 +74,11 @@ def write():
     penalties = [r for r in images if r["case"] == "penalty"]
     if penalties:
         parts += ["## Total variation where pixels are seen directly", _penalty(penalties)]
-    hidden = _rows(HERE / "networks_penalty.json")
+    hidden = networks_penalty.STUDY.kept()
     if hidden:
         parts.append(section(hidden))
         picture(hidden, HERE / "networks-penalty.png")
-    PAGE.write_text("\n\n".join(p.strip() for p in parts) + "\n")
-
-
-def _rows(path):
-    return json.loads(path.read_text()) if path.exists() else []
+    return "\n\n".join(p.strip() for p in parts) + "\n"
 
 
 def _solved(row):
@@ -182,7 +183,6 @@ def _verdict(grid):
 
 
 def _wanted():
-    from benchmarks.networks.networks_grid import SIZES, WIDTHS
 
     return [(pull, w, n) for pull in SIZES for w in WIDTHS[pull] for n in SIZES[pull]]
 
@@ -318,3 +318,7 @@ def _penalty(penalties):
         "does not improve these images. The strongest has a lower root mean squared error than none, and a lower "
         "similarity.\n\n" + table(head, rows)
     )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

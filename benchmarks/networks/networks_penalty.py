@@ -1,7 +1,7 @@
 """An image behind fewer features than it has pixels: what a penalty adds to what a trained head gives away.
 
-python -m benchmarks.networks.networks_penalty --mnist DIR           # what networks_penalty.json lacks, then the page
-python -m benchmarks.networks.networks_penalty --page                # the page from whatever is there
+python -m benchmarks.networks.networks_penalty --mnist DIR           # what networks_penalty.json lacks
+python -m benchmarks.networks.networks_page                        # the page, from whatever is there
 
 A frozen layer, public as that of a network trained elsewhere, turns an image of 14 by 14 pixels into `width` features;
 a softmax head is trained on 50 private images, exactly. The attack knows 49 of them and the label of the last, and
@@ -10,8 +10,6 @@ penalty is the one with the smallest error on four public images, each hidden in
 attack trained itself. Private images come from one half of MNIST's test images, public ones from the other.
 """
 
-import argparse
-import json
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -27,9 +25,9 @@ from bayesrecon.evaluate import ssim
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, train_network
 from bayesrecon.regularisers import Box, TotalVariation
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
-KEPT = HERE / "networks_penalty.json"
+STUDY = Study(__file__, empty=list)
 SHAPE, PIXELS, CLASSES = (14, 14), 196, 10
 WIDTHS, RECORDS, SEEDS, SHADOWS, NULLS = (40, 80), 50, 12, 4, 20
 DECAY = 0.1
@@ -181,27 +179,21 @@ def play(folder, width, seed, penalties):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mnist", type=Path, help="folder of MNIST's test images")
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("--mnist", type=Path, required=True, help="folder of MNIST's test images")
     parser.add_argument("--seconds", type=float, default=3600, help="begin nothing after this long")
-    parser.add_argument("--page", action="store_true", help="only write the page")
-    options = parser.parse_args()
-    if not options.page and options.mnist is None:
-        parser.error("--mnist names the folder of the images")
-    held = json.loads(KEPT.read_text()) if KEPT.exists() else []
+    options = STUDY.given(parser)
+    held = STUDY.kept()
     began = time.monotonic()
-    for width in () if options.page else WIDTHS:
+    for width in WIDTHS:
         left = [s for s in range(SEEDS) if not any((r["width"], r["seed"]) == (width, s) for r in held)]
         penalties = chosen(options.mnist, width) if left and time.monotonic() - began < options.seconds else {}
         for seed in left:
             if time.monotonic() - began > options.seconds:
                 break
             held.append(play(options.mnist, width, seed, penalties))
-            KEPT.write_text("[\n" + ",\n".join(map(json.dumps, held)) + "\n]\n")
+            STUDY.keep(held)
             print(width, seed, {w: f"{held[-1][w]['ssim']:.2f} {held[-1][w]['rmse']:.2f}" for w in WAYS}, flush=True)
-    from benchmarks.networks.networks_page import write
-
-    write()
 
 
 if __name__ == "__main__":

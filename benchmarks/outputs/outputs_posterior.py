@@ -6,8 +6,6 @@ DIR holds MNIST's test images: 4,000 train the classifier, 4,000 are public to t
 go to benchmarks/OUTPUTS_POSTERIOR.md, outputs_posterior.json and outputs-posterior.png, after every row.
 """
 
-import argparse
-import json
 import time
 from pathlib import Path
 
@@ -21,15 +19,15 @@ from sklearn.neural_network import MLPClassifier
 from bayesrecon.attacks.deletion.inversion import invert_embedding
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, varies
 from bayesrecon.attacks.outputs.law import fitted_law
-from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.attacks.outputs.sampling import PosteriorSampling, moments
 from bayesrecon.datasets import mnist
 from bayesrecon.evaluate import psnr
 from bayesrecon.posteriors import outputs
 from bayesrecon.precision import x64
-from benchmarks.study import HERE
+from benchmarks.study import HERE, Study, table
 
-PAGE, KEPT, FIGURE = HERE / "OUTPUTS_POSTERIOR.md", HERE / "outputs_posterior.json", HERE / "outputs-posterior.png"
+FIGURE = HERE / "outputs-posterior.png"
 TRAINED, PUBLIC, ASKED, CALIBRATE = 4000, 4000, 60, 40
 COMPONENTS, STEPS = 40, 150
 HEAD = ("model", "view", "method", "PSNR", "95 % interval of pixels", "of components", "mean half-width", "seconds")
@@ -157,25 +155,27 @@ def answered(predict, x, view, more):
 
 
 def page(held):
-    lines = ["| " + " | ".join(HEAD) + " |", "| --- | --- | --- |" + " ---: |" * (len(HEAD) - 3)]
+    cells = []
     for row in held["rows"]:
         low, high = row["between"]
         components = f"{row['components']:.1%}" if "components" in row else ""
-        lines.append(
-            f"| {row['model']} | {row['view']} | {row['method']} | {row['psnr']:.2f} | {row['coverage']:.1%} "
-            f"({low:.1%} to {high:.1%}) | {components} | {row['half']:.3f} | {row['seconds']:.0f} |"
-        )
+        coverage = f"{row['coverage']:.1%} ({low:.1%} to {high:.1%})"
+        cells.append([row["model"], row["view"], row["method"], f"{row['psnr']:.2f}", coverage, components])
+        cells[-1] += [f"{row['half']:.3f}", f"{row['seconds']:.0f}"]
     shown = {"trained": TRAINED, "public": PUBLIC, "asked": ASKED, "calibrate": CALIBRATE}
     shown |= {"components": COMPONENTS, "steps": STEPS, "mean": held["mean"]}
     accuracy = ", ".join(f"{name} {value:.1%}" for name, value in held["accuracy"].items())
     figure = f"\n\n![Images and what outputs tell of them]({FIGURE.name})\n"
-    return INTRODUCTION.format(accuracy=accuracy, **shown) + "\n".join(lines) + figure
+    return INTRODUCTION.format(accuracy=accuracy, **shown) + table(HEAD, cells, words=3) + figure
+
+
+STUDY = Study(__file__, page)
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--mnist", type=Path, required=True)
-    images = mnist(parser.parse_args().mnist, "test")
+    images = mnist(STUDY.given(parser).mnist, "test")
     order = np.random.default_rng(0).permutation(10_000)
     x, y = images.x[order].astype(float), images.y[order]
     asked = x[TRAINED + PUBLIC : TRAINED + PUBLIC + ASKED]
@@ -192,8 +192,7 @@ def main():
             held["rows"].append(row)
             if (number, view) == (1, "logits"):
                 pictures[row["method"]] = guess
-            KEPT.write_text(json.dumps(held, indent=1) + "\n")
-            PAGE.write_text(page(held))
+            STUDY.keep(held)
         draw(pictures)
 
 

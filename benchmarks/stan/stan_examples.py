@@ -8,7 +8,6 @@ are compared with those of `stanli`, as for [posteriordb](STAN.md). What the ora
 and not counted. Rows are kept in benchmarks/stan_examples.json, and a call does what is missing there.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -16,12 +15,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rows import keep, kept
 from benchmarks.stan.stan_programs import CLOSE, Row, Workers, density
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-PAGE = HERE / "STAN_EXAMPLES.md"
 WORDS = {
     "agrees": "agree",
     "differs": "differ",
@@ -79,9 +76,9 @@ def compared(folder: Path, name: str) -> Row:
         return {"status": "failed", "why": str(error)[:200]}
 
 
-def page(programs: dict[str, Row], count: int) -> str:
+def page(held: dict[str, Any]) -> str:
     """The page, of so many programs that there are."""
-    rows = programs
+    rows, count = held["programs"], held["count"]
     counted = Counter(r["status"] for r in rows.values())
     judged = sum(counted[s] for s in JUDGED)
     told = [f"{counted[s]} {WORDS[s]}" for s in WORDS if counted[s]]
@@ -108,28 +105,29 @@ def page(programs: dict[str, Row], count: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+STUDY = Study(__file__, page)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="programs whose path holds this")
     parser.add_argument("--again", default="", help="do those again that have one of these statuses")
     parser.add_argument("--seconds", type=float, default=60.0, help="that a program may take")
-    parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     again = set(given.again.split(",")) if given.again else set()
     workers = Workers(given.seconds, compared, given.folder)
-    files = [] if given.page else sorted(given.folder.rglob("*.stan"))
+    files = sorted(given.folder.rglob("*.stan"))
     if files:
-        keep("stan_examples", count=len(files))
+        STUDY.add(count=len(files), programs=STUDY.kept().get("programs", {}))
     for name in (str(f.relative_to(given.folder)) for f in files):
-        rows = kept("stan_examples").get("programs", {})
+        rows = STUDY.kept().get("programs", {})
         if given.only not in name or (name in rows and rows[name]["status"] not in again):
             continue
         row = workers.ask(name)
         print(name, row["status"], row.get("why", ""), file=sys.stderr, flush=True)
-        rows = {**kept("stan_examples").get("programs", {}), name: row}  # runs may go on side by side
-        keep("stan_examples", programs=dict(sorted(rows.items())))
-    PAGE.write_text(page(**kept("stan_examples")))
+        rows = {**STUDY.kept().get("programs", {}), name: row}  # runs may go on side by side
+        STUDY.add(programs=dict(sorted(rows.items())))
 
 
 if __name__ == "__main__":

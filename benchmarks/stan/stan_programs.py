@@ -10,7 +10,6 @@ the constants of its data, and the model is built, which compares records togeth
 many seconds. Rows are kept in benchmarks/stan_programs.json, and a call does what is missing there.
 """
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -22,11 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rows import keep, kept
-from benchmarks.study import HERE
+from benchmarks.study import Study
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-PAGE = HERE / "STAN.md"
 POINTS = 20
 CLOSE = 1e-9
 MADE = "made up"  # the data of two networks are not in the database: images, which the programs say the sizes of
@@ -204,8 +201,9 @@ class Workers:
         return {"status": "slow", "why": f"took more than {self.seconds:g} s"}
 
 
-def page(rows: dict[str, Any]) -> str:
+def page(held: dict[str, Any]) -> str:
     """The page."""
+    rows = held["programs"]
     count = len(rows)
     agree = [n for n, r in rows.items() if r["density"]["status"] == "agrees"]
     accepted = [n for n, r in rows.items() if r["record"]["status"] == "accepted"]
@@ -250,17 +248,19 @@ def page(rows: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+STUDY = Study(__file__, page, place="STAN")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("--only", default="", help="programs whose name holds this")
     parser.add_argument("--again", default="", help="do those again whose density or record has one of these statuses")
     parser.add_argument("--seconds", type=float, default=120.0, help="that a program may take")
-    parser.add_argument("--page", action="store_true", help="write the page from the kept rows")
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     again = set(given.again.split(",")) if given.again else set()
     workers = Workers(given.seconds, asked)
-    for name, data in {}.items() if given.page else programs().items():
-        rows = kept("stan_programs").get("programs", {})
+    for name, data in programs().items():
+        rows = STUDY.kept().get("programs", {})
         row = rows.get(name, {})
         if given.only not in name:
             continue
@@ -269,8 +269,7 @@ def main() -> None:
                 row[what] = workers.ask(what, name, data)
                 print(name, what, row[what]["status"], row[what].get("why", ""), file=sys.stderr, flush=True)
         rows[name] = row
-        keep("stan_programs", programs=dict(sorted(rows.items())))
-    PAGE.write_text(page(kept("stan_programs")["programs"]))
+        STUDY.add(programs=dict(sorted(rows.items())))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ Needs POSTERIOR_DB_PATH. Every release is made from the data, and every statisti
 are kept in benchmarks/tables.json and replaced one by one, so that a study can be made in parts.
 """
 
-import argparse
-import json
 import os
 import time
 import warnings
@@ -30,11 +28,10 @@ from bayesrecon.posteriors.approximated.normal import by_another_rule, pack, var
 from bayesrecon.posteriors.made.database import open_database, read_data
 from bayesrecon.precision import in_float64
 from bayesrecon.types import Limit, VariationalOptimum
-from benchmarks.study import HERE
+from benchmarks.study import Study, table
 from tests.support.regressions import Regression
 from tests.support.summaries import cut
 
-ROWS, PAGE = HERE / "tables.json", HERE / "TABLES.md"
 KINDS = ("arK", "earnings", "kidiq", "kilpisjarvi", "mesquite", "nes", "sblr")
 EIGHT = (
     "kidiq-kidscore_momiq",
@@ -328,9 +325,12 @@ def summary(study: str, rows: list[dict]) -> str:
 
 
 def keep(study: str, row: dict) -> None:
-    held = json.loads(ROWS.read_text()) if ROWS.exists() else {}
+    held = STUDY.kept()
     held.setdefault(study, {})[row["posterior"]] = row
-    ROWS.write_text(json.dumps(held, indent=None, default=float).replace('"}, "', '"},\n"') + "\n")
+    STUDY.keep(held)
+
+
+def page(held: dict[str, dict[str, dict]]) -> str:
     lines = [INTRODUCTION]
     for name, title in TITLES.items():
         rows = [held[name][k] for k in sorted(held.get(name, {}))]
@@ -338,9 +338,11 @@ def keep(study: str, row: dict) -> None:
             continue
         shown = cells(name, rows)
         lines += [f"## {title}", "", NOTES[name], *(["", told] if (told := summary(name, rows)) else []), ""]
-        lines += ["| " + " | ".join(shown[0]) + " |", "| --- |" + " ---: |" * (len(shown[0]) - 1)]
-        lines += ["| " + " | ".join(line.values()) + " |" for line in shown] + [""]
-    PAGE.write_text("\n".join(lines))
+        lines += [table(list(shown[0]), [list(line.values()) for line in shown]), ""]
+    return "\n".join(lines)
+
+
+STUDY = Study(__file__, page)
 
 
 def posteriors() -> list[str]:
@@ -351,13 +353,13 @@ def posteriors() -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = STUDY.parser(__doc__)
     parser.add_argument("studies", nargs="*", default=list(TITLES), help=", ".join(TITLES))
     parser.add_argument(
         "--posteriors", nargs="+", help="of posteriordb; all 30 linear ones by default, eight in releases"
     )
     parser.add_argument("--tables", type=int, default=1000, help="simulated tables of a study in all")
-    given = parser.parse_args()
+    given = STUDY.given(parser)
     for study in given.studies:
         if study not in TITLES:
             parser.error(f"no study {study} ({', '.join(TITLES)})")

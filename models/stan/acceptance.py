@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model, Records
-from bayesrecon.models.stan.records import Parts
+from bayesrecon.models.stan.record_term import Parts
 
 POINTS = 5
 RECORDS = 3

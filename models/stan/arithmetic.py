@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.models.stan.linear import solve
+from bayesrecon.models.stan.linear_algebra import solve
 from bayesrecon.models.stan.values import StanError, V, check_size, turns_of, xp_of
 
 _ROWS = {"vector": "row_vector", "row_vector": "vector", "matrix": "matrix"}

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.models.stan.linear import cholesky
+from bayesrecon.models.stan.linear_algebra import cholesky
 from bayesrecon.models.stan.values import StanError
 
 

@@ -15,7 +15,7 @@ from bayesrecon.model import Identity, Parameter, Params
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.constraints import Bounded
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.linear import cholesky, lower_solve
+from bayesrecon.models.stan.linear_algebra import cholesky, lower_solve
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import adds, declared_in, flattened
 from bayesrecon.models.stan.posterior import Place, transform_of

@@ -9,7 +9,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.layout import Column, sizes_of
 from bayesrecon.models.stan.posterior import declarations
-from bayesrecon.models.stan.records import Parts
+from bayesrecon.models.stan.record_term import Parts
 
 
 class MadeOfAllError(BayesreconError):

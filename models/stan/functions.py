@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import near
-from bayesrecon.models.stan import densities
+from bayesrecon.models.stan import named_densities as densities
 from bayesrecon.models.stan.containers import CONTAINERS
 from bayesrecon.models.stan.mathematics import CONSTANTS, NUMERIC, ONE, THREE, TWO, numbers
 from bayesrecon.models.stan.matrices import MATRICES

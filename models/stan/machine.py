@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
-from bayesrecon.models.stan import densities, tree
+from bayesrecon.models.stan import named_densities as densities
+from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.arithmetic import binary
 from bayesrecon.models.stan.expressions import Expressions, Higher
 from bayesrecon.models.stan.frame import (

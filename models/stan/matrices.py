@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.models.stan.linear import cholesky, lower_solve, solve
+from bayesrecon.models.stan.linear_algebra import cholesky, lower_solve, solve
 from bayesrecon.models.stan.special import matrix_exp
 from bayesrecon.models.stan.values import StanError, V, check_size, number, real, xp_of
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from bayesrecon.models.stan.linear import cholesky, lower_solve, solve
+from bayesrecon.models.stan.linear_algebra import cholesky, lower_solve, solve
 from bayesrecon.models.stan.special import LOG_2PI, lmgamma, log_inv_logit, log_normal_cdf, xlogy
 from bayesrecon.models.stan.values import StanError, V
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from bayesrecon.model import Model
-from bayesrecon.models.stan.records import Parts
+from bayesrecon.models.stan.record_term import Parts
 
 
 def numpyro_program(parts: Parts, model: Model) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrecon.digits import decimal_step
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.model import Model
-from bayesrecon.posteriors.approximated.laws import FittedLaw, phi_of
+from bayesrecon.posteriors.approximated.fitted_law import FittedLaw, phi_of
 from bayesrecon.posteriors.draws import Draws, assemble
 from bayesrecon.posteriors.sources import accepted_draws
 from bayesrecon.untrusted.cmdstan_file import MAX_LINE, CmdStanFile, Settings

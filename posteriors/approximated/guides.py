@@ -16,7 +16,7 @@ from bayesrecon.models.door import model_of
 from bayesrecon.models.power import tempered
 from bayesrecon.posteriors.approximated.autoguides import GUIDES, autoguide_law, is_autoguide
 from bayesrecon.posteriors.approximated.cmdstan_laws import cmdstan_law, is_csv, is_law
-from bayesrecon.posteriors.approximated.laws import FittedLaw
+from bayesrecon.posteriors.approximated.fitted_law import FittedLaw
 from bayesrecon.posteriors.approximated.normal import by_another_rule, laplace, variational, whitening
 from bayesrecon.posteriors.approximated.pymc_laws import APPROXIMATIONS, is_pymc_approximation, pymc_law
 from bayesrecon.posteriors.approximated.smooth import check_smooth

@@ -9,7 +9,15 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.model import Model
-from bayesrecon.posteriors.approximated.laws import FittedLaw, check_transforms, numbers, one_of, phi_of, placed, probes
+from bayesrecon.posteriors.approximated.fitted_law import (
+    FittedLaw,
+    check_transforms,
+    numbers,
+    one_of,
+    phi_of,
+    placed,
+    probes,
+)
 
 APPROXIMATIONS = ("MeanField", "FullRank")
 """Approximations that are read, by their names."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.kernels.outputs import VIEWS, Answer, Outputs, centred_logits
+from bayesrecon.kernels.output_embedding import VIEWS, Answer, Outputs, centred_logits
 from bayesrecon.precision import x64
 
 _BLOCK = 4096  # records that a model is asked about at once

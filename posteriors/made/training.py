@@ -14,7 +14,16 @@ import numpy as np
 import scipy.linalg
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import bends, design, join, log_liks, penalty_of, predictor_of, slopes, split_gradient
+from bayesrecon.kernels.outer_products import (
+    bends,
+    design,
+    join,
+    log_liks,
+    penalty_of,
+    predictor_of,
+    slopes,
+    split_gradient,
+)
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model
 from bayesrecon.precision import in_float64

@@ -8,7 +8,7 @@ from numpyro import distributions as dist
 from summaries import DATA, MODEL
 
 import bayesrecon
-from bayesrecon.estimation.laws import STATIONARY
+from bayesrecon.estimation.error_laws import STATIONARY
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws, gaussian
 

@@ -108,7 +108,7 @@ def test_what_was_reconstructed_brings_its_weights(release):
 
 def test_blocks_of_draws_add_up(release, monkeypatch):
     whole = divergence(release, PSEUDO, TRUTH)
-    monkeypatch.setattr(sys.modules["bayesrecon.evaluate.divergence"], "_BLOCK", 5000)
+    monkeypatch.setattr(sys.modules["bayesrecon.evaluate.fisher"], "_BLOCK", 5000)
     assert divergence(release, PSEUDO, TRUTH) == pytest.approx(whole, rel=1e-12)
 
 

@@ -11,7 +11,6 @@ from bayesrecon.games import (
     DeletedLabel,
     Exm,
     Game,
-    Guess,
     Ins,
     KnownInstance,
     Law,
@@ -19,26 +18,24 @@ from bayesrecon.games import (
     LinearLaw,
     LiRA,
     Logistic,
-    Oracles,
     OutputPerturbation,
     Reconstructed,
-    Records,
     Reduction,
     Retrain,
     Shokri,
     TwoNormals,
-    View,
     WhiteBox,
     Yeom,
     load,
-    named_adversaries,
-    named_adversary,
     play,
     shipped,
 )
+from bayesrecon.games.adversary import named_adversaries, named_adversary
+from bayesrecon.games.answers import distance, loss_of
+from bayesrecon.games.data import Records
 from bayesrecon.games.members.lira import confidence, log_ratio, one_sided
-from bayesrecon.games.outputs import distance, loss_of
-from bayesrecon.games.reconstructor import Reconstructor
+from bayesrecon.games.reconstructor import Guess, Reconstructor
+from bayesrecon.games.view import Oracles, View
 
 LINE = Law("linear law", LinearLaw(3), size=40, outside=20)
 NORMALS = Law("two normals", TwoNormals(3, 1.0), classes=2, size=40, outside=30)

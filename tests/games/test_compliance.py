@@ -27,10 +27,10 @@ from bayesrecon.games import (
     Retrain,
     ScikitLearner,
     TwoNormals,
-    as_learner,
     play,
     table,
 )
+from bayesrecon.games.learner import as_learner
 from bayesrecon.games.own import own_table
 from bayesrecon.games.reconstructors.label import DeletedLabel
 

@@ -16,11 +16,11 @@ from bayesrecon.games import (
     Neighbours,
     Reconstructed,
     ReconstructionGame,
-    Records,
     TwoNormals,
     play,
     table,
 )
+from bayesrecon.games.data import Records
 
 CUBE = np.array(list(itertools.product([0.0, 1.0], repeat=10)))
 NORMALS = Law("two normals", TwoNormals(2, 3.0), classes=2, size=40, outside=400)

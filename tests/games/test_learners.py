@@ -7,7 +7,9 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
 from bayesrecon.errors import BayesreconError, version
-from bayesrecon.games import Functions, LeastSquares, Logistic, Neighbours, Records, ScikitLearner, as_learner, table
+from bayesrecon.games import Functions, LeastSquares, Logistic, Neighbours, ScikitLearner, table
+from bayesrecon.games.data import Records
+from bayesrecon.games.learner import as_learner
 from bayesrecon.games.named import named_learner, named_learners
 
 pytestmark = pytest.mark.small

@@ -11,7 +11,9 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games import ObjectivePerturbation, OutputPerturbation, PosteriorDraw, Records, named_learner
+from bayesrecon.games import ObjectivePerturbation, OutputPerturbation, PosteriorDraw
+from bayesrecon.games.data import Records
+from bayesrecon.games.named import named_learner
 from bayesrecon.games.private import Released, minimiser, spherical, spherical_log_density
 
 KINDS = [OutputPerturbation, ObjectivePerturbation, PosteriorDraw]

@@ -9,7 +9,6 @@ from bayesrecon import load_result
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games import (
     DeletedLabel,
-    Guess,
     KnownInstance,
     Law,
     LeastSquares,
@@ -21,6 +20,7 @@ from bayesrecon.games import (
     TwoNormals,
     play,
 )
+from bayesrecon.games.reconstructor import Guess
 
 LINE = Law("linear law", LinearLaw(3), size=60, outside=600)
 NORMALS = Law("two normals", TwoNormals(3, 2.0), classes=2, size=60, outside=60)

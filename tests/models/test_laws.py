@@ -9,7 +9,7 @@ from scipy import special, stats
 
 from bayesrecon.models import from_numpyro
 from bayesrecon.models.inspection import log_prob
-from bayesrecon.models.laws import log_beta, smooth
+from bayesrecon.models.smooth_laws import log_beta, smooth
 from bayesrecon.precision import x64
 
 ACROSS = np.linspace(7.9, 8.1, 21)  # where `betaln` changes its formula

@@ -5,7 +5,7 @@ import pytest
 from predictors import CASES, SCORE, X, make
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import penalty_of, split_gradient
+from bayesrecon.kernels.outer_products import penalty_of, split_gradient
 from bayesrecon.posteriors import dirac, from_sklearn, retrain_without, train
 from bayesrecon.posteriors.made import training
 

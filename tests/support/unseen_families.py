@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-from families import Family, exact, line, logistic, positive, release_of, with_x
 from jax.scipy.special import betaln, gammaln
 from jax.scipy.stats import norm
 
 from bayesrecon.models import from_numpyro
 from bayesrecon.precision import x64
 from bayesrecon.types import Model, Release
+from tests.support.families import Family, exact, line, logistic, positive, release_of, with_x
 
 
 def density(log_density: Callable[[Any, Any], Any]) -> Callable[..., None]:

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from conjugate import PRIOR_SCALE, RATE, SHAPE
 
 from bayesrecon.posteriors.approximated.normal import pack, unpack, variational, whitening
 from bayesrecon.precision import x64
+from tests.support.conjugate import PRIOR_SCALE, RATE, SHAPE
 
 
 def program(x, y=None):

@@ -26,7 +26,7 @@ from bayesrecon.attacks.deletion.curvature import NODES, curvature_between
 from bayesrecon.attacks.deletion.inputs import parameters_of, thetas_of, whole_records
 from bayesrecon.attacks.deletion.prepared import Improvements, PreparedHRec
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import design, slopes
+from bayesrecon.kernels.outer_products import design, slopes
 from bayesrecon.kernels.score import gradients
 from bayesrecon.model import Records
 from bayesrecon.pairs import Deletion

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.estimation.error_laws import SPANNED, TRAINED
 from bayesrecon.estimation.intervals import EquationErrors
-from bayesrecon.estimation.laws import SPANNED, TRAINED
 from bayesrecon.estimation.problem import Problem, solve_release
 from bayesrecon.estimation.solve import Projection, spans
 from bayesrecon.estimation.statistics import components

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.kernels.linear import slopes
+from bayesrecon.kernels.outer_products import slopes
 from bayesrecon.model import LinearPredictor
 
 _HYPOTHESES = 1500  # public records that stand for what may have been deleted

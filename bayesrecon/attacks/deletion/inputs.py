@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import predictor_of, split_gradient
+from bayesrecon.kernels.outer_products import predictor_of, split_gradient
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import Model, Records
 from bayesrecon.pairs import Deletion

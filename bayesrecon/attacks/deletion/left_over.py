@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import label_of, split_gradient
+from bayesrecon.kernels.outer_products import label_of, split_gradient
 from bayesrecon.kernels.score import total_score
 from bayesrecon.knowledge import check_knowledge
 from bayesrecon.model import LinearPredictor, Model, Params, Records

@@ -27,7 +27,7 @@ from bayesrecon.attacks.deletion.inputs import parameters_of, public_records
 from bayesrecon.attacks.deletion.inversion import embed, invert_embedding
 from bayesrecon.attacks.deletion.trained_on import TrainedOn
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import (
+from bayesrecon.kernels.outer_products import (
     bends,
     curvatures,
     design,

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from bayesrecon.kernels.linear import curvatures, log_liks, slopes
+from bayesrecon.kernels.outer_products import curvatures, log_liks, slopes
 from bayesrecon.model import LinearPredictor
 
 _MOST, _FEWEST, _NUMBERS = 1500, 150, 3e6  # records that gamma is found with, and numbers in their curvatures

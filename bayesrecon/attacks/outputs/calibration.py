@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kernels.output_embedding import Outputs
 
 LEVEL = 0.95  # of the intervals
 _OWN = 200  # held-out records from which a field has a quantile of its own

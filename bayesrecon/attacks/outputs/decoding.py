@@ -9,13 +9,13 @@ import numpy as np
 
 from bayesrecon.attacks.attack import Attack
 from bayesrecon.attacks.outputs.calibration import calibrated, interval, split, spread_of
-from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
-from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.results.input_estimate import InputEstimate
 
 Decoder = Callable[[Any], Any]
 

@@ -13,11 +13,11 @@ from bayesrecon.attacks.outputs.decoding import told_by_held_out
 from bayesrecon.attacks.outputs.law import check_gradient
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
-from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
-from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.results.input_estimate import InputEstimate
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.errors import BayesreconError, first_line
-from bayesrecon.kernels.outputs import Answer, Outputs
+from bayesrecon.kernels.output_embedding import Answer, Outputs
 
 _RANK = 1e-10  # of the largest variance of answers, below which one is a function of the others
 _GUMBEL = np.sqrt(6) / np.pi  # scale of an extreme-value law of variance one

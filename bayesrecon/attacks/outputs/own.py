@@ -11,10 +11,10 @@ from bayesrecon.attacks.attack import Attack, option
 from bayesrecon.attacks.outputs.decoding import decode_held_out
 from bayesrecon.errors import BayesreconError, first_line
 from bayesrecon.estimation.problem import generator
-from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
-from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.results.input_estimate import InputEstimate
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from bayesrecon.attacks.outputs.law import PriorLaw, fitted_law, log_likelihood,
 from bayesrecon.diagnostics import split_r_hat
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.problem import generator
-from bayesrecon.kernels.outputs import Answer, Outputs
+from bayesrecon.kernels.output_embedding import Answer, Outputs
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress
 from bayesrecon.precision import in_float64
-from bayesrecon.results.outputs import InputEstimate
+from bayesrecon.results.input_estimate import InputEstimate
 
 _CHAINS = 2  # of the private record, which tell whether they mix
 _MIXED = 1.05  # R-hat of the fields that are told most, above which they did not

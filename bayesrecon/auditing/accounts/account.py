@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesrecon.auditing.accounts.comments import odd_lines
-from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
+from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_levels, structure_of
 from bayesrecon.auditing.accounts.sampler import AMBIGUOUS, KNOWN, is_metric, is_statistic
 from bayesrecon.auditing.accounts.settings import is_measured, is_setting
 from bayesrecon.auditing.accounts.texts import is_known, kind_of_labels, odd_names

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import digits_of, structure_of
+from bayesrecon.auditing.accounts.plain_numbers import digits_of, structure_of
 from bayesrecon.auditing.accounts.texts import EMAIL, is_date, is_known, kind_of_labels, odd_names
 from bayesrecon.posteriors.contents import Part
 

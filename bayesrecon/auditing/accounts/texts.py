@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import digits_of, is_levels, structure_of
+from bayesrecon.auditing.accounts.plain_numbers import digits_of, is_levels, structure_of
 
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{1,190}")  # as long as they may be: no end is looked for in vain
 PATH = re.compile(r"(?<![\w<>/:])(?:[A-Za-z]:\\|\\\\|~?/)(?:[^\s/\\<>\"']+[/\\])+[^\s/\\<>\"']*")

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesrecon.attacks.sidechannels.preimage import PreImages, invert_columns
 from bayesrecon.auditing.channel import Channel
-from bayesrecon.auditing.columns import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
 from bayesrecon.auditing.opened import Opened
+from bayesrecon.auditing.pointwise_arrays import MOST_RECORDS, counts_by_category, for_rows, of_all, relative_errors
 from bayesrecon.auditing.severity import of_share
 from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Variable

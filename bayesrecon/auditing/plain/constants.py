@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.sampler import KNOWN
 from bayesrecon.auditing.look import Look, Plain, rows_of
 from bayesrecon.auditing.severity import of_constants

@@ -1,6 +1,6 @@
 """Groups that hold data as they are."""
 
-from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_constants
 from bayesrecon.auditing.words import count, preview

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.texts import EMAIL, kind_of_labels
 from bayesrecon.auditing.inventory import arrays_beside
 from bayesrecon.auditing.look import Look, Plain

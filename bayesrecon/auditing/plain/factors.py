@@ -11,7 +11,7 @@ from bayesrecon.attacks.sidechannels.stored_parts import (
     response_of_effects,
     rows_of_factors,
 )
-from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_rows
 from bayesrecon.auditing.words import places, preview

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.settings import is_setting
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.inventory import parts_of

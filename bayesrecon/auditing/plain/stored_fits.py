@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayesrecon.auditing.accounts.numbers import structure_of
+from bayesrecon.auditing.accounts.plain_numbers import structure_of
 from bayesrecon.auditing.accounts.texts import kind_of_labels
 from bayesrecon.auditing.look import Look, Plain
 from bayesrecon.auditing.severity import of_labels, of_rows

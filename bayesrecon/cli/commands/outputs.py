@@ -13,7 +13,7 @@ from bayesrecon.errors import BayesreconError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bayesrecon.results.outputs import InputEstimate
+    from bayesrecon.results.input_estimate import InputEstimate
 
 _ROWS = 30
 _METHODS = ("linear-decoding", "posterior-sampling", "output-inversion", "trained-decoding")

@@ -76,7 +76,7 @@ def _deliver(given: Given, result: Any) -> None:
     from bayesrecon.results.records import RecordTable
 
     if isinstance(result, RecordTable):
-        from bayesrecon.cli.records import exposure_table, records_headline, records_table
+        from bayesrecon.cli.record_tables import exposure_table, records_headline, records_table
 
         return given.deliver(
             result, "plot_records", lambda r: [records_headline(r), records_table(r), exposure_table(r)]

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesrecon.games.adversary import Adversary
-from bayesrecon.games.outputs import USUAL, loss_of
+from bayesrecon.games.answers import USUAL, loss_of
 from bayesrecon.games.view import View
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesrecon.games.adversary import Adversary, X
-from bayesrecon.games.outputs import distance
+from bayesrecon.games.answers import distance
 from bayesrecon.games.view import View
 
 

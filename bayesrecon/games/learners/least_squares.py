@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.games.answers import VALUES
 from bayesrecon.games.data import Records, with_ones
 from bayesrecon.games.learner import Learner
-from bayesrecon.games.outputs import VALUES
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesrecon.errors import version
+from bayesrecon.games.answers import PROBABILITIES
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner, Predictor
-from bayesrecon.games.outputs import PROBABILITIES
 
 _FACTORISED = 2000  # parameters up to which the Hessian is factorised
 _SEVERAL = (1, 8)  # scikit-learn before fits classes one against the rest (1.5), or starts from another parameter (1.6)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from bayesrecon.games.answers import PROBABILITIES, VALUES
 from bayesrecon.games.data import Records
 from bayesrecon.games.learner import Learner
-from bayesrecon.games.outputs import PROBABILITIES, VALUES
 
 _LARGEST = 2**22  # distances that are held at a time
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from bayesrecon.games.answers import DECISIONS, PROBABILITIES, VALUES
 from bayesrecon.games.learner import ScikitLearner
-from bayesrecon.games.outputs import DECISIONS, PROBABILITIES, VALUES
 
 
 def lasso(classes: int) -> ScikitLearner:

@@ -7,9 +7,9 @@ import scipy.stats
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversaries.reduction import ALONE, CONFIDENCES, Reduction
+from bayesrecon.games.answers import DECISIONS, VALUES, margins
 from bayesrecon.games.data import Records
 from bayesrecon.games.membership import Membership, Prepared
-from bayesrecon.games.outputs import DECISIONS, VALUES, margins
 from bayesrecon.games.view import View
 
 _PER_RECORD = 16

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversaries.reduction import CONFIDENCES, LABELS, Reduction
+from bayesrecon.games.answers import VALUES
 from bayesrecon.games.membership import Membership, Prepared
-from bayesrecon.games.outputs import VALUES
 from bayesrecon.games.view import View
 
 _FEWEST = 4

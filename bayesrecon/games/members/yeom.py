@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesrecon.games.adversaries.reduction import LABELS, Reduction
+from bayesrecon.games.answers import loss_of
 from bayesrecon.games.membership import Membership, Prepared
-from bayesrecon.games.outputs import loss_of
 from bayesrecon.games.view import View
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bayesrecon.attacks.deletion.instance import MEAN, MEDIAN, deleted_instance
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.outputs import VALUES
+from bayesrecon.games.answers import VALUES
 from bayesrecon.games.queries import PUBLIC_RECORDS, WHERE, check_queries, points_of
 from bayesrecon.games.reconstructor import Guess, Reconstructor
 from bayesrecon.games.view import View

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.games.outputs import PROBABILITIES
+from bayesrecon.games.answers import PROBABILITIES
 from bayesrecon.games.queries import PUBLIC_RECORDS, WHERE, check_queries, points_of
 from bayesrecon.games.reconstructor import Guess, Reconstructor
 from bayesrecon.games.view import View

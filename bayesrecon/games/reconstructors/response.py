@@ -8,8 +8,8 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.games.adversary import PUBLIC, X
+from bayesrecon.games.answers import VALUES
 from bayesrecon.games.data import with_ones
-from bayesrecon.games.outputs import VALUES
 from bayesrecon.games.reconstructor import Guess, Reconstructor
 from bayesrecon.games.view import View
 

@@ -22,7 +22,7 @@ import optax
 import scipy.optimize
 import scipy.stats
 
-from bayesrecon.attacks.outputs.linear import fitted_decoder
+from bayesrecon.attacks.outputs.linear_decoder import fitted_decoder
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import Interval
 from bayesrecon.games.vicious.network import NetworkClassifier

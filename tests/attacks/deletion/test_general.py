@@ -11,7 +11,7 @@ from bayesrecon import HRec
 from bayesrecon.attacks import Improvements
 from bayesrecon.attacks.deletion.general import gradient_of_deleted
 from bayesrecon.errors import BayesreconError
-from bayesrecon.kernels.linear import join, split_gradient
+from bayesrecon.kernels.outer_products import join, split_gradient
 from bayesrecon.kernels.score import gradients
 from bayesrecon.models import from_loss
 from bayesrecon.posteriors import dirac, retrain_without, train, train_network

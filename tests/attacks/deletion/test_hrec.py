@@ -10,7 +10,7 @@ from bayesrecon import HRec
 from bayesrecon.attacks import Improvements
 from bayesrecon.errors import BayesreconError
 from bayesrecon.evaluate import cosine_similarity
-from bayesrecon.kernels.linear import split_gradient
+from bayesrecon.kernels.outer_products import split_gradient
 from bayesrecon.kernels.score import total_score
 from bayesrecon.posteriors import dirac, retrain_without, train
 from bayesrecon.precision import x64

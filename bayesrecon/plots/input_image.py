@@ -10,7 +10,7 @@ from bayesrecon.plots.frame import BLUE, GREY, new_figure
 from bayesrecon.plots.saving import check_path, save_figure
 
 if TYPE_CHECKING:
-    from bayesrecon.results.outputs import InputEstimate
+    from bayesrecon.results.input_estimate import InputEstimate
 
 _MOST = 40  # fields in one column
 _DRAWS = 4

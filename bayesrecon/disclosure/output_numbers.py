@@ -6,12 +6,12 @@ import time
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.estimation.laws import DETERMINED, PARTLY
+from bayesrecon.estimation.error_laws import DETERMINED, PARTLY
 from bayesrecon.kernels.alphabet import rounding_noise, softmax_bits
-from bayesrecon.kernels.outputs import Outputs
+from bayesrecon.kernels.output_embedding import Outputs
 from bayesrecon.model import entry
 from bayesrecon.results.diagnosis import Feature
-from bayesrecon.results.outputs import OutputsDiagnosis
+from bayesrecon.results.input_estimate import OutputsDiagnosis
 
 _RANK = 1e-10  # of the largest variance, below which an output is a function of the others
 
