@@ -12,6 +12,7 @@ from bayesrecon.models.coded_tables import Coded
 from bayesrecon.models.design_cells import parts_of
 from bayesrecon.models.footers import Footer
 from bayesrecon.models.least_squares import Untold
+from bayesrecon.models.orthogonal import Orthogonal, orthogonal
 from bayesrecon.models.weighted_counts import UntoldWeights
 from bayesrecon.posteriors.estimates import field_name
 from bayesrecon.releases import Release, StatedLimits
@@ -57,6 +58,8 @@ def without_correlations_of(
             raise BayesreconError("the residual standard error is not positive")
         if scale is not None:
             plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
+        if scale is not None and orthogonal(labels):
+            plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
         what = "n has a lower limit and moments wide ones; with total= all but the sign of the covariate's mean is told"
         if len(covariates) > 1:
             what = f"n and var({y}) have lower limits, with total= every variance"

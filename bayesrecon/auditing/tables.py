@@ -60,18 +60,21 @@ def table_to_audit(
 
 
 def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[str, Any], release: Any) -> Alternatives:
+    options = dict(options)
+    column = options.pop("column", None)
+
     def printed(digits: int) -> Release:
         related = None if correlations is None else reprinted_correlations(correlations, digits)
-        return from_table(reprinted(table, digits), model, correlations=related, **options)
+        return from_table(reprinted(table, digits, column), model, correlations=related, **options)
 
     found: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
     if correlations is not None:
-        found.append(("leave the correlations out", lambda: from_table(table, model, **options)))
+        found.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
     found.append(("publish the estimates alone", lambda: estimates_alone(release)))
     return found
 
 
-def reprinted(table: Any, digits: int) -> Any:
+def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
     """The table with so many significant digits in every cell that has more, as a DataFrame of text.
 
     Raises:
@@ -82,7 +85,7 @@ def reprinted(table: Any, digits: int) -> Any:
     >>> reprinted(frame, 3)["estimate"].tolist()
     ['25.8', '0.61']
     """
-    frame = as_printed(table).frame
+    frame = as_printed(table, column=column).frame
 
     def cut(number: Decimal, text: str) -> str:
         return text if len(number.as_tuple().digits) <= digits else cell(float(number), digits)

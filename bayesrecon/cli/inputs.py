@@ -188,6 +188,7 @@ def open_release(
     correlations: Sequence[str] | None = None,
     constants: str | None = None,
     formula: str | None = None,
+    column: Sequence[str] | None = None,
 ) -> Release:
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
@@ -197,9 +198,11 @@ def open_release(
             raise BayesreconError("tables of estimates are read one by one")
         if power is not None or draws is not None:
             raise BayesreconError("--power and --draws have no part in a table of estimates")
-        return _open_table(sources[0], model, settings, related[0], formula)
+        return _open_table(sources[0], model, settings, related[0], formula, column)
     if formula is not None:
         raise BayesreconError("--formula belongs to a table of estimates with standard errors")
+    if column:
+        raise BayesreconError("--column belongs to a table of estimates with standard errors")
     given = with_constants(parse_settings(settings), constants, model)
     return _opened(sources, model, given, draws, download, trusted, power)
 
@@ -250,7 +253,12 @@ def table_of(file: str, model: str | None, settings: str | None) -> dict[str, An
 
 
 def _open_table(
-    file: str, model: str | None, settings: str | None, correlations: str | None, formula: str | None
+    file: str,
+    model: str | None,
+    settings: str | None,
+    correlations: str | None,
+    formula: str | None,
+    column: Sequence[str] | None,
 ) -> Release:
     """The release of a regression's table."""
     from bayesrecon.posteriors.summaries import from_table
@@ -261,7 +269,9 @@ def _open_table(
             f"{file}: of a table of another model than a regression say what its estimates are, with "
             "posteriors.from_table"
         )
-    return from_table(file, correlations=correlations, formula=formula, **read)
+    if column and len(column) > 1:
+        raise BayesreconError("several --column are read together by recover and audit alone")
+    return from_table(file, correlations=correlations, formula=formula, column=column[0] if column else None, **read)
 
 
 def open_given(given: Any) -> Release:
@@ -287,6 +297,7 @@ def _how(given: Any) -> dict[str, Any]:
             "correlations",
             "constants",
             "formula",
+            "column",
         )
     }
 
@@ -309,6 +320,10 @@ def open_releases(sources: Sequence[str], *, draws: int | None = None, **options
     """Releases of one data set: every posteriordb name, file or table is one, CmdStan files together are."""
     from bayesrecon.posteriors.door import is_file
 
+    if len(sources) == 1 and len(options.get("column") or ()) > 1 and is_table(sources[0]):
+        if options.get("correlations"):
+            raise BayesreconError("--correlations belong to one model; give one --column")
+        return [open_release(sources, draws=draws, **{**options, "column": [one]}) for one in options["column"]]
     if len(sources) > 1 and all(is_table(source) for source in sources):
         related = correlations_of(sources, options.pop("correlations", None))
         own = [None if file is None else [file] for file in related]

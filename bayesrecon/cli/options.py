@@ -84,6 +84,13 @@ Formula = Annotated[
     str | None,
     typer.Option("--formula", help="Of a table of estimates: the regression's, which tells factors, 'y ~ C(g) + x'."),
 ]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="Of a table of several models side by side: the name of one, or its number; several are read together.",
+    ),
+]
 Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
 
 
