@@ -77,7 +77,7 @@ def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = Non
     if not path.is_file():
         raise BayesreconError(f"there is no file {path}")
     found = read_printed(path)
-    grids, lines = found["grids"], found["lines"]
+    grids, lines = [rows for grid in found["grids"] if (rows := [row for row in grid if row])], found["lines"]
     for other in beside:
         found = read_printed(other)
         lines = [*lines, *found["lines"], *(" ".join(row) for grid in found["grids"] for row in grid)]

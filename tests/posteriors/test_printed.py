@@ -8,6 +8,7 @@ import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_table
 from bayesrecon.posteriors.printed import as_printed
+from bayesrecon.posteriors.printed_numbers import estimates_of
 from bayesrecon.posteriors.summaries import as_table
 
 sm = pytest.importorskip("statsmodels.api")
@@ -233,3 +234,131 @@ def test_on_the_command_line(tmp_path, run):
     assert code == 3
     assert "read as estimates from 'coef' and std. error from 'std err'; the intercept is Intercept" in err
     assert "g=c: 4" in " ".join(out.split())
+
+
+SIDES = """
+===============================
+             (1)        (2)    
+-------------------------------
+Intercept -1.6094** -11.6016***
+          (0.6325)  (4.2130)   
+PSI       1.8971**  2.3378**   
+          (0.8317)  (1.0408)   
+GPA                 3.0634**   
+                    (1.2229)   
+N         32        32         
+===============================
+Standard errors in parentheses.
+"""
+"""Of the package's data `spector`, as statsmodels' `summary_col` prints it."""
+
+
+def side(path, column):
+    frame = as_printed(path, column=column).frame
+    return {label: tuple(map(str, frame.loc[label])) for label in frame.index}
+
+
+@pytest.mark.parametrize("form", ["text", "frame", "html"])
+def test_one_of_several_models_side_by_side(form, tmp_path):
+    table = tmp_path / "models.txt"
+    table.write_text(SIDES)
+    if form != "text":
+        cells = [
+            ["-1.6094**", "-11.6016***"],
+            ["(0.6325)", "(4.2130)"],
+            ["1.8971**", "2.3378**"],
+            ["(0.8317)", "(1.0408)"],
+        ]
+        cells += [["", "3.0634**"], ["", "(1.2229)"], ["32", "32"]]
+        table = pd.DataFrame(cells, ["Intercept", "", "PSI", "", "GPA", "", "N"], ["(1)", "(2)"])
+    if form == "html":
+        table.to_html(tmp_path / "models.html")
+        table = tmp_path / "models.html"
+    assert side(table, "(1)") == {"Intercept": ("-1.6094", "0.6325"), "PSI": ("1.8971", "0.8317"), "N": ("32", "")}
+    second = {
+        "Intercept": ("-11.6016", "4.2130"),
+        "PSI": ("2.3378", "1.0408"),
+        "GPA": ("3.0634", "1.2229"),
+        "N": ("32", ""),
+    }
+    assert side(table, "2") == second
+    with pytest.raises(BayesreconError, match=r"has 2 models \(\(1\), \(2\)\); say which with column="):
+        as_printed(table)
+    with pytest.raises(BayesreconError, match="no models of the table are called 'third'"):
+        as_printed(table, column="third")
+
+
+def test_models_of_the_same_records_are_read_together(tmp_path, run):
+    path = tmp_path / "models.txt"
+    path.write_text(SIDES)
+    assert as_table(path)
+    both = [from_table(path, "logit", column=name) for name in ("(1)", "(2)")]
+    found = bayesrecon.recover(both, domain={"PSI": "binary"})
+    assert [found[name].estimate for name in ("n", "n[PSI=0]", "n[PSI=1]")] == [32, 18, 14]
+    code, out, err = run("audit", path, "--model", "logit", "--column", "1", "--column", "2", "--no-remedies")
+    assert (code, "records with PSI=0,y=1: 3" in " ".join(out.split())) == (3, True)
+    code, out, err = run("recover", path, "--model", "logit")
+    assert (code, "--column" in err) == (2, True)
+
+
+def test_a_table_of_one_model_has_no_column_to_choose():
+    with pytest.raises(BayesreconError, match="this table has one"):
+        as_printed(pd.DataFrame({"estimate": ["1.2"], "se": ["0.1"]}, ["const"]), column="1")
+
+
+@pytest.mark.parametrize(
+    ("errors", "message"),
+    [
+        (["0.2512", "1.4639"], None),  # times the ratios, as Stata prints them
+        (["0.5", "0.7319"], None),
+        (["0.3", "0.9"], "it fits neither"),
+    ],
+)
+def test_errors_beside_ratios_are_of_the_kind_that_their_quotients_tell(errors, message):
+    """Of R's `mtcars`, am on vs."""
+    table = pd.DataFrame({"OR": ["0.5024", "2.0000"], "SE": errors, "z": ["-1.377", "0.947"]}, ["(Intercept)", "vs"])
+    if message is None:
+        _, spread = estimates_of(as_printed(table).frame, np.inf)
+        np.testing.assert_allclose(spread.values, [0.5, 0.7319], rtol=2e-4)
+        return
+    with pytest.raises(BayesreconError, match=message):
+        from_table(table, "logit")
+    with pytest.raises(BayesreconError, match="or z"):
+        from_table(table.drop(columns="z"), "logit")
+
+
+def test_an_orthogonal_polynomial_is_known_but_for_the_number_of_records():
+    """R's `lm(dist ~ poly(speed, 2), cars)`, whose statistics R tells."""
+    lines = {
+        "(Intercept)": ["42.980", "2.146"],
+        "poly(speed, 2)1": ["145.552", "15.176"],
+        "poly(speed, 2)2": ["22.996", "15.176"],
+        "sigma": ["15.18", ""],
+    }
+    table = pd.DataFrame.from_dict(lines, orient="index", columns=["estimate", "std. error"])
+    true = {
+        "mean(y)": 42.98,
+        "var(y)": 650.7796,
+        "cov(poly_speed__2_1,y)": 2.911045,
+        "cov(poly_speed__2_2,y)": 0.4599153,
+    }
+    for told in ({}, {"total": 50}):
+        found = bayesrecon.recover(from_table(table, "ols"), **told)
+        assert found["n"].lower <= 50 <= found["n"].upper < 51
+        for name, value in {**true, "var(poly_speed__2_1)": 0.02}.items():
+            assert found[name].lower <= value + 1e-7
+            assert value - 1e-7 <= found[name].upper
+            assert found[name].upper - found[name].lower < 0.05 * abs(value)
+    assert any("nothing is lost by that" in line for line in found.warnings)
+    raw = table.rename(index=lambda label: label.replace("2)", "2, raw = TRUE)"))
+    assert bayesrecon.recover(from_table(raw, "ols"), total=50)["mean(y)"].estimate is None
+
+
+def test_what_missing_correlations_cost_is_said_once_the_records_are_counted():
+    lines = [["33.9908", "1.8878"], ["-4.2556", "1.3861"], ["-3.2056", "0.7539"], ["2.557", ""], ["32", ""]]
+    table = pd.DataFrame(lines, ["(Intercept)", "heavy", "wt", "sigma", "N"], ["estimate", "std. error"])
+    found = bayesrecon.recover(from_table(table, "ols"))
+    assert found["n"].estimate == 32
+    (cost,) = (line for line in found.warnings if "correlations" in line)
+    assert "with correlations= mean(heavy), mean(wt)" in cost
+    assert "total=" not in cost
