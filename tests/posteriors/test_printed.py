@@ -362,3 +362,42 @@ def test_what_missing_correlations_cost_is_said_once_the_records_are_counted():
     (cost,) = (line for line in found.warnings if "correlations" in line)
     assert "with correlations= mean(heavy), mean(wt)" in cost
     assert "total=" not in cost
+
+
+CO2 = """
+Call:
+lm(formula = uptake ~ Type * Treatment, data = CO2)
+
+Coefficients:
+                                 Estimate Std. Error t value Pr(>|t|)    
+(Intercept)                        35.333      1.751  20.182  < 2e-16 ***
+TypeMississippi                    -9.381      2.476  -3.789 0.000294 ***
+Treatmentchilled                   -3.581      2.476  -1.446 0.152001    
+TypeMississippi:Treatmentchilled   -6.557      3.502  -1.873 0.064741 .  
+---
+Residual standard error: 8.023 on 80 degrees of freedom
+Multiple R-squared:  0.4718,	Adjusted R-squared:  0.452 
+F-statistic: 23.82 on 3 and 80 DF,  p-value: 4.093e-11
+"""
+"""Of R's data `CO2`, whose moments R tells."""
+
+
+def test_products_of_dummies_are_products(tmp_path):
+    path = tmp_path / "co2.txt"
+    path.write_text(CO2)
+    found = bayesrecon.recover(from_table(path, "ols", formula="uptake ~ Type * Treatment"))
+    true = {"n": 84, "mean(TypeMississippi_Treatmentchilled)": 0.25, "n[Type=Mississippi,Treatment=chilled]": 21}
+    true |= {"cov(TypeMississippi_Treatmentchilled,y)": -2.849702, "var(TypeMississippi_Treatmentchilled)": 0.1875}
+    for name, value in true.items():
+        assert found[name].lower <= value + 1e-9
+        assert value - 1e-9 <= found[name].upper
+        assert found[name].verdict == "determined"
+
+
+def test_names_of_r_tell_factors():
+    """Of R's `mtcars`, `glm(am ~ factor(cyl), binomial)`."""
+    lines = [["0.9808", "0.6770"], ["-1.2685", "1.0206"], ["-2.7726", "1.0206"]]
+    table = pd.DataFrame(lines, ["(Intercept)", "factor(cyl)6", "factor(cyl)8"], ["Estimate", "Std. Error"])
+    found = bayesrecon.recover(from_table(table, "logit"))
+    assert [found[f"n[cyl={level}]"].estimate for level in ("baseline", "6", "8")] == [11, 7, 14]
+    assert "mean(factor_cyl_6*factor_cyl_6)" not in [row.name for row in found]

@@ -87,7 +87,10 @@ def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...
         if total > count.upper * (1 + _ARITHMETIC):
             wrong = (f"{total:g} records were stated, but the standard errors tell {count.upper:.6g} or fewer",)
     every = moments(components(knowledge.fields, (), {}, {})).statistics
-    names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *limits])
+    told = {name for name, limit in limits.items() if limit.estimate is not None}
+    known = {name for name in told if name.replace("var(", "mean(") in told}  # of which moments follow from others
+    needless = {s.name for s in every if s.substitute_for in known}
+    names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *(n for n in limits if n not in needless)])
     return tuple(_row(name, limits.get(name, Limit())) for name in names), said.remarks, (*wrong, *said.failures)
 
 
