@@ -17,6 +17,9 @@ from bayesrecon.results.audit import NotRun
 
 Alternatives = list[tuple[str, Callable[[], Release]]]
 
+UNTOLD = "the correlations of the estimates were not given"
+"""Why what a table with them would tell was not tried."""
+
 _ATTACK = "table"
 _DIGITS = (4, 3, 2)  # remedies that are tried
 
@@ -47,8 +50,7 @@ def table_to_audit(
         "used": None if isinstance(model, str) else model,
     }
     if correlations is None:
-        reason = "the correlations of the estimates were not given"
-        how["untried"] = (NotRun(_ATTACK, reason, "pass the correlations (--correlations FILE)", (how["name"],)),)
+        how["untried"] = (NotRun(_ATTACK, UNTOLD, "pass the correlations (--correlations FILE)", (how["name"],)),)
     release = None
     if correlations is not None or isinstance(model, str):  # of a model of one's own a table without them says nothing
         release = from_table(table, model, correlations=correlations, **options)
