@@ -128,6 +128,9 @@ def _matching(name: str, column: str, fields: Sequence[str]) -> list[str]:
 
 
 _CODED = re.compile(r"(?:C\((?P<inside>[^,()]+)(?P<how>,.*)?\)|(?P<bare>[\w.]+))\[(?P<coding>[TSH])\.(?P<level>.*)\]$")
+_R = re.compile(
+    r"(?:as\.)?(?:factor|ordered)\((?P<bare>[\w.$]+)\)(?P<level>.+)$"
+)  # `factor(g)2`, which R writes as it stands
 _PLAIN = re.compile(r"(?P<bare>\w+?)_+(?P<coding>[TSH])_(?P<level>\w+?)_+$")  # the same as a field is called
 _STATA = re.compile(r"(?P<level>\d+)(?:bn?|o)?\.(?P<bare>[A-Za-z_]\w*)$")
 _SPSS = re.compile(r"\[(?P<bare>\w+)=(?P<level>.+)\]$")
@@ -142,7 +145,8 @@ _DEGREES = {"Linear": 1, "Quadratic": 2, "Cubic": 3, "L": 1, "Q": 2, "C": 3}
 def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
     """Factors that the names of columns tell beyond doubt, by what formulas of Python, R, Stata and SPSS write.
 
-    `g[T.b]`, `C(g)[T.b]`, `C(g, Sum)[S.a]`, `C(g, Helmert)[H.b]`, `C(g, Poly).Linear`, `g.L`, `2.g`, `[g=2]`.
+    `g[T.b]`, `C(g)[T.b]`, `C(g, Sum)[S.a]`, `C(g, Helmert)[H.b]`, `C(g, Poly).Linear`, `g.L`, `factor(g)2`,
+    `2.g`, `[g=2]`.
 
     >>> [(f.name, f.columns, f.levels) for f in factors_by_name(["g[T.b]", "g[T.c]", "age"])]
     [('g', ('g[T.b]', 'g[T.c]'), ('baseline', 'b', 'c'))]
@@ -151,7 +155,7 @@ def factors_by_name(columns: Sequence[str]) -> tuple[Factor, ...]:
     degrees: dict[str, dict[int, str]] = {}
     baselines: dict[str, str] = {}
     for column in dict.fromkeys(columns):
-        match = next((m for p in (_CODED, _PLAIN, _STATA, _SPSS) if (m := p.match(column)) is not None), None)
+        match = next((m for p in (_CODED, _R, _PLAIN, _STATA, _SPSS) if (m := p.match(column)) is not None), None)
         if match is not None:
             parts = match.groupdict()
             name = (parts.get("inside") or parts["bare"]).strip()

@@ -12,6 +12,7 @@ from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.presumed import presumptions, with_the_number
 from bayesrecon.auditing.small_counts import counts_of, small_counts
+from bayesrecon.auditing.tables import UNTOLD
 from bayesrecon.auditing.words import places
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import recovered
@@ -93,6 +94,8 @@ def audit_fit(
     elif release is not None:
         found = recovered(release, **knows, key=key, progress=progress).judged()
         warnings, rows = found.warnings, stated(found)
+        if found.whole:  # correlations would tell no more of them
+            untried = tuple(n for n in untried if n.reason != UNTOLD)
         untried += tuple(NotRun(attack, failure, _MEND, (release.name,)) for failure in found.failures)
         tried = (alternatives_of(release) if alternatives is None else alternatives) if remedies else ()
         if rows:

@@ -17,6 +17,9 @@ from bayesrecon.results.audit import NotRun
 
 Alternatives = list[tuple[str, Callable[[], Release]]]
 
+UNTOLD = "the correlations of the estimates were not given"
+"""Why what a table with them would tell was not tried."""
+
 _ATTACK = "table"
 _DIGITS = (4, 3, 2)  # remedies that are tried
 
@@ -47,8 +50,7 @@ def table_to_audit(
         "used": None if isinstance(model, str) else model,
     }
     if correlations is None:
-        reason = "the correlations of the estimates were not given"
-        how["untried"] = (NotRun(_ATTACK, reason, "pass the correlations (--correlations FILE)", (how["name"],)),)
+        how["untried"] = (NotRun(_ATTACK, UNTOLD, "pass the correlations (--correlations FILE)", (how["name"],)),)
     release = None
     if correlations is not None or isinstance(model, str):  # of a model of one's own a table without them says nothing
         release = from_table(table, model, correlations=correlations, **options)
@@ -60,18 +62,21 @@ def table_to_audit(
 
 
 def _alternatives(table: Any, model: Any, correlations: Any, options: Mapping[str, Any], release: Any) -> Alternatives:
+    options = dict(options)
+    column = options.pop("column", None)
+
     def printed(digits: int) -> Release:
         related = None if correlations is None else reprinted_correlations(correlations, digits)
-        return from_table(reprinted(table, digits), model, correlations=related, **options)
+        return from_table(reprinted(table, digits, column), model, correlations=related, **options)
 
     found: Alternatives = [(f"print {k} digits", lambda k=k: printed(k)) for k in _DIGITS]  # type: ignore[misc]
     if correlations is not None:
-        found.append(("leave the correlations out", lambda: from_table(table, model, **options)))
+        found.append(("leave the correlations out", lambda: from_table(table, model, column=column, **options)))
     found.append(("publish the estimates alone", lambda: estimates_alone(release)))
     return found
 
 
-def reprinted(table: Any, digits: int) -> Any:
+def reprinted(table: Any, digits: int, column: str | None = None) -> Any:
     """The table with so many significant digits in every cell that has more, as a DataFrame of text.
 
     Raises:
@@ -82,7 +87,7 @@ def reprinted(table: Any, digits: int) -> Any:
     >>> reprinted(frame, 3)["estimate"].tolist()
     ['25.8', '0.61']
     """
-    frame = as_printed(table).frame
+    frame = as_printed(table, column=column).frame
 
     def cut(number: Decimal, text: str) -> str:
         return text if len(number.as_tuple().digits) <= digits else cell(float(number), digits)

@@ -148,12 +148,9 @@ def _ways(
         return shown, cut, turned
     splits, variables = np.asarray(table.values), [str(v) for v in np.ravel(labels.values)]
     more = [np.ravel(own[k].values) for k in ("ncompete", "nsurrogate")]
-    if (
-        splits.ndim != 2
-        or splits.shape[1] < 4
-        or len(variables) != len(splits)
-        or {len(m) for m in more} != {len(names)}
-    ):
+    whole = all(m.dtype.kind in "iu" and len(m) == len(names) and np.all(m >= 0) for m in more)
+    numbers = splits.dtype.kind in "iuf" and splits.ndim == 2 and splits.shape[1] >= 4
+    if not whole or not numbers or len(variables) != len(splits):
         return shown, cut, turned
     row = 0
     for k in np.flatnonzero(left >= 0):

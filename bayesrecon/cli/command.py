@@ -19,6 +19,7 @@ MODEL: Parameters = {
     "power": (options.Power, None),
     "correlations": (options.Correlations, None),
     "formula": (options.Formula, None),
+    "column": (options.Column, None),
     "trusted": (options.Trusted, False),
 }
 RELEASE: Parameters = {

@@ -162,6 +162,7 @@ def open_release(
     constants: str | None = None,
     formula: str | None = None,
     weights: str | None = None,
+    column: Sequence[str] | None = None,
 ) -> Release:
     """A release from a posteriordb name, from files of draws, or from a table of estimates."""
     tables = [is_table(source) for source in sources]
@@ -174,9 +175,11 @@ def open_release(
                 "--power, --draws and --weights have no part in a table of estimates; of its fit --fit-weights says "
                 "how records were weighed"
             )
-        return _open_table(sources[0], model, settings, related[0], formula)
+        return _open_table(sources[0], model, settings, related[0], formula, column)
     if formula is not None:
         raise BayesreconError("--formula belongs to a table of estimates with standard errors")
+    if column:
+        raise BayesreconError("--column belongs to a table of estimates with standard errors")
     given = with_constants(parse_settings(settings), constants, model)
     return _opened(sources, model, given, draws, download, trusted, power, weights)
 
@@ -231,7 +234,12 @@ def table_of(file: str, model: str | None, settings: str | None) -> dict[str, An
 
 
 def _open_table(
-    file: str, model: str | None, settings: str | None, correlations: str | None, formula: str | None
+    file: str,
+    model: str | None,
+    settings: str | None,
+    correlations: str | None,
+    formula: str | None,
+    column: Sequence[str] | None,
 ) -> Release:
     """The release of a regression's table."""
     from bayesrecon.posteriors.printed.summaries import from_table
@@ -242,7 +250,9 @@ def _open_table(
             f"{file}: of a table of another model than a regression say what its estimates are, with "
             "posteriors.from_table"
         )
-    return from_table(file, correlations=correlations, formula=formula, **read)
+    if column and len(column) > 1:
+        raise BayesreconError("several --column are read together by recover and audit alone")
+    return from_table(file, correlations=correlations, formula=formula, column=column[0] if column else None, **read)
 
 
 def open_given(given: Any) -> Release:
@@ -269,6 +279,7 @@ def _how(given: Any) -> dict[str, Any]:
             "constants",
             "formula",
             "weights",
+            "column",
         )
     }
 
@@ -292,6 +303,10 @@ def open_releases(sources: Sequence[str], *, draws: int | None = None, **options
     """Releases of one data set: every posteriordb name, file or table is one, CmdStan files together are."""
     from bayesrecon.posteriors.door import is_file
 
+    if len(sources) == 1 and len(options.get("column") or ()) > 1 and is_table(sources[0]):
+        if options.get("correlations"):
+            raise BayesreconError("--correlations belong to one model; give one --column")
+        return [open_release(sources, draws=draws, **{**options, "column": [one]}) for one in options["column"]]
     if len(sources) > 1 and all(is_table(source) for source in sources):
         related = correlations_of(sources, options.pop("correlations", None))
         own = [None if file is None else [file] for file in related]

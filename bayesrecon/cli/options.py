@@ -112,6 +112,13 @@ Formula = Annotated[
 Details = Annotated[
     bool, typer.Option("--details", help="Also what only specialists need: how the numbers came about.")
 ]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="Of a table of several models side by side: the name of one, or its number; several are read together.",
+    ),
+]
 Plot = Annotated[Path | None, typer.Option(help="Draw the result (.png, .pdf or .svg).")]
 
 

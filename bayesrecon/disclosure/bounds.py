@@ -25,6 +25,7 @@ from bayesrecon.estimation.anchors import Reference
 from bayesrecon.estimation.error_laws import SAMPLED, STATIONARY
 from bayesrecon.estimation.problem import Estimator, Problem, solve_release
 from bayesrecon.estimation.statistics import Component, components
+from bayesrecon.factors import stated_factors
 from bayesrecon.knowledge import Knows
 from bayesrecon.model import Progress, Records
 from bayesrecon.releases import (
@@ -50,7 +51,7 @@ _TAKES = (PosteriorDraws, Approximation, VariationalOptimum, Summary, OptimisedF
 _WHY = "the errors of its equations have no known size in every direction; `recover` takes it"
 
 
-@verb(_TAKES, uses=("known", "total", "domain"), instead=_WHY)
+@verb(_TAKES, uses=("known", "total", "domain", "factors"), instead=_WHY)
 def bound(
     release: Any,
     *,
@@ -73,7 +74,7 @@ def bound(
         level: probability that all intervals hold together, over the draws or the errors of a fit.
         estimator, force, key, progress: as in `recover`.
         knows: as in `recover`, without `unit`. `domain={field: domain}` for every unknown field: the bounds hold for
-            data inside it, and widen with it.
+            data inside it, and widen with it. Columns of `factors=` need none.
 
     Raises:
         BayesreconError: no domain for an unknown field, a trained parameter alone or a log density, a level outside 0.5
@@ -91,8 +92,10 @@ def bound(
     if not 0.5 < level < 1:
         raise BayesreconError(f"level={level}: expected a probability between 0.5 and 1, e.g. 0.99")
     stated = domains_of(domain, release.model.fields)
+    factors = stated_factors(knows.get("factors") or {}, list(release.model.fields))
+    coded = {column for factor in factors for column in factor.columns}
     for name, spec in release.model.fields.items():
-        if name not in stated and name not in known and spec.domain.kind not in ("levels",):
+        if name not in stated and name not in known and name not in coded and spec.domain.kind not in ("levels",):
             raise BayesreconError(
                 f"bounds need the domain of field {name!r}, which is not known (the model's: {spec.domain.words}): "
                 f"domain={{{name!r}: (low, high)}}, on the command line --domain {name}=LOW:HIGH"
@@ -250,5 +253,11 @@ def _candidates(problem: Problem) -> Records:
             values = rng.permutation(values) if spec.shape == () else values
             rest[name] = np.round(values).astype(np.int64) if spec.domain.kind == "integer" else values
         whole[name] = np.concatenate([near[name], rest[name]])
+    for factor in problem.knowledge.factors:  # columns of one variable are at one level together
+        if not set(factor.columns) & set(known):
+            rows = factor.matrix[rng.integers(len(factor.levels), size=len(next(iter(whole.values()))))]
+            whole |= {
+                name: column.astype(whole[name].dtype) for name, column in zip(factor.columns, rows.T, strict=True)
+            }
     usable = np.isfinite(problem.embedding.information(whole))
     return {k: v[usable] for k, v in whole.items()}

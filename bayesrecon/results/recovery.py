@@ -70,6 +70,14 @@ class Recovery(Result):
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def whole(self) -> bool:
+        """Whether nothing failed, every statistic is determined, and records are counted one by one."""
+        told = {row.name: row for row in self.rows if row.estimate is not None and row.verdict != "undetermined"}
+        n = told.get("n")
+        counted = n is not None and n.lower is not None and n.lower == n.upper
+        return counted and not self.failures and len(told) == len(self.rows)
+
     def __getitem__(self, name: str) -> Row:
         for row in self.rows:
             if row.name == name:

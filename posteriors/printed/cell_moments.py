@@ -15,7 +15,13 @@ Interval = tuple[np.ndarray, np.ndarray]
 
 
 def moments_of(
-    kind: str, layout: Layout, answer: Answer, means: np.ndarray, response: str, scale: tuple[float, float] | None
+    kind: str,
+    layout: Layout,
+    answer: Answer,
+    means: np.ndarray,
+    response: str,
+    scale: tuple[float, float] | None,
+    products: Mapping[str, np.ndarray] | None = None,
 ) -> Mapping[str, Limit]:
     """Of the columns that are 0 or 1, and of the response where every cell has a mean of its own.
 
@@ -24,6 +30,7 @@ def moments_of(
     Args:
         means: `(C, 2)` limits of the mean response in each cell.
         scale: limits of s^2.
+        products: `(C,)` columns of interactions in the cells, by the names of their fields.
     """
     counts = answer.counts
     n = counts.sum(axis=1)
@@ -33,6 +40,7 @@ def moments_of(
         if factor.contrast == "treatment":
             for k, column in enumerate(factor.columns, 1):
                 columns[column] = (layout.cells[:, i] == k).astype(float)
+    columns |= {name: column for name, column in (products or {}).items() if set(column.tolist()) <= {0.0, 1.0}}
     for name, column in columns.items():
         share = counts @ column / n
         found[f"mean({name})"] = share, share

@@ -11,6 +11,7 @@ squared errors, so that limits on one side are left: `n_k >= s^2 / se_k^2`.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ from bayesrecon.inexact import Limit, Limits, Statements
 from bayesrecon.model import Field
 from bayesrecon.posteriors.printed.cell_counts import MOST, Cells, solutions, tightened
 from bayesrecon.posteriors.printed.cell_moments import moments_of
-from bayesrecon.posteriors.printed.design_cells import Layout, layout_of
+from bayesrecon.posteriors.printed.design_cells import Layout, layout_of, parts_of
 from bayesrecon.posteriors.printed.footers import Footer, Number
 from bayesrecon.posteriors.printed.whole_counts import Answer, mean_of, whole
 
@@ -118,6 +119,13 @@ class Coded:
         every = [*factors, *(f for f in self.factors if not stated & set(f.columns))]
         binary = [name for name, one in fields.items() if name != self.response and set(one.domain.levels) == {0, 1}]
         return layout_of(self.labels, self.fields, binary, every)
+
+    def products(self, layout: Layout) -> dict[str, np.ndarray]:
+        """Columns `(C,)` of the design that are products of others, by the names of their fields."""
+        labels = {j: self.labels[i - 1] for j, i in enumerate(layout.columns) if i > 0}
+        return {
+            re.sub(r"\W", "_", label): layout.design[:, j] for j, label in labels.items() if len(parts_of(label)) > 1
+        }
 
     def box(self, at: Sequence[int]) -> np.ndarray:
         """`(p, 2)` limits of some coefficients."""
@@ -225,7 +233,7 @@ def _stated(
     if answer is not None:
         means = mean_of(table.kind, predictors(layout.design, table.box(layout.columns)))
         scale = cells.scale if table.scale is not None else None
-        found |= moments_of(table.kind, layout, answer, means, table.response, scale)
+        found |= moments_of(table.kind, layout, answer, means, table.response, scale, table.products(layout))
     return Statements(found, (*said.remarks, *_listed(layout, answer)), said.failures)
 
 

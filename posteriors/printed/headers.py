@@ -125,6 +125,9 @@ BOTH = (
 )
 """Ends of 95 % intervals, in columns of their own or in one."""
 
+STATISTIC = ("z", "z value", "z-value", "z statistic", "t", "t value", "t-value", "t statistic", "statistic", "t stat")
+"""Columns of estimates over their errors."""
+
 INTERCEPT = ("intercept", "(intercept)", "const", "constant", "(constant)", "_cons", "b_intercept", "[intercept]")
 SIGMA = (
     "sigma",
@@ -187,6 +190,7 @@ class Columns:
     lower: int | None = None
     upper: int | None = None
     both: int | None = None
+    statistic: int | None = None
 
     @property
     def enough(self) -> bool:
@@ -198,7 +202,7 @@ def columns_of(headers: Sequence[object]) -> Columns:
     """Which columns of a table are which; the first one names its lines.
 
     >>> columns_of(["term", "estimate", "std.error", "statistic", "p.value"])
-    Columns(estimate=1, error=2, ratio=False, lower=None, upper=None, both=None)
+    Columns(estimate=1, error=2, ratio=False, lower=None, upper=None, both=None, statistic=3)
     """
     names = [plain(h) for h in headers]
 
@@ -211,4 +215,4 @@ def columns_of(headers: Sequence[object]) -> Columns:
     spread = (first(LOWER), first(UPPER))
     if spread[0] is None or spread[1] is None:
         spread = (None, None)
-    return Columns(estimate, first(ERROR), ratio and estimate is not None, *spread, first(BOTH))
+    return Columns(estimate, first(ERROR), ratio and estimate is not None, *spread, first(BOTH), first(STATISTIC))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from bayesrecon.posteriors.printed.headers import (
     ERROR,
@@ -42,6 +43,7 @@ _TWO = "[95% conf interval]"
 _WORDS = sorted({*ESTIMATE, *ERROR, *RATIO, *LOWER, *UPPER, *_OTHERS, _TWO}, key=len, reverse=True)
 _HEADER = re.compile("|".join(rf"(?<!\S){re.escape(word)}(?!\S)" for word in _WORDS) + r"|\S+")
 _TOKEN = re.compile(rf"(?:<\s?)?(?:{NUMBER}|NA|NaN|nan|\.)[*\u2020]*$")
+_CELL = re.compile(rf"(?<!\S)(?:[(\[]\s*{NUMBER}(?:\s*[,;]\s*{NUMBER})?\s*[)\]]|{NUMBER})[*\u2020]*(?!\S)")
 _STARS = re.compile(r"(?<=[\d.])\s+[*.\u2020]{1,4}\s*$")
 _NAMES = sorted(((word, name) for name, words in FOOTERS.items() for word in words), key=lambda p: -len(p[0]))
 _ON = re.compile(rf"residual standard error:?\s*({NUMBER})\s+on\s+(\d+)\s+degrees", re.IGNORECASE)
@@ -68,6 +70,59 @@ def grid_of(lines: Sequence[str]) -> tuple[list[list[str]], list[str]]:
         if len(grid) > 1:
             return grid, rest
     return [], list(lines)
+
+
+def models_of(lines: Sequence[str]) -> tuple[list[list[str]], list[str]]:
+    """The table of models side by side whose errors stand in brackets below the estimates, and the other lines.
+
+    Cells belong to the column whose middle is nearest; columns are where the line with most brackets has them.
+
+    >>> lines = ["        (1)     (2)", "const 1.20**  1.40***", "      (0.40)   (0.30)", "N       30      30"]
+    >>> models_of(lines)[0]
+    [['', '(1)', '(2)'], ['const', '1.20**', '1.40***'], ['', '(0.40)', '(0.30)'], ['N', '30', '30']]
+    """
+    lines = [line.expandtabs() for line in lines]
+    found = [(label, cells) for label, cells in map(_cells, lines)]
+    bare = [not label and bool(cells) and all(text[0] in "([" for _, text in cells) for label, cells in found]
+    starts = [
+        i
+        for i, (label, cells) in enumerate(found[:-1])
+        if label and cells and bare[i + 1] and cells[0][1][0] not in "(["
+    ]
+    if not starts:
+        return [], lines
+    middles = max(
+        (cells for (_, cells), one in zip(found[starts[0] :], bare[starts[0] :], strict=True) if one), key=len
+    )
+    places = [at for at, _ in middles]
+    edge = places[0] - (min(b - a for a, b in pairwise(places)) / 2 if len(places) > 1 else places[0] / 2)
+    above = next((i for i in range(starts[0] - 1, -1, -1) if re.search(r"\w", lines[i])), None)
+    names = [] if above is None else [(m.start() + len(m[0]) / 2, m[0]) for m in re.finditer(r"\S+", lines[above])]
+    grid, rest = [["", *_placed(names, places)]], [line for i, line in enumerate(lines[: starts[0]]) if i != above]
+    for line in lines[starts[0] :]:
+        label, cells = _cells(line, edge)
+        if cells and (label or all(text[0] in "([" for _, text in cells)):
+            grid.append([label, *_placed(cells, places)])
+        else:
+            rest.append(line)
+    return grid, rest
+
+
+def _cells(line: str, edge: float = 0.0) -> tuple[str, list[tuple[float, str]]]:
+    """The label of a line, and its cells beyond an edge with where their middles are."""
+    cells = [(m.start() + len(m[0]) / 2, m[0], m.start()) for m in _CELL.finditer(line)]
+    cells = [cell for cell in cells if cell[0] > edge]
+    label = line[: cells[0][2]] if cells else line
+    return label.strip(), [(at, text) for at, text, _ in cells]
+
+
+def _placed(cells: Sequence[tuple[float, str]], places: Sequence[float]) -> list[str]:
+    """The first cell of each column."""
+    row = [""] * len(places)
+    for at, text in cells:
+        k = min(range(len(places)), key=lambda k: abs(places[k] - at))
+        row[k] = row[k] or text
+    return row
 
 
 def _header(line: str) -> list[str] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesrecon.errors import BayesreconError
-from bayesrecon.posteriors.printed.reading import EST, HIGH, LOW, OR, SE
+from bayesrecon.posteriors.printed.reading import EST, HIGH, LOW, OR, SE, STAT
 
 _EXACT = 15  # significant digits from which a number was not rounded
 _LEVEL = 0.975  # quantile of the upper end of a 95 % interval
@@ -52,7 +52,8 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
     """Estimates and standard errors of a table in the one form (`posteriors.printed`), with their halves.
 
     Odds ratios and the ends of their intervals are taken as logarithms, whose rounding is asymmetric: `value` is then
-    the middle of what prints the same. An interval is `estimate +- q se`, with q of Student's law.
+    the middle of what prints the same. Errors beside ratios are those of the logarithms, or these times the ratio, as
+    Stata prints them: quotients z tell which. An interval is `estimate +- q se`, with q of Student's law.
 
     Args:
         freedom: degrees of freedom of that law; infinite for a normal one, None where they are not known.
@@ -66,6 +67,9 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
         return numbers if first == EST else _moved(numbers, math.log)
 
     estimates = logs(numbers_of(list(frame[first])))
+    if STAT in frame.columns:
+        ratios, errors, told = (numbers_of(list(frame[name])) for name in (OR, SE, STAT))
+        return estimates, _of_logarithms(ratios, estimates, errors, told)
     if SE in frame.columns:
         return estimates, numbers_of(list(frame[SE]))
     if freedom is None:
@@ -78,6 +82,30 @@ def estimates_of(frame: Any, freedom: float | None) -> tuple[Numbers, Numbers]:
     width = 2 * float(norm.ppf(_LEVEL) if math.isinf(freedom) else t.ppf(_LEVEL, freedom))
     low, high = (logs(numbers_of(list(frame[name]))) for name in (LOW, HIGH))
     return estimates, Numbers((high.values - low.values) / width, (high.half + low.half) / width)
+
+
+def _of_logarithms(ratios: Numbers, logs: Numbers, errors: Numbers, told: Numbers) -> Numbers:
+    """Standard errors of the logarithms of ratios; `told` is logarithm over error, and tells of which kind they are."""
+    low, high = ((errors.values + s * errors.half) / (ratios.values - s * ratios.half) for s in (-1.0, 1.0))
+    divided = Numbers(0.5 * (low + high), 0.5 * (high - low))
+    fits = [_agree(logs, kind, told) for kind in (errors, divided)]
+    if fits[0] == fits[1]:
+        raise BayesreconError(
+            f"whether the standard errors are those of the ratios or of their logarithms is not told by z: it fits "
+            f"{'both' if fits[0] else 'neither'}; add the ends of their intervals (lower, upper)"
+        )
+    return errors if fits[0] else divided
+
+
+def _agree(logs: Numbers, errors: Numbers, told: Numbers) -> bool:
+    """Whether all quotients are those that are told, up to rounding."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = [
+            (logs.values + s * logs.half) / (errors.values + t * errors.half) for s in (-1.0, 1.0) for t in (-1.0, 1.0)
+        ]
+        here = np.isfinite(told.values) & np.isfinite(ends[0])
+        below, above = np.min(ends, axis=0) - told.half, np.max(ends, axis=0) + told.half
+        return bool(here.any() and np.all(((below <= told.values) & (told.values <= above))[here]))
 
 
 def _moved(numbers: Numbers, function: Callable[[float], float]) -> Numbers:

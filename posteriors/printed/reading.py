@@ -8,14 +8,14 @@ from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
 from bayesrecon.posteriors.printed.headers import INTERCEPT, RATIO, SIGMA, Columns, columns_of, footer_of, plain
-from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of
+from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of, models_of
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.printed_table import PrintedTable
 
 SUFFIXES = (".csv", ".md", ".html", ".htm", ".txt")
 """Files that may be printed tables."""
 
-EST, SE, OR, LOW, HIGH = "estimate", "std. error", "odds ratio", "lower", "upper"
+EST, SE, OR, LOW, HIGH, STAT = "estimate", "std. error", "odds ratio", "lower", "upper", "statistic"
 """Columns of the one form."""
 
 LABELS = {"n": "N", "freedom": "Df Residuals", "r2": "R-squared", "f": "F-statistic", "loglik": "Log-Likelihood"}
@@ -29,6 +29,7 @@ _BELOW = re.compile(
     rf"[(\[]\s*(?P<second>{NUMBER})(?:\s*(?:,|;|to|\u2013)\s*(?P<third>{NUMBER}))?\s*[)\]]\s*[*\u2020]*$"
 )
 _PAIR = re.compile(rf"[(\[]?\s*(?P<second>{NUMBER})\s*(?:,|;|to|\u2013|-)\s*(?P<third>{NUMBER})\s*[)\]]?$")
+_FREEDOM = re.compile(r"\s*\(df\s*=[^)]*\)\s*$", re.IGNORECASE)  # behind a number below the table
 _PLAIN = {EST, "coef", "mean", "std error", "std err", "se", "sd"}  # headers that go without saying
 
 
@@ -38,7 +39,7 @@ class Printed:
 
     Attributes:
         frame: texts, one line for each coefficient and for each number below the table; columns `estimate` or `odds
-            ratio`, and `std. error` or `lower` and `upper`.
+            ratio`, and `std. error` or `lower` and `upper`; of ratios with errors `statistic` as well.
         notes: what was understood, one line each; none where nothing had to be.
     """
 
@@ -46,10 +47,11 @@ class Printed:
     notes: tuple[str, ...] = ()
 
 
-def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
+def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = None) -> Printed:
     """A file of a printed table, or a DataFrame, in the one form.
 
     Args:
+        column: which of several models side by side, by its name or its number.
         beside: files with numbers that belong below it.
 
     Raises:
@@ -66,7 +68,7 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
         grid = [["", *table.columns]] + [
             [name, *row] for name, row in zip(table.index, table.to_numpy(object), strict=True)
         ]
-        return _form(grid, [], plain_headers=_plain_headers(grid[0]))
+        return _form(grid, [], _plain_headers(grid[0]), column)
     if not isinstance(table, str | Path):
         raise BayesreconError(
             f"the table: expected the path of a CSV file or another text, or a DataFrame, got a {type(table).__name__}"
@@ -75,18 +77,19 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
     if not path.is_file():
         raise BayesreconError(f"there is no file {path}")
     found = read_printed(path)
-    grids, lines = found["grids"], found["lines"]
+    grids, lines = [rows for grid in found["grids"] if (rows := [row for row in grid if row])], found["lines"]
     for other in beside:
         found = read_printed(other)
         lines = [*lines, *found["lines"], *(" ".join(row) for grid in found["grids"] for row in grid)]
     if not grids:
-        grid, lines = grid_of(lines)
+        read = grid_of(lines)
+        grid, lines = read if read[0] else models_of(lines)
         if not grid:
             raise BayesreconError(f"{path}: no line of the text is the header of a table of estimates and errors")
-        return _form(grid, lines)
+        return _form(grid, lines, column=column)
     grid = max(grids, key=_readable)
     others = [" ".join(map(str, row)) for other in grids if other is not grid for row in other]
-    return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]))
+    return _form(grid, [*lines, *others], path.suffix.lower() == ".csv" and _plain_headers(grid[0]), column)
 
 
 def read_printed(path: Path, what: str = "a printed table") -> dict[str, Any]:
@@ -112,7 +115,7 @@ def _readable(grid: list[list[Any]]) -> int:
     )
 
 
-def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False) -> Printed:
+def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False, column: str | None = None) -> Printed:
     import pandas as pd
 
     at = next((i for i, row in enumerate(grid) if columns_of(row).enough), None)
@@ -122,10 +125,12 @@ def _form(grid: list[list[Any]], lines: list[str], plain_headers: bool = False) 
         beside = [row for row in body if str(row[0]).rstrip().endswith(":") and footer_of(str(row[0])) is None]
         body = [row for row in body if row not in beside]
         lines = [*lines, *(" ".join(map(str, row)) for row in (*grid[:at], *beside))]
+        if column is not None:
+            raise BayesreconError("column= names one of several models side by side, and this table has one")
         rows, how = _of_columns(header, body, columns_of(header), every=plain_headers)
     else:
         header, body = grid[0], grid[1:]
-        rows, how = _of_models(header, body)
+        rows, how = _of_models(header, body, column)
     told = {name for label, *_ in rows if (name := footer_of(label)) is not None}
     extra = {name: text for name, text in footers_of(lines).items() if name not in told}
     rows += [(LABELS[name], [text]) for name, text in extra.items() if name in LABELS]
@@ -167,10 +172,12 @@ def _of_columns(
         wanted, names = [columns.estimate, columns.lower, columns.upper], [first, LOW, HIGH]
     elif columns.both is not None:
         wanted, names = [columns.estimate, columns.both], [first, LOW, HIGH]
+    elif columns.error is not None and columns.statistic is not None:
+        wanted, names = [columns.estimate, columns.error, columns.statistic], [first, SE, STAT]
     else:
         raise BayesreconError(
             f"{header[columns.estimate]} are exponentials of estimates, and nothing says whether the standard errors "
-            "are errors of them or of their logarithms; add the ends of their intervals (lower, upper)"
+            "are errors of them or of their logarithms; add the ends of their intervals (lower, upper), or z"
         )
     rows: _Rows = []
     for row in body:
@@ -193,22 +200,29 @@ def _of_columns(
     return rows, (names, f"{told}, ends of 95 % intervals" if LOW in names else told)
 
 
-def _of_models(header: list[Any], body: list[list[Any]]) -> tuple[_Rows, tuple[list[str], str]]:
+def _of_models(
+    header: list[Any], body: list[list[Any]], column: str | None = None
+) -> tuple[_Rows, tuple[list[str], str]]:
     """Lines of a table of one model whose errors or intervals stand in brackets, beside estimates or below them."""
     width = max((len(row) for row in body), default=0)
     columns = [k for k in range(1, width) if sum(_inside(row, k) for row in body) > 0]
     if not columns:
         listed = ", ".join(str(c) for c in header[:8])
         raise BayesreconError(f"the table has no column std. error (std error, std err, se); its columns: {listed}")
-    if len(columns) > 1:
-        names = ", ".join(str(header[k]) if k < len(header) else "" for k in columns)
-        raise BayesreconError(f"the table has {len(columns)} models ({names}); keep the column of one of them")
+    names = [str(header[k]).strip() if k < len(header) else "" for k in columns]
+    if column is not None:
+        columns = _named_so(columns, names, column)
+    elif len(columns) > 1:
+        raise BayesreconError(
+            f"the table has {len(columns)} models ({', '.join(names)}); say which with column= (--column), or name "
+            "several, of the same records, to have them read together"
+        )
     (k,) = columns
     ratio = k < len(header) and any(word in plain(header[k]).replace(",", " ").split() for word in RATIO)
     rows: _Rows = []
     pairs = False
     for row in body:
-        label, text = str(row[0]).strip(), str(row[k]).strip() if k < len(row) else ""
+        label, text = str(row[0]).strip(), _FREEDOM.sub("", str(row[k])).strip() if k < len(row) else ""
         beside, below = BRACKETS.match(text), _BELOW.match(text)
         if below is not None and rows and not rows[-1][1][1:]:
             rows[-1][1].extend(filter(None, (below["second"], below["third"])))
@@ -226,6 +240,19 @@ def _of_models(header: list[Any], body: list[list[Any]]) -> tuple[_Rows, tuple[l
     kept = [(label, values) for label, values in rows if len(values) == len(names) or footer_of(label)]
     what = "the ends of 95 % intervals" if pairs else "standard errors"
     return kept, (names, f"{names[0]}s, with {what} in brackets")
+
+
+def _named_so(columns: list[int], names: list[str], column: str) -> list[int]:
+    """The one column of a name, or else of a number from 1 on."""
+    same = [k for k, name in zip(columns, names, strict=True) if name == column.strip()]
+    if not same and column.strip().isdecimal() and 1 <= int(column) <= len(columns):
+        same = [columns[int(column) - 1]]
+    if len(same) != 1:
+        raise BayesreconError(
+            f"{len(same) or 'no'} models of the table are called {column!r}; there are {', '.join(names)}, or 1 to "
+            f"{len(names)}"
+        )
+    return same
 
 
 def _inside(row: list[Any], k: int) -> bool:

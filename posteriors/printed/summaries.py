@@ -22,7 +22,7 @@ from bayesrecon.posteriors.printed.footer_lines import parted, with_scale
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.formulas import factors_of_formula
 from bayesrecon.posteriors.printed.headers import INTERCEPT, SIGMA, columns_of
-from bayesrecon.posteriors.printed.lines import NUMBER, grid_of
+from bayesrecon.posteriors.printed.lines import NUMBER, grid_of, models_of
 from bayesrecon.posteriors.printed.numbers import Numbers, estimates_of, numbers_of
 from bayesrecon.posteriors.printed.reading import BRACKETS, SUFFIXES, as_printed
 from bayesrecon.posteriors.printed.untold import without_correlations_of
@@ -49,6 +49,7 @@ def from_table(
     coordinates: str = "constrained",
     response: str = "y",
     formula: str | None = None,
+    column: str | None = None,
     name: str | None = None,
 ) -> Release:
     """A printed table of estimates with standard errors as a release.
@@ -77,6 +78,8 @@ def from_table(
         response: name of the regression's response.
         formula: of the regression, such as "y ~ C(g) + x + g:x", which tells the levels of factors by the names of
             lines.
+        column: which of several models side by side, by the name of its column or its number from 1 on; those of the
+            same records may be read one by one and recovered together.
 
     Raises:
         BayesreconError: a file that cannot be read, columns or lines that are missing or of another model, cells that
@@ -89,7 +92,7 @@ def from_table(
     >>> release.model.name
     'ols, mode and covariance'
     """
-    printed_table = as_printed(table)
+    printed_table = as_printed(table, column=column)
     title = name or (Path(table).name if isinstance(table, (str, Path)) else None)
     frame, below, notes = printed_table.frame, Footer(), printed_table.notes
     if isinstance(model, str):
@@ -314,7 +317,7 @@ def as_table(path: str | Path) -> bool:
     with path.open(encoding="utf-8", errors="replace") as file:
         lines = file.read(_SNIFFED).splitlines()[:_FIRST]
     if path.suffix.lower() == ".txt":
-        return bool(grid_of(lines)[0])
+        return bool(grid_of(lines)[0] or models_of(lines)[0])
     rows = [row for row in rows_of("\n".join(lines)) if row]
     # Draws may have parameters of these names, but their lines have none.
     headed = (columns_of(row).enough and _named(below) for row, below in pairwise(rows))

@@ -13,6 +13,7 @@ from bayesrecon.posteriors.printed.design_cells import parts_of
 from bayesrecon.posteriors.printed.estimates import field_name
 from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.least_squares import Untold
+from bayesrecon.posteriors.printed.orthogonal import Orthogonal, orthogonal
 from bayesrecon.posteriors.printed.weighted_counts import UntoldWeights
 from bayesrecon.releases import Release, StatedLimits
 
@@ -57,6 +58,8 @@ def without_correlations_of(
             raise BayesreconError("the residual standard error is not positive")
         if scale is not None:
             plain = Untold(covariates, y, tuple(estimates), tuple(errors[: len(estimates)]), scale)
+        if scale is not None and orthogonal(labels):
+            plain = Orthogonal(covariates, y, tuple(estimates), errors[0], scale)
         what = "n has a lower limit and moments wide ones; with total= all but the sign of the covariate's mean is told"
         if len(covariates) > 1:
             what = f"n and var({y}) have lower limits, with total= every variance"

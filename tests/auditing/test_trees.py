@@ -108,3 +108,12 @@ def test_audits_find_them_after_the_usual_removal(name, title, count):
     if "tree" in title.split()[3]:
         assert [i.name for i in told.evidence] == ["n", "mean(response)", "var(response)"]
         assert told.evidence[2].estimate == pytest.approx(np.var(PRESSURE), rel=1e-12)
+
+
+def test_counts_of_splits_that_no_tree_has_tell_no_way():
+    entries = entries_of("rpart-stripped.rds")
+    own = parts(entries, "object/frame/")
+    competing = own["ncompete"]
+    for values in (np.asarray(competing.values) - 3, np.asarray(competing.values) * 1.5, competing.values[:-1]):
+        changed = {**own, "ncompete": replace(competing, values=values)}
+        assert not any(of_rpart(changed, entries, "object/").bounds())

@@ -1,6 +1,7 @@
 """Good files of every format, and how each of them is changed."""
 
 import json
+import lzma
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import xarray as xr
 from bayesrecon.results.bounds import Bounds, Interval
 from tests.support.fuzz_changes import Rng, bytes_of, cells_of, either, hdf5_of, json_of, members_of, words_of
 
+R_OBJECTS = Path(__file__).resolve().parent.parent / "fixtures" / "r"
 RNG = np.random.default_rng(0)
 BETA, SIGMA, LOG_LIK = RNG.normal(size=(2, 30, 2)), RNG.gamma(5, size=(2, 30)), RNG.normal(size=(2, 30, 5))
 
@@ -131,6 +133,46 @@ def estimates(folder: Path) -> Path:
     return path
 
 
+def summary_text(folder: Path) -> Path:
+    """As R prints it."""
+    path = folder / "summary.txt"
+    lines = ["Coefficients:", "            Estimate Std. Error t value Pr(>|t|)    "]
+    lines += [
+        "(Intercept)   5.0320     0.1971  25.527   <2e-16 ***",
+        "grouptrt1    -0.3710     0.2788  -1.331   0.1944    ",
+    ]
+    lines += ["grouptrt2     0.4940     0.2788   1.772   0.0877 .  ", "---", ""]
+    lines += ["Residual standard error: 0.6234 on 27 degrees of freedom", "Multiple R-squared:  0.2641"]
+    lines += ["F-statistic: 4.846 on 2 and 27 DF,  p-value: 0.01591", ""]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def summary_html(folder: Path) -> Path:
+    path = folder / "summary.html"
+    lines = [("", "Coef. (95% CI)"), ("const", "5.03 (0.20)"), ("x", "-0.37 (0.28)"), ("sigma", "0.62"), ("N", "30")]
+    rows = "".join(f"<tr><td>{a}</td><td>{b}</td></tr>" for a, b in lines)
+    path.write_text(f"<html><body><table>{rows}</table><p>R&sup2; = 0.26</p></body></html>")
+    return path
+
+
+def models_text(folder: Path) -> Path:
+    """Two models side by side, as statsmodels and stargazer print them."""
+    path = folder / "models.txt"
+    lines = ["===============================", "             (1)        (2)    ", "-------------------------------"]
+    lines += ["Intercept -1.6094** -11.6016***", "          (0.6325)  (4.2130)   ", "PSI       1.8971**  2.3378**   "]
+    lines += ["          (0.8317)  (1.0408)   ", "GPA                 3.0634**   ", "                    (1.2229)   "]
+    lines += ["N         32        32         ", "===============================", "* p<.1, ** p<.05, ***p<.01"]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def saved_by_r(folder: Path) -> Path:
+    path = folder / "fit.rds"
+    path.write_bytes(lzma.decompress((R_OBJECTS / "rpart-stripped.rds").read_bytes()))  # or changes are found at once
+    return path
+
+
 def result_npz(folder: Path) -> Path:
     rows = tuple(Interval(name, 40.0, None) for name in ("n", "mean(y)", "=1+1"))
     return Bounds("draws", 0.99, {"y": (0.0, 1.0)}, rows).save(folder / "result.npz")
@@ -144,8 +186,8 @@ def result_nc(folder: Path) -> Path:
 
 
 KINDS = {
-    "netCDF-4: bytes": Kind(netcdf, bytes_of, "draws", 12),
-    "netCDF-4: structure, compound and vlen types": Kind(netcdf, hdf5_of, "draws", 12),
+    "netCDF-4: bytes": Kind(netcdf, bytes_of, "draws", 10),
+    "netCDF-4: structure, compound and vlen types": Kind(netcdf, hdf5_of, "draws", 10),
     "netCDF-3": Kind(netcdf3, either(bytes_of, words_of), "draws", 3),
     "zarr 2": Kind(zarr(2), either(bytes_of, json_of), "draws", 9),
     "zarr 3": Kind(zarr(3), either(bytes_of, json_of), "draws", 8),
@@ -157,6 +199,10 @@ KINDS = {
     "table as CSV": Kind(data_csv, either(bytes_of, cells_of), "data", 7),
     "table as JSON": Kind(data_json, either(bytes_of, json_of), "data", 5),
     "table of estimates": Kind(estimates, either(bytes_of, cells_of), "estimates", 4),
+    "printed summary": Kind(summary_text, bytes_of, "estimates", 1),
+    "printed table as HTML": Kind(summary_html, bytes_of, "estimates", 1),
+    "printed models side by side": Kind(models_text, bytes_of, "models", 1),
+    "saved object of R": Kind(saved_by_r, bytes_of, "draws", 1),
     "saved result": Kind(result_npz, either(bytes_of, members_of), "result", 6),
     "saved result as netCDF": Kind(result_nc, either(bytes_of, hdf5_of), "result", 2),
 }

@@ -68,6 +68,10 @@ def _audit_estimates(path: Path, good: Path) -> None:
     bayesrecon.audit(path, "ols", remedies=False)
 
 
+def _model(path: Path, good: Path) -> None:
+    bayesrecon.recover(bayesrecon.posteriors.from_table(path, "logit", column="1"))
+
+
 def _load(path: Path, good: Path) -> None:
     found = bayesrecon.load_result(path)
     repr(found), found._repr_html_()
@@ -79,6 +83,7 @@ VERBS: dict[str, tuple[Callable[[Path, Path], None], ...]] = {
     "draws": (_audit, _attack, _attack_audited),
     "data": (_compare, _know),
     "estimates": (_estimates, _audit_estimates),
+    "models": (_model,),
     "result": (_load,),
 }
 """What is done with a file, by what it is; the first of them with every one."""

@@ -9,7 +9,7 @@ import xarray as xr
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors.formats import read_draws
-from bayesrecon.posteriors.hdf5 import dataset_of
+from bayesrecon.posteriors.formats.hdf5 import dataset_of
 from bayesrecon.untrusted.netcdf3_file import NetCDF3File
 
 pytestmark = pytest.mark.small

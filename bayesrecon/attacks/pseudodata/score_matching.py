@@ -33,7 +33,7 @@ class ScoreMatching(Attack[Reconstruction]):
     name: ClassVar[str] = "score-matching"
     summary: ClassVar[str] = "the published recipe: Adam on the sliced divergence, slow"
     takes: ClassVar[tuple[type, ...]] = EQUATIONS
-    uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain")
+    uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain", "factors")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
     objective: Literal["exact", "sliced"] | None = option(None, "sliced, the default for draws, or exact.")

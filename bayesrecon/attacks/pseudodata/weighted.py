@@ -30,7 +30,7 @@ class WeightedRecords(Attack[Reconstruction]):
     name: ClassVar[str] = "weighted-records"
     summary: ClassVar[str] = "weighted records of smallest divergence, by Gauss-Newton, with a certificate"
     takes: ClassVar[tuple[type, ...]] = EQUATIONS
-    uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain")
+    uses: ClassVar[tuple[str, ...]] = ("known", "total", "domain", "factors")
 
     n: int | None = option(None, "Number of weighted records; default 200, or the rows of known fields.")
     objective: Literal["exact", "sliced"] = option("exact", "exact, or sliced with fixed directions.")

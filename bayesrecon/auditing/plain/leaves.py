@@ -71,7 +71,7 @@ def _alone(look: Look, own: dict[str, Entry], method: str) -> Finding | None:
         return None
     count, response = (np.ravel(own[name].values) for name in ("n", "yval"))
     ends = np.ravel(own["var"].values) == "<leaf>"
-    if not len(count) == len(response) == len(ends) or response.dtype.kind not in "iuf":
+    if not len(count) == len(response) == len(ends) or {count.dtype.kind, response.dtype.kind} - set("iuf"):
         return None
     alone = response[ends & (count == 1)].astype(float)
     title = f"{len(alone)} of {int(ends.sum())} leaves of the tree hold one record, and its response"

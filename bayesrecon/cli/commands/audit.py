@@ -90,6 +90,8 @@ def audit(
                 raise BayesreconError(f"{option} has no part in the audit of a table of estimates")
         finish(given, _table(given, files, remedies and effort, threshold), html, fail_on)
         return
+    if given.column:
+        raise BayesreconError("--column belongs to a table of estimates with standard errors")
     if given.correlations:
         raise BayesreconError("--correlations belong to one table of estimates with standard errors")
     settings = inputs.with_constants(inputs.parse_settings(given.settings), given.constants, given.model)
@@ -148,17 +150,25 @@ def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Au
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
+    from bayesrecon.posteriors.printed import as_printed
     from bayesrecon.results.audit import Thresholds
 
     related = correlations_of(files, given.correlations)
     read = table_of(files[0], given.model, given.settings)
+    chosen = {"column": given.column[0]} if given.column and len(given.column) == 1 else {}
+    source: Any = files[0] if len(files) == 1 else files
+    if given.column and len(given.column) > 1:
+        if len(files) > 1 or given.correlations:
+            raise BayesreconError("several --column are those of one table, without --correlations")
+        source, related = [as_printed(files[0], column=one).frame for one in given.column], [None] * len(given.column)
     with given.working() as how:
         return run(
-            files[0] if len(files) == 1 else files,
+            source,
             **read,
             **knows_given(given, None),
-            correlations=related[0] if len(files) == 1 else related,
+            correlations=related[0] if len(related) == 1 else related,
             formula=given.formula,
+            **chosen,
             remedies=remedies,
             thresholds=Thresholds(small_count=threshold),
             **how,

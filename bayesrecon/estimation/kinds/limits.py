@@ -1,6 +1,7 @@
 """Rows of a release that has limits of statistics in the place of equations."""
 
 import time
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,11 +55,29 @@ class OfLimits(Kind):
             gap=True,
             spectrum=np.zeros(0),
             pseudo=PseudoData(np.zeros(0), {k: np.zeros((0, *f.shape)) for k, f in knowledge.fields.items()}),
-            warnings=(*release.notes, *remarks),
+            warnings=(*(_cost(note, release, rows) for note in release.notes), *remarks),
             failures=failures,
             seconds=time.perf_counter() - start,
             presumes=presumed(release.model.name, knowledge),
         )
+
+
+_UNTOLD = "the correlations of the estimates were not given"
+_LISTED = 6  # statistics that a sentence names
+
+
+def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
+    """What is lost without correlations, in the place of what might have been, once the number of records is told."""
+    told = {row.name for row in rows if row.estimate is not None}
+    if not note.startswith(_UNTOLD) or not any(row.name == "n" and row.lower == row.upper is not None for row in rows):
+        return note
+    left = [row.name for row in rows if row.name not in told]
+    if not left:
+        return f"{_UNTOLD}, and nothing is lost by that: every statistic is determined"
+    if release.model.name != "ols":
+        return note
+    more = f" and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
+    return f"{_UNTOLD}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
 
 
 def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...], tuple[str, ...]]:
@@ -75,7 +94,10 @@ def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...
         if total > count.upper * (1 + _ARITHMETIC):
             wrong = (f"{total:g} records were stated, but the standard errors tell {count.upper:.6g} or fewer",)
     every = moments(components(knowledge.fields, (), {}, {})).statistics
-    names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *limits])
+    told = {name for name, limit in limits.items() if limit.estimate is not None}
+    known = {name for name in told if name.replace("var(", "mean(") in told}  # of which moments follow from others
+    needless = {s.name for s in every if s.substitute_for in known}
+    names = dict.fromkeys([*(s.name for s in every if not s.substitute_for), *(n for n in limits if n not in needless)])
     return tuple(_row(name, limits.get(name, Limit())) for name in names), said.remarks, (*wrong, *said.failures)
 
 
