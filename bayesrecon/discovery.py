@@ -56,7 +56,7 @@ class Plugins:
     """What other packages add.
 
     Attributes:
-        found: by their names.
+        found: by the names of their entry points, or of what they are.
         skipped: those that cannot be used.
     """
 
