@@ -1,6 +1,8 @@
 """How an audit ends on the command line: the report, its tables and the exit code."""
 
 import os
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,7 +105,7 @@ def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None,
     from bayesrecon.cli import console
 
     if html is not None:
-        console.wrote(found.save_report(html))
+        console.wrote(found.save_report(html, _typed(given)))
     given.deliver(found, "plot_audit", _show)
     if interrupted:
         console.say("interrupted: this is what was found until then; nothing else is cleared")
@@ -113,6 +115,22 @@ def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None,
         raise typer.Exit(1)
     if judged.verdict == "incomplete":
         raise typer.Exit(_INCOMPLETE)
+
+
+def _typed(given: Given) -> str | None:
+    """The call of `audit`, without where its report goes; None where another command reports."""
+    if "model" not in given.values:
+        return None
+    typed, kept = sys.argv[1:], []
+    skip = False
+    for word in typed:
+        if skip or word.startswith(("--html=", "--out=")):
+            skip = False
+        elif word in ("--html", "--out", "-o"):
+            skip = True
+        else:
+            kept.append(word)
+    return shlex.join(["bayesrecon", *kept])
 
 
 def _show(result: "Audit") -> "list[RenderableType]":

@@ -122,11 +122,7 @@ def feature_table(result: "Diagnosis", details: bool = False) -> "Table":
 
     from bayesrecon.cli.tables import STYLE, number, share
 
-    title = (
-        "features of a record, standardised"
-        if details
-        else "sums over the records (fields standardised)"
-    )
+    title = "features of a record, standardised" if details else "sums over the records (fields standardised)"
     table = Table(title=title, title_justify="left", caption=None if details else "more with --details")
     table.add_column("feature" if details else "sum of", no_wrap=True)
     headings = ("order", "visibility", "seen with these draws", "std. error", "floor") if details else ("std. error",)
