@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
 PACKAGES = ("models", "posteriors", "evaluate", "games", "plots", "datasets")
 
+_TAGS = ("table", "tr", "th", "td")
+_WIDE = 4  # columns from which a table is wider than a phone
 VERBS = (
     "audit",
     "recover",
@@ -136,6 +138,8 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):
     """Links are those of the repository; here they become those of the site."""
     outside = _outside()
+    if page.file.src_uri.startswith("benchmarks/"):
+        page.meta["hide"] = ["toc"]  # their tables are wide
     if page.file.src_uri in MADE:
         markdown += "\n" + MADE[page.file.src_uri]()
     if page.file.src_uri.startswith("api/"):
@@ -153,3 +157,26 @@ def on_page_markdown(markdown, page, config, files):
         return f"{before}{posixpath.relpath(where, here)}{anchor})"
 
     return LINK.sub(moved, markdown)
+
+
+TABLE, ROW, HEAD, CELL = (re.compile(rf"<{tag}(?P<more>[^>]*)>(?P<body>.*?)</{tag}>", re.DOTALL) for tag in _TAGS)
+
+
+def on_page_content(html, page, config, files):
+    """Cells of wide tables say which column they are of: on narrow screens a row is a list (`theme/site.css`)."""
+    return TABLE.sub(_labelled, html)
+
+
+def _labelled(table):
+    heads = [
+        re.sub(r"<[^>]+>", "", head["body"]).strip().replace('"', "&quot;") for head in HEAD.finditer(table["body"])
+    ]
+    if table["more"] or len(heads) < _WIDE:
+        return table[0]
+
+    def row(found):
+        names = iter(heads)
+        body = CELL.sub(lambda c: f'<td{c["more"]} data-label="{next(names, "")}">{c["body"]}</td>', found["body"])
+        return f"<tr{found['more']}>{body}</tr>"
+
+    return f'<table data-columns="{len(heads)}">{ROW.sub(row, table["body"])}</table>'
