@@ -71,7 +71,8 @@ def declared(names: "Sequence[str]") -> tuple[str, ...]:
         try:
             lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise BayesreconError(f"--public {name}: cannot be read ({type(error).__name__})") from None
+            what = f"cannot be read ({type(error).__name__})"
+            raise BayesreconError(f"--public {name}: {what}; it takes a text with one name a line") from None
         found += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     return tuple(found)
 
