@@ -12,6 +12,7 @@ from setuptools import setup
 
 def standalone(text: str) -> str:
     """Without pictures (and their captions) and without links that are not addresses."""
+    text = re.sub(r"^<img src=\"(?![a-z]+:)[^>]*>\n\n?", "", text, flags=re.MULTILINE)
     text = re.sub(r"^!\[[^\]]*\]\((?![a-z]+:)[^)]*\)\n(\n\*[^*]+\*\n)?\n?", "", text, flags=re.MULTILINE)
     return re.sub(r"(?<!!)\[([^\]]+)\]\((?![a-z]+:)[^)]*\)", r"\1", text)
 

@@ -130,13 +130,29 @@ def reading(source: object, kind: str) -> Iterator[None]:
     # RuntimeError, RecursionError, MemoryError, zlib.error and more.
     except Exception as error:
         text = " ".join(str(error).split())[:200] or type(error).__name__
-        raise BayesreconError(f"{source}: cannot be read as {kind} ({text})") from error
+        raise BayesreconError(
+            f"{source}: cannot be read as {kind} ({text}); is the file whole? copy or export it again"
+        ) from error
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, known: Iterable[str], most: int = 3) -> str:
     """`"; did you mean a, b?"` for a misspelt name, or an empty string."""
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
     return f"; did you mean {', '.join(close)}?" if close else ""
+
+
+def beside(path: str | os.PathLike[str]) -> str:
+    """What to do about a file that is not there: names in its folder that are like it.
+
+    >>> beside("no_such_folder/fit.nc")
+    '; check the path: the folder no_such_folder does not exist'
+    """
+    folder, name = os.path.split(os.fspath(path))
+    try:
+        there = os.listdir(folder or ".")
+    except OSError:
+        return f"; check the path: the folder {folder} does not exist"
+    return near(name, there) or "; check the path"
 
 
 def visible(text: str) -> str:

@@ -222,7 +222,7 @@ def _unit(unit: Any, known: dict[str, np.ndarray], fields: dict[str, Field]) -> 
     if any(known[name].ndim != 1 for name in names):
         raise BayesreconError(f"unit={shown}: a unit is named by fields of one number each")
     if len(np.unique(np.stack([known[name] for name in names]), axis=1).T) != len(known[names[0]]):
-        raise BayesreconError(f"unit={shown}: every unit has one record, but its known values repeat")
+        raise BayesreconError(f"unit={shown}: every unit has one record, but its known values repeat; name more fields")
     return names[0] if len(names) == 1 else names
 
 
@@ -255,7 +255,9 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
     if array.shape[1:] != spec.shape or array.ndim == 0 or not len(array):
         raise BayesreconError(f"known field {name!r} has shape {array.shape}, expected (N,{str(spec.shape)[1:-1]})")
     if not np.isfinite(array).all():
-        raise BayesreconError(f"known field {name!r} holds missing or infinite values")
+        raise BayesreconError(
+            f"known field {name!r} holds missing or infinite values; leave these rows out or fill them in"
+        )
     outside = array[~spec.domain.contains(array)]
     if outside.size:
         raise BayesreconError(f"known field {name!r} holds {outside.flat[0]:g}; its domain is {spec.domain.words}")

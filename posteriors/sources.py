@@ -281,7 +281,7 @@ def _column(parameter: Parameter, values: Any) -> np.ndarray:
     if values.ndim < 2 or values.shape[2:] != parameter.shape:
         raise BayesreconError(
             f"draws of {parameter.name} have shape {values.shape}, expected (chains, draws"
-            f"{''.join(f', {n}' for n in parameter.shape)})"
+            f"{''.join(f', {n}' for n in parameter.shape)}); are these draws of another model?"
         )
     bad = int((~np.isfinite(values)).sum())
     if bad:

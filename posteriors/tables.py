@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.posteriors.formats.npz import load_npz
 from bayesrecon.untrusted.csv_table import CsvTable
 from bayesrecon.untrusted.guarded import opened
@@ -16,7 +16,7 @@ def read_table(path: str) -> dict[str, Any]:
     """Columns of a data file: CSV with a header, JSON object of arrays, or a NumPy archive."""
     file = Path(path)
     if not file.is_file():
-        raise BayesreconError(f"there is no file {path}")
+        raise BayesreconError(f"there is no file {path}{beside(path)}")
     kind = file.suffix.lower()
     with reading(path, kind[1:].upper()):
         if kind == ".csv":

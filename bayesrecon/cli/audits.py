@@ -1,6 +1,8 @@
 """How an audit ends on the command line: the report, its tables and the exit code."""
 
 import os
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,7 +71,8 @@ def declared(names: "Sequence[str]") -> tuple[str, ...]:
         try:
             lines = Path(name[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise BayesreconError(f"--public {name}: cannot be read ({type(error).__name__})") from None
+            what = f"cannot be read ({type(error).__name__})"
+            raise BayesreconError(f"--public {name}: {what}; it takes a text with one name a line") from None
         found += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     return tuple(found)
 
@@ -103,7 +106,7 @@ def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None,
     from bayesrecon.cli import console
 
     if html is not None:
-        console.wrote(found.save_report(html))
+        console.wrote(found.save_report(html, _typed(given)))
     given.deliver(found, "plot_audit", _show)
     if interrupted:
         console.say("interrupted: this is what was found until then; nothing else is cleared")
@@ -113,6 +116,22 @@ def finish(given: Given, found: "Audit", html: Path | None, fail_on: str | None,
         raise typer.Exit(1)
     if judged.verdict == "incomplete":
         raise typer.Exit(_INCOMPLETE)
+
+
+def _typed(given: Given) -> str | None:
+    """The call of `audit`, without where its report goes; None where another command reports."""
+    if "model" not in given.values:
+        return None
+    typed, kept = sys.argv[1:], []
+    skip = False
+    for word in typed:
+        if skip or word.startswith(("--html=", "--out=")):
+            skip = False
+        elif word in ("--html", "--out", "-o"):
+            skip = True
+        else:
+            kept.append(word)
+    return shlex.join(["bayesrecon", *kept])
 
 
 def _show(result: "Audit") -> "list[RenderableType]":

@@ -23,7 +23,9 @@ def parse_settings(text: str | None) -> dict[str, Any]:
     try:
         settings = json.loads(text)
     except ValueError as error:
-        raise BayesreconError(f"--settings is not JSON: {error}") from None
+        raise BayesreconError(
+            f'--settings is not JSON: {error}; for example --settings \'{{"covariates": ["age", "bmi"]}}\''
+        ) from None
     if not isinstance(settings, dict):
         raise BayesreconError('--settings must be a JSON object, e.g. \'{"covariates": ["age", "bmi"]}\'')
     return settings
@@ -221,11 +223,15 @@ def _opened(
 
 def table_of(file: str, model: str | None, settings: str | None) -> dict[str, Any]:
     """What a table is read with besides its correlations: `model`, and `response` of a regression's."""
+    from bayesrecon.models import shipped
     from bayesrecon.models.estimators import ESTIMATORS
 
     if model is None:
         raise BayesreconError(f"{file} is a table of estimates: name its model, --model {' or '.join(ESTIMATORS)}")
     given = parse_settings(settings)
+    own = ":" in model or model.endswith((".py", ".stan"))
+    if model not in ESTIMATORS and not own and model not in shipped():
+        raise BayesreconError(f"{file} is a table of estimates: --model {model} is none of {', '.join(ESTIMATORS)}")
     if model not in ESTIMATORS:
         return {"model": load_model(model, given)}
     if set(given) - {"response"}:
@@ -330,7 +336,7 @@ def known_fields(path: str | None, model: Model) -> dict[str, Any] | None:
     if not known:
         raise BayesreconError(
             f"--known {path}: none of its columns ({', '.join(table)}) is a field of {model.name} "
-            f"({', '.join(model.fields)})"
+            f"({', '.join(model.fields)}); name the columns as the fields"
         )
     return known
 

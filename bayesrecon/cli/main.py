@@ -60,7 +60,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
-            close = near(args[0], known) or f"; the commands are {', '.join(known)}"
+            close = near(args[0], known, 1) or f"; the commands are {', '.join(known)}"
             raise BayesreconError(f"there is no command {args[0]!r}{close}")
         return super().resolve_command(ctx, args)
 

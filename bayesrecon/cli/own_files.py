@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bayesrecon.errors import BayesreconError, first_line, near
+from bayesrecon.errors import BayesreconError, beside, first_line, near
 
 _LISTED = 6  # names in a message
 
@@ -41,7 +41,7 @@ def load_object(spec: str, what: str, option: str = "--model", wanted: Callable[
 
 def _executed(file: Path, told: str) -> ModuleType:
     if not file.is_file():
-        raise BayesreconError(f"{told}: there is no file {file}")
+        raise BayesreconError(f"{told}: there is no file {file}{beside(file)}")
     loader = importlib.util.spec_from_file_location(f"_bayesrecon_model_{file.stem}", file)
     if loader is None or loader.loader is None:
         raise BayesreconError(f"{told}: {file} is not a Python file")

@@ -20,7 +20,7 @@ def pooled_limits(
     """One result of tables of the same records.
 
     Every table is read with what the others tell of n; limits of one statistic are cut with each other; and two tables
-    of least squares of which one has one covariate more tell that covariate's means (`models.nested_tables`).
+    of least squares of which one has one covariate more tell that covariate's means (`printed.nested_tables`).
 
     Args:
         recover_one: what one release says, given keywords of what is known.

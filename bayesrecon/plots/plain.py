@@ -41,22 +41,31 @@ def in_plain_words(audit: "Audit") -> Plain:
     """
     people = [_PEOPLE[audit.severity], *(_needs(f) for f in audit.findings[:3])]
     dropped = tuple(dict.fromkeys(where for f in audit for where in f.drop))
-    drop = set(dropped)
+    drop = {where.lstrip("@") for where in dropped}  # an attribute is marked so
     staying = [f for f in audit if not (f.drop and set(f.where) <= drop)]
-    stays = [f"{_capital(f.title)}." for f in staying[:_MOST]]
+    stays = [f"{_sentence(f)}." for f in staying[:_MOST]]
     if not stays:
         stays = ["Of what was found, nothing stays once this is removed." if drop else "Nothing was found to stay."]
     if audit.not_run:
         people.append(_NOT_TRIED)
         names = list(dict.fromkeys(n.attack for n in audit.not_run))
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        stays.append(f"Nobody has looked at: {', '.join(names[:_MOST])}{more}.")
+        stays.append(f"Not attacked, so that nobody knows what they give: {', '.join(names[:_MOST])}{more}.")
     return Plain(tuple(people), dropped, tuple(stays))
 
 
 def _needs(finding: "Finding") -> str:
-    return f"{_capital(finding.title)} (to do it takes {finding.needs})."
+    return f"{_sentence(finding)}. To see it takes {finding.needs}."
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _sentence(finding: "Finding") -> str:
+    """The title as a sentence; its subject is no path.
+
+    >>> from types import SimpleNamespace
+    >>> _sentence(SimpleNamespace(title="posterior/x is the same in every draw", where=("posterior/x",)))
+    'An item of the file is the same in every draw (posterior/x)'
+    """
+    place = next((where for where in finding.where if finding.title.startswith(f"{where} ")), None)
+    if place is None:
+        return finding.title[:1].upper() + finding.title[1:]
+    return f"An item of the file{finding.title[len(place) :]} ({place})"

@@ -4,6 +4,7 @@ All text that comes from files passes through Jinja's autoescape; plots are draw
 """
 
 import io
+import shlex
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,11 @@ _MEANINGS = {
 }
 
 
-def audit_page(audit: "Audit") -> str:
+def audit_page(audit: "Audit", command: str | None = None) -> str:
     """The page of an audit.
+
+    Args:
+        command: with which the audit was made, where it was made on the command line.
 
     >>> import bayesrecon, numpy as np
     >>> page = audit_page(bayesrecon.audit({"x": np.ones((2, 50, 1)) * np.arange(9.0) ** 2}))
@@ -55,7 +59,8 @@ def audit_page(audit: "Audit") -> str:
     return template.render(
         audit=audit,
         document=audit.to_dict(),
-        plain=in_plain_words(audit),
+        plain=(plain := in_plain_words(audit)),
+        again=_again(audit, command) if plain.remove and audit.draws and audit.fixed is None else None,
         plots=lambda finding: plots.get(id(finding), []),
         told={str(n) for n in audit.not_run},
         meanings=_MEANINGS,
@@ -63,6 +68,15 @@ def audit_page(audit: "Audit") -> str:
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
+
+
+def _again(audit: "Audit", command: str | None) -> str:
+    """The command that writes a cleaned copy: the one that was typed, or with the place of the model left open."""
+    if command is not None:
+        return f"{command} --fix cleaned.nc"
+    paths = [str(file.get("path", audit.name)) for file in audit.files] or [audit.name]
+    model = " --model MODEL" if audit.model else ""
+    return f"bayesrecon audit {' '.join(map(shlex.quote, paths))}{model} --fix cleaned.nc"
 
 
 def _shown(value: Any) -> Any:

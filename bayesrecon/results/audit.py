@@ -287,16 +287,20 @@ class Audit(Result):
         ]
         return pd.DataFrame(rows, columns=["severity", "kind", "title", "where"])
 
-    def to_html(self) -> str:
-        """The report: one page with everything in it, plots included."""
-        return self.drawn("audit_page")
+    def to_html(self, command: str | None = None) -> str:
+        """The report: one page with everything in it, plots included.
 
-    def save_report(self, path: str | Path) -> Path:
-        """Write the report, whole or not at all."""
+        Args:
+            command: that made the audit, for the line that makes a cleaned copy.
+        """
+        return self.drawn("audit_page", command=command)
+
+    def save_report(self, path: str | Path, command: str | None = None) -> Path:
+        """Write the report, whole or not at all; `command` as for `to_html`."""
         from bayesrecon.files import write_whole
 
         path = Path(path)
-        page = self.to_html()
+        page = self.to_html(command)
         write_whole(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
         return path
 

@@ -33,7 +33,7 @@ _INSTEAD = {
 METHODS = ("sample", "generate_quantities", *list(_INSTEAD)[:-1])
 """Methods of CmdStan whose files have a header and rows; draws of the posterior are only in those of the first two."""
 
-_DOUBT = "a truncated or edited file, or a table of data?"
+_DOUBT = "a truncated or edited file, or a table of data? data go to --data or --known"
 _BLOCK = 2**23  # bytes read at once
 _LONGEST_ROW = 2**28  # bytes
 COMMENT_LETTERS = 2**24

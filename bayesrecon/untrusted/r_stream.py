@@ -100,7 +100,9 @@ def saved_by_name(content: bytes) -> tuple[bool, int]:
     if content[:4] == _ZSTANDARD:
         raise BayesreconError("it is compressed by Zstandard, which is not read; save it with compress = 'gzip'")
     if content[:2] not in _FORMS:
-        raise BayesreconError("it is no file of saveRDS or save (its first bytes are another format's)")
+        raise BayesreconError(
+            "it is no file of saveRDS or save (its first bytes are another format's); write it with saveRDS(fit, file)"
+        )
     return False, 0
 
 

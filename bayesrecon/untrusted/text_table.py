@@ -49,7 +49,9 @@ class TextTable:
             if not _is_numbers(first):
                 names, first = self._names(first), next(lines, "")
             if not first.strip():
-                raise BayesreconError(f"{self._path}: there are no rows of numbers")
+                raise BayesreconError(
+                    f"{self._path}: there are no rows of numbers; draws are a line of names and rows of numbers"
+                )
             shift = len(shlex.split(first)) - len(names) if names else 0
 
             def cells() -> Any:

@@ -29,8 +29,8 @@ INTRODUCTION = f"""# Families that nothing was built on
 
 Made by `python -m benchmarks.draws.unseen`. Ten families of likelihoods that occur nowhere else in the repository, each
 with one covariate and {RECORDS} records; exact posterior draws, `recover` without any option. *Refused*: it ended in an
-error. *Failed*: a check of draws and model failed, which is wrong here. *z*: errors of n in standard errors, where n was
-determined. *Covered*: intervals of determined statistics that hold the true value. *Partly*: statistics that are
+error. *Failed*: a check of draws and model failed, which is wrong here. *z*: errors of n in standard errors, where it
+was determined. *Covered*: intervals of determined statistics that hold the true value. *Partly*: statistics that are
 determined in part, and the share of their intervals that hold. *rms*: root mean square of all errors in half-widths of
 the intervals, .51 where errors are normal and intervals hold 95 %.
 """

@@ -263,7 +263,9 @@ def _parts(
     for k, stated in domains_of(domain, described).items():
         described[k] = replace(described[k], domain=stated)
     if not described:
-        raise BayesreconError(f"{program.name}: no data enter the density: there is nothing to recover")
+        raise BayesreconError(
+            f"{program.name}: no data enter the density: there is nothing to recover; declare them in the data block"
+        )
     coordinates = Coordinates(machine, base, found, tainted)
     record = machine_of(record_part(small, tainted))
     return Parts(machine, record, constants, count, fields, described, dict(cut), unit, units, own, coordinates)

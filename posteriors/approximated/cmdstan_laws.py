@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesrecon.digits import decimal_step
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.approximated.fitted_law import FittedLaw, phi_of
 from bayesrecon.posteriors.draws import Draws, assemble
@@ -112,7 +112,7 @@ def cmdstan_law(model: Model, source: Any, params: Any, iterates: Any) -> Fitted
 
 def _read(path: Path) -> tuple[Settings, list[str], np.ndarray]:
     if not path.is_file():
-        raise BayesreconError(f"{path}: no such file")
+        raise BayesreconError(f"{path}: no such file{beside(path)}")
     with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path) as file:
         settings, header, rows = file.rows(_METHODS)
     if len(rows) < 2:

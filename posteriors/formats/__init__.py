@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from bayesrecon.discovery import discover, plugins
-from bayesrecon.errors import BayesreconError
+from bayesrecon.errors import BayesreconError, beside
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import Contents, from_named_draws
 from bayesrecon.posteriors.draws import Draws
@@ -145,7 +145,7 @@ def _of_paths(source: Any) -> tuple[Format, list[Path]] | None:
             raise BayesreconError(f"{path}: several files are read as CmdStan chains, which end in .csv")
     for path in paths:
         if not path.exists():
-            raise BayesreconError(f"{path}: no such file")
+            raise BayesreconError(f"{path}: no such file{beside(path)}")
         if path.is_dir() != format_of(path).directory:
             raise BayesreconError(f"{path} is {'a directory' if path.is_dir() else 'not a directory'}")
     return format_of(paths[0]), paths

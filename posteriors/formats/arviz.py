@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, library, reading
+from bayesrecon.errors import BayesreconError, beside, library, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.hdf5 import HDF5File
@@ -48,7 +48,7 @@ def read_arviz(source: Any, *, name: str | None = None, trusted: bool = False) -
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.exists():
-            raise BayesreconError(f"{path}: no such file")
+            raise BayesreconError(f"{path}: no such file{beside(path)}")
         if path.is_dir():
             return _read_zarr(path, name or path.stem, trusted)
         return _read_netcdf(path, name or path.stem, trusted)

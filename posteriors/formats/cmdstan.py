@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.posteriors.draws import Draws
 from bayesrecon.posteriors.formats.columns import (
     check_draws,
@@ -130,7 +130,7 @@ def _convert(header: list[str], matrix: np.ndarray, name: str, keep_log_density:
 
 def _chain(path: Path, trusted: bool) -> tuple[Mapping[str, str], list[str], np.ndarray, bool]:
     if not path.is_file():
-        raise BayesreconError(f"{path}: no such file")
+        raise BayesreconError(f"{path}: no such file{beside(path)}")
     with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
         return file.chain()
 

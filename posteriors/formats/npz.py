@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.posteriors.draws import Draws, is_numeric
 from bayesrecon.untrusted.guarded import opened
 from bayesrecon.untrusted.limits import check_declared
@@ -96,7 +96,7 @@ def read_npz(path: str | os.PathLike[str], *, name: str | None = None, trusted: 
     """
     path = Path(path)
     if not path.is_file():
-        raise BayesreconError(f"{path}: no such file")
+        raise BayesreconError(f"{path}: no such file{beside(path)}")
     with reading(path, "an .npz file"):
         arrays = load_npz(path, trusted=trusted)
     attributes = _attributes(path, arrays.pop(ATTRIBUTES, None))
@@ -141,7 +141,7 @@ def read_array(path: str | os.PathLike[str], *, name: str = "x", trusted: bool =
     """
     path = Path(path)
     if not path.is_file():
-        raise BayesreconError(f"{path}: no such file")
+        raise BayesreconError(f"{path}: no such file{beside(path)}")
     with reading(path, "an array of NumPy"):
         with opened_numpy(path, trusted) as file:
             arrays = file.arrays()

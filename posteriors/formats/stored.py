@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.model import Model
 from bayesrecon.posteriors.draws import Draws, assemble, check_names
 from bayesrecon.posteriors.formats.arviz import (
@@ -69,7 +69,7 @@ def from_file(
     paths = [Path(p) for p in ([source] if isinstance(source, str | os.PathLike) else source)]
     for one in paths:
         if not one.exists():
-            raise BayesreconError(f"{one}: no such file")
+            raise BayesreconError(f"{one}: no such file{beside(one)}")
     try:
         return _written(_pieces(paths, model, trusted), model, path, name or paths[0].stem)
     except BaseException:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import BayesreconError, beside, reading
 from bayesrecon.model import Progress
 from bayesrecon.posteriors.contents import (
     WIDE,
@@ -89,7 +89,7 @@ def read_cmdstan_contents(
     done, plan, chains = 0, None, []
     for path in paths:
         if not path.is_file():
-            raise BayesreconError(f"{path}: no such file")
+            raise BayesreconError(f"{path}: no such file{beside(path)}")
         with reading(path, "a CmdStan CSV file"), opened(CmdStanFile, path, trusted) as file:
             settings, header = file.heading(METHODS)
             if plan is None:

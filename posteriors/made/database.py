@@ -73,7 +73,10 @@ def posterior_info(database: Any, name: str) -> dict[str, Any]:
     _check_name(name)
     known = posterior_names(database)
     if name not in known:
-        raise BayesreconError(f"posteriordb has no posterior {name!r}{near(name, known)}")
+        raise BayesreconError(
+            f"posteriordb has no posterior {name!r}{near(name, known)}; `bayesrecon posteriors` lists them, and a "
+            "file is named with its suffix"
+        )
     with reading(f"the description of {name}", "JSON"), contextlib.redirect_stdout(sys.stderr):
         info = database.get_posterior_info(name)
     if not isinstance(info, dict):

@@ -82,11 +82,11 @@ def check_records(model: Model, records: Mapping[str, Any]) -> Records:
         try:
             values = np.asarray(records[name], float)
         except (TypeError, ValueError):
-            raise BayesreconError(f"field {name!r} holds values that are not numbers") from None
+            raise BayesreconError(f"field {name!r} holds values that are not numbers; code words as numbers") from None
         if values.shape[1:] != field.shape or values.ndim != 1 + len(field.shape):
             raise BayesreconError(f"field {name!r} has shape {values.shape}, expected (N,{str(field.shape)[1:-1]})")
         if not np.isfinite(values).all():
-            raise BayesreconError(f"field {name!r} holds missing or infinite values")
+            raise BayesreconError(f"field {name!r} holds missing or infinite values; drop these rows or fill them in")
         outside = values[~field.domain.contains(values)]
         if outside.size:
             raise BayesreconError(f"field {name!r} holds {outside.flat[0]:g}; its domain is {field.domain.words}")

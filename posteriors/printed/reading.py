@@ -75,7 +75,7 @@ def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = Non
         )
     path = Path(table)
     if not path.is_file():
-        raise BayesreconError(f"there is no file {path}")
+        raise BayesreconError(f"there is no file {path}{beside(path)}")
     found = read_printed(path)
     grids, lines = [rows for grid in found["grids"] if (rows := [row for row in grid if row])], found["lines"]
     for other in beside:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesrecon.errors import BayesreconError, near, reading
+from bayesrecon.errors import BayesreconError, beside, near, reading
 from bayesrecon.factors import Factor
 from bayesrecon.model import Model
 from bayesrecon.models.estimators import ESTIMATORS, fitted_with
@@ -258,7 +258,7 @@ def read_frame(table: Any, what: str) -> Any:
     if isinstance(table, (str, Path)):
         path = Path(table)
         if not path.is_file():
-            raise BayesreconError(f"there is no file {path}")
+            raise BayesreconError(f"there is no file {path}{beside(path)}")
         if path.stat().st_size > _MOST_BYTES:
             raise BayesreconError(f"{path}: more than {_MOST_BYTES // 2**20} MiB are no table of estimates")
         with reading(path, "CSV"), opened(CsvTable, path) as file:

@@ -1,11 +1,17 @@
 """The report of an audit stands alone, and hostile text stays text."""
 
+import html
+import re
+import shlex
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import xarray as xr
 from audited import HOSTILE
 
+import bayesrecon
+from bayesrecon.plots.plain import in_plain_words
 from bayesrecon.plots.report import audit_page
 from bayesrecon.results.audit import Audit, Finding, Item, NotRun, Remedy
 
@@ -81,3 +87,35 @@ def test_attacks_that_were_not_run_are_shown():
     assert "They leave what the draws themselves give." in audit_page(
         Audit((labels, draws), "a", "netCDF", None, 5, (), {})
     )
+
+
+def opened(tmp_path):
+    """The audit of a file with copies, and the text of its report."""
+    rng = np.random.default_rng(0)
+    shape = ("chain", "draw")
+    posterior = xr.Dataset({"mu": (shape, rng.normal(size=(2, 60))), "sd": (shape, rng.gamma(5, size=(2, 60)))})
+    data = xr.Dataset({"age": ("obs", rng.integers(20, 80, 30).astype(float))}, attrs={"author": "Ann Smith"})
+    path = tmp_path / "fit.nc"
+    xr.DataTree.from_dict({"posterior": posterior, "observed_data": data}).to_netcdf(path, engine="h5netcdf")
+    return path, bayesrecon.audit(path)
+
+
+def test_plain_words_do_not_contradict_each_other(tmp_path):
+    """What is removed does not stay, and no sentence begins with a path."""
+    plain = in_plain_words(opened(tmp_path)[1])
+    assert "@observed_data/author" in plain.remove
+    assert not any("author" in line for line in plain.stays)
+    assert not any(re.match(r"\S+/", line) for line in (*plain.people, *plain.stays))
+
+
+def test_the_cleaned_copy_is_one_command(tmp_path, run):
+    path, audited = opened(tmp_path)
+    page = audited.to_html()
+    (line,) = re.findall(r'<code class="command">(.*?)</code>', page)
+    words = shlex.split(html.unescape(line))
+    assert words == ["bayesrecon", "audit", str(path), "--fix", "cleaned.nc"]
+    assert run(*words[1:]).code == 3  # incomplete: there is no model
+    assert (tmp_path / "cleaned.nc").exists()
+    run("audit", path, "--html", "page.html", "--threshold", 5)
+    typed = html.unescape((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"bayesrecon audit {path} --threshold 5 --fix cleaned.nc" in typed

@@ -184,7 +184,7 @@ def _sources(files: list[str], download: bool) -> tuple[list[Any], Any]:
     rest = [f for f in files if f not in chains]
     for i, file in enumerate(files):
         if file in files[:i]:
-            raise BayesreconError(f"{file} is given twice")
+            raise BayesreconError(f"{file} is given twice; name each file once")
     sources: list[Any] = [chains] if chains else []
     model = None
     for file in rest:

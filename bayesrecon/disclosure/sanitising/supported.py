@@ -34,7 +34,7 @@ def check_worth(worth: float) -> float:
     if not LEAST_WORTH <= value < np.inf:
         raise BayesreconError(
             f"worth={worth}: tilts are supported from a worth of {LEAST_WORTH:g} draws on; of larger ones it is "
-            "not known what they hide"
+            f"not known what they hide; take {LEAST_WORTH:g} or more"
         )
     return value
 

@@ -84,7 +84,7 @@ class Machine:
         except Unreadable:
             raise
         except ODD as error:
-            raise Unreadable(f"damaged behind byte {position}: {told(error)}") from None
+            raise Unreadable(f"damaged behind byte {position}: {told(error)}; copy or save it again") from None
         raise Unreadable("it has no end")
 
     def _marked(self) -> list[Any]:
