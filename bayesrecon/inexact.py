@@ -55,6 +55,10 @@ class Noise:
         return Noise(self.normal, np.column_stack([np.asarray(self.bounded), columns]))
 
 
+UNTOLD = "the correlations of the estimates were not given"
+"""What limits alone are said for, in notes and in audits."""
+
+
 @dataclass(frozen=True)
 class Limit:
     """Where a statistic lies, whatever else was not told; its value where that is told but for rounding."""

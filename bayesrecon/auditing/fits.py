@@ -12,10 +12,10 @@ from bayesrecon.auditing.evidence import items
 from bayesrecon.auditing.last_record import last_record, tells_all_fields
 from bayesrecon.auditing.presumed import presumptions, with_the_number
 from bayesrecon.auditing.small_counts import counts_of, small_counts
-from bayesrecon.auditing.tables import UNTOLD
 from bayesrecon.auditing.words import places
 from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.recovered import recovered
+from bayesrecon.inexact import UNTOLD
 from bayesrecon.knowledge import of_model
 from bayesrecon.model import Model, Progress
 from bayesrecon.models.estimators import ESTIMATORS

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError
+from bayesrecon.inexact import UNTOLD
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coarser import estimates_alone
 from bayesrecon.posteriors.printed.numbers import cell
@@ -16,9 +17,6 @@ from bayesrecon.releases import Release
 from bayesrecon.results.audit import NotRun
 
 Alternatives = list[tuple[str, Callable[[], Release]]]
-
-UNTOLD = "the correlations of the estimates were not given"
-"""Why what a table with them would tell was not tried."""
 
 _ATTACK = "table"
 _DIGITS = (4, 3, 2)  # remedies that are tried

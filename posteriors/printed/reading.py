@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import beside as files_beside
 from bayesrecon.posteriors.printed.headers import INTERCEPT, RATIO, SIGMA, Columns, columns_of, footer_of, plain
 from bayesrecon.posteriors.printed.lines import NUMBER, footers_of, grid_of, models_of
 from bayesrecon.untrusted.guarded import opened
@@ -75,7 +76,7 @@ def as_printed(table: Any, beside: Sequence[Path] = (), column: str | None = Non
         )
     path = Path(table)
     if not path.is_file():
-        raise BayesreconError(f"there is no file {path}{beside(path)}")
+        raise BayesreconError(f"there is no file {path}{files_beside(path)}")
     found = read_printed(path)
     grids, lines = [rows for grid in found["grids"] if (rows := [row for row in grid if row])], found["lines"]
     for other in beside:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesrecon.errors import BayesreconError
 from bayesrecon.factors import Factor, factors_by_name
-from bayesrecon.inexact import Limits
+from bayesrecon.inexact import UNTOLD, Limits
 from bayesrecon.model import Model
 from bayesrecon.posteriors.printed.coded_tables import Coded
 from bayesrecon.posteriors.printed.design_cells import parts_of
@@ -89,7 +89,7 @@ def without_correlations_of(
     if told:
         listed = "; ".join(f"{f.name} is {', '.join(f.columns)}" for f in told)
         what, lost = f"levels of factors are counted by the errors ({listed}, by their names)", "more"
-    note = f"the correlations of the estimates were not given: {what}; with correlations= {lost} would be determined"
+    note = f"{UNTOLD}: {what}; with correlations= {lost} would be determined"
     return StatedLimits(theta[None], model, limits, name=title, notes=(note,))
 
 

@@ -10,7 +10,7 @@ from bayesrecon.errors import BayesreconError
 from bayesrecon.estimation.kinds.kind import Kind
 from bayesrecon.estimation.statistics import components, moments
 from bayesrecon.estimation.weighted_fits import presumed
-from bayesrecon.inexact import Limit
+from bayesrecon.inexact import UNTOLD, Limit
 from bayesrecon.knowledge import Knowledge, Knows, check_knowledge
 from bayesrecon.model import PseudoData
 from bayesrecon.releases import Release, StatedLimits
@@ -62,22 +62,21 @@ class OfLimits(Kind):
         )
 
 
-_UNTOLD = "the correlations of the estimates were not given"
 _LISTED = 6  # statistics that a sentence names
 
 
 def _cost(note: str, release: StatedLimits, rows: Sequence[Row]) -> str:
     """What is lost without correlations, in the place of what might have been, once the number of records is told."""
     told = {row.name for row in rows if row.estimate is not None}
-    if not note.startswith(_UNTOLD) or not any(row.name == "n" and row.lower == row.upper is not None for row in rows):
+    if not note.startswith(UNTOLD) or not any(row.name == "n" and row.lower == row.upper is not None for row in rows):
         return note
     left = [row.name for row in rows if row.name not in told]
     if not left:
-        return f"{_UNTOLD}, and nothing is lost by that: every statistic is determined"
+        return f"{UNTOLD}, and nothing is lost by that: every statistic is determined"
     if release.model.name != "ols":
         return note
     more = f" and {len(left) - _LISTED} more" if len(left) > _LISTED else ""
-    return f"{_UNTOLD}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
+    return f"{UNTOLD}: with correlations= {', '.join(left[:_LISTED])}{more} would be determined, too"
 
 
 def limited(release: StatedLimits, knowledge: Knowledge) -> tuple[tuple[Row, ...], tuple[str, ...], tuple[str, ...]]:
