@@ -150,7 +150,7 @@ def _table(given: Given, files: list[str], remedies: Any, threshold: int) -> "Au
     """The audit of a printed table, or of several of them."""
     from bayesrecon.auditing.run import audit as run
     from bayesrecon.cli.inputs import knows_given, table_of
-    from bayesrecon.posteriors.printed import as_printed
+    from bayesrecon.posteriors.printed.reading import as_printed
     from bayesrecon.results.audit import Thresholds
 
     related = correlations_of(files, given.correlations)
