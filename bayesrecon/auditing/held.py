@@ -15,7 +15,7 @@ LOG_DENSITIES = (
 )  # fmt: skip
 POTENTIAL = "potential_energy"
 ENERGIES = ("energy", "energy__")
-PASS_A_MODEL = "pass the model: --model NAME (`bayesrecon models`) or --model file.py:function"
+PASS_A_MODEL = "pass the model: --model NAME (`bayesrecon models`) or --model own.py"
 
 GRADIENTS = ("gradient", "grad", "logp_grad", "logdensity_grad", "grad_logp")
 

@@ -34,12 +34,12 @@ _BEFORE, _ATTACK, _PLAY, _MAKE = (
     "Begin, and look around",
 )
 _SHOWN = {  # by command: its panel and an example
-    "audit": (_BEFORE, "audit fit.nc --model own.py:model --html report.html"),
-    "diagnose": (_BEFORE, "diagnose fit.nc --model own.py:model --plan"),
-    "sanitise": (_BEFORE, "sanitise draws.nc --model own.py:model --worth 100 -o safe.nc"),
+    "audit": (_BEFORE, "audit fit.nc --model own.py --html report.html"),
+    "diagnose": (_BEFORE, "diagnose fit.nc --model own.py --plan"),
+    "sanitise": (_BEFORE, "sanitise draws.nc --model own.py --worth 100 -o safe.nc"),
     "outputs": (_BEFORE, "outputs model.py:predict --public images.npz --outputs answer.npy --image 28x28"),
-    "recover": (_ATTACK, "recover fit.nc --model own.py:model"),
-    "reconstruct": (_ATTACK, "reconstruct fit.nc --model own.py:model -n 100"),
+    "recover": (_ATTACK, "recover fit.nc --model own.py"),
+    "reconstruct": (_ATTACK, "reconstruct fit.nc --model own.py -n 100"),
     "deletion": (_ATTACK, "deletion before.npz after.npz --public public.csv"),
     "game": (_PLAY, "game customers.csv --response churned --learner logistic"),
     "demo": (_MAKE, "demo"),

@@ -106,7 +106,7 @@ def _checked_ends(
         low, high = domain.get(column, (np.nan, np.nan))
         if not (np.isfinite([low, high]).all() and low < high):
             raise BayesreconError(
-                f"{name}: column {column} needs public ends, domain={{column: (low, high)}}, as the others have them"
+                f"{name}: column {column} needs public ends, low < high: domain={{column: (low, high)}}"
             )
     return dict(domain)
 

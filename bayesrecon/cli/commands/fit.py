@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def fit(
-    model: Annotated[
-        str, typer.Argument(help="Shipped model's name or file.py:function; without DATA, a posteriordb name.")
-    ],
+    model: Annotated[str, typer.Argument(help="Shipped model's name, or own.py; without DATA, a posteriordb name.")],
     data: Annotated[
         str | None, typer.Argument(help="Data: .csv, .json or .npz file, or a posteriordb data name.")
     ] = None,
