@@ -234,6 +234,45 @@ def over_coordinates(coordinates: int) -> Numbers:
     }
 
 
+def decaying(covariates: int) -> Numbers:
+    """A logistic regression of 500 records whose covariates nobody knows, 4,000 draws: its spectrum decays."""
+    sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+    from covariates import simulated
+
+    return by_processor(simulated("logistic", covariates, 9)[2])
+
+
+def over_groups(groups: int) -> Numbers:
+    """Effects of so many groups of ten records, and their scale, 4,000 draws."""
+    sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+    import conjugate
+
+    from bayesrecon.posteriors import from_draws
+
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(1, groups + 1), 10)
+    y = rng.normal(size=groups)[group - 1] + rng.normal(size=len(group))
+    draws = conjugate.sample_effects(group, y, groups, 4000, rng)
+    return by_processor(from_draws(draws, conjugate.effects_model(groups)))
+
+
+def by_processor(release: Any) -> Numbers:
+    """CPU time of `recover`, compilation included and not, and memory."""
+    import bayesrecon
+
+    before, spent = peak(), []
+    for _ in range(2):
+        start = time.process_time()
+        found = bayesrecon.recover(release, force=True)
+        spent.append(time.process_time() - start)
+    return {
+        "first call, CPU s": spent[0],
+        "again, CPU s": spent[1],
+        "features": found.rank,
+        "memory before, MiB": before,
+        "peak, MiB": peak(),
+    }
+
+
 def over_unknowns(unknowns: int) -> Numbers:
     """A table of answers from draws of its posterior."""
     from benchmarks.draws.records import whole
@@ -383,6 +422,13 @@ PARTS: dict[str, Part] = {
         over_coordinates,
         (5, 10, 26, 50),
     ),
+    "decaying": (
+        "`recover` of logistic regressions against their covariates, which nobody knows: 500 records, 4,000 draws",
+        "covariates",
+        decaying,
+        (4, 10),
+    ),
+    "groups": ("`recover` of effects of groups, 4,000 draws", "groups", over_groups, (50, 200)),
     "unknowns": (
         "Answers of a 2PL model, 2,000 draws of its posterior: 25 and 100 persons on 20 items, 1,000 on 50",
         "answers",

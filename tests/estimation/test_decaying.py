@@ -39,3 +39,12 @@ def test_few_features_and_a_forecast():
     (line,) = (w for w in recovery.warnings if w.startswith("n is not determined"))
     found = re.search(r"about ([\d,]+) independent draws", line)
     assert found is None or int(found[1].replace(",", "")) >= 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [0, 1])
+def test_little_seen_of_a_score_is_no_disagreement(key):
+    """Twelve covariates and 1,000 draws: of the totals that the identities are made of more is not seen than their
+    sampling errors are. Both sets failed before that was allowed for."""
+    recovery = bayesrecon.recover(simulated("Poisson", 12, key)[2], key=key)
+    assert recovery.consistent, recovery.failures

@@ -11,6 +11,9 @@ from scipy.stats import norm
 
 import bayesrecon
 from bayesrecon.estimation.checks import chains
+from bayesrecon.estimation.checks.check import Looked
+from bayesrecon.estimation.checks.stein import check_identities
+from bayesrecon.estimation.scored import Draws
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 
@@ -35,6 +38,19 @@ def test_gaussian_approximation_is_noticed():
     (failure, *_) = bayesrecon.recover(approximate).failures
     assert "draws and model disagree" in failure
     assert "beta[1] by" in failure
+
+
+@pytest.mark.parametrize("unseen", [0.0, 0.02, 1.0])
+def test_what_is_not_seen_of_a_score_is_no_disagreement(unseen):
+    """Draws whose score misses a tenth: noticed unless about as much may not be seen."""
+    theta = np.random.default_rng(8).normal(size=(4000, 2))
+    draws = Draws(theta, np.full(4000, 1 / 4000), np.repeat(np.arange(4), 1000), -0.9 * theta)
+
+    def unmoved(h, j, into):
+        return np.zeros((len(h), into.max() + 1))
+
+    looked = Looked(("a", "b"), draws, unmoved, unseen=lambda h, j, into: np.full(into.max() + 1, unseen))
+    assert bool(check_identities(looked)) == (unseen < 0.1)
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])

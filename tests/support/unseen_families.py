@@ -64,8 +64,9 @@ def nakagami(x: Any, y: Any) -> Any:
 
 
 def yule_simon(x: Any, y: Any) -> Any:
+    """Of a count less one, so that it begins at zero."""
     rate = 1 + jnp.exp(line(x))
-    return jnp.log(rate) + betaln(y, rate + 1)
+    return jnp.log(rate) + betaln(y + 1, rate + 1)
 
 
 def hyperbolic_secant(x: Any, y: Any) -> Any:
@@ -75,13 +76,14 @@ def hyperbolic_secant(x: Any, y: Any) -> Any:
 
 
 def log_series(x: Any, y: Any) -> Any:
-    eta = line(x)
-    return -y * jax.nn.softplus(-eta) - jnp.log(y) - jnp.log(jax.nn.softplus(eta))
+    """Of a count less one."""
+    eta, count = line(x), y + 1
+    return -count * jax.nn.softplus(-eta) - jnp.log(count) - jnp.log(jax.nn.softplus(eta))
 
 
 def _yule(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     """A geometric law whose chance is that of a mixture."""
-    return rng.geometric(np.exp(-rng.exponential(1 / (1 + np.exp(0.5 + 0.3 * x)))))
+    return rng.geometric(np.exp(-rng.exponential(1 / (1 + np.exp(0.5 + 0.3 * x))))) - 1
 
 
 def _gompertz(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -102,7 +104,7 @@ def _burr(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _series(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    return np.array([rng.logseries(p) for p in logistic(0.5 + 0.5 * x)])
+    return np.array([rng.logseries(p) for p in logistic(0.5 + 0.5 * x)]) - 1
 
 
 UNSEEN = {
