@@ -116,9 +116,8 @@ def locate(embedding: OneRelease, knowledge: Knowledge, rng: np.random.Generator
         def solve(law: Reference) -> Span:
             return fit(embedding, law, rng, atoms=atoms, label="locating", expected=rank)
 
-        if rank == embedding.features:
-            solve = _features_seen(embedding, rng, atoms) or solve
-        return follow_moments(solve, reference, knowledge, rank), rank
+        known = _features_seen(embedding, rng, atoms) if rank == embedding.features else None
+        return follow_moments(known or solve, reference, knowledge, rank), rank
     few = replace(reference, most=min(reference.most, max(_SEARCHED, per_level(reference))))
     found = _follow_measure(embedding, few, knowledge, rng, atoms)
     return replace(_likeliest(embedding, found, rng, atoms), most=reference.most), None

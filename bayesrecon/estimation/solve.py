@@ -116,7 +116,7 @@ class Span:
             return np.asarray(np.linalg.lstsq(e, values, rcond=_ALIKE)[0])
         beta = np.zeros((e.shape[1], values.shape[1]))
         for _ in range(_STEPS):
-            inner = scipy.linalg.solve_triangular(r, e.T @ (values - e @ beta), trans="T", check_finite=False)
+            inner = scipy.linalg.solve_triangular(r, e.T @ (values - e @ beta), trans=1, check_finite=False)
             beta += scipy.linalg.solve_triangular(r, inner, check_finite=False)
         return beta
 

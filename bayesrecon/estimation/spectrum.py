@@ -69,7 +69,7 @@ def _decompose(scores: np.ndarray, finite: bool, law: Law) -> tuple[Spectrum, np
         return Spectrum(np.zeros(0), 0, False), alive, np.zeros((0, 0))
     triangle = scores[:, alive] / length[alive]
     if len(triangle) > len(alive):
-        triangle = np.linalg.qr(triangle, mode="r")
+        triangle = np.asarray(np.linalg.qr(triangle, mode="r"))
     singular = _singular(triangle)
     # Fewer rows than records bound the rank as well.
     singular = np.pad(singular, (0, len(alive) - len(singular))) / singular[0]
@@ -108,9 +108,9 @@ def _eliminated(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for i, k in enumerate(swaps.tolist()):
         order[[i, k]] = order[[k, i]]
     # columns[:, order] = (L U)', so that its inverse is L'^-1 U'^-1.
-    upper = scipy.linalg.solve_triangular(factors[:rank], np.eye(rank), trans="T", check_finite=False)
+    upper = scipy.linalg.solve_triangular(factors[:rank], np.eye(rank), trans=1, check_finite=False)
     basis = scipy.linalg.solve_triangular(
-        factors[:rank], upper, trans="T", lower=True, unit_diagonal=True, check_finite=False
+        factors[:rank], upper, trans=1, lower=True, unit_diagonal=True, check_finite=False
     )
     return order[:rank], basis
 

@@ -225,7 +225,10 @@ def _moments_of(model: Model, given: _Given, part: Part) -> tuple[Any, ...]:
 
 
 def _target_of(model: Model, given: _Given, part: Part) -> np.ndarray:
-    return -sum(a @ (given.temperature * at.lap + at.along(base)) for at, a, _, base in given.blocks(model, part))
+    target = np.zeros(1)
+    for at, a, _, base in given.blocks(model, part):
+        target = target - a @ (given.temperature * at.lap + at.along(base))
+    return target
 
 
 def _products_of(model: Model, given: _Given, part: Part) -> Any:
