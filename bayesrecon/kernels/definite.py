@@ -30,7 +30,7 @@ def solver(matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
     """`b -> matrix^-1 b`; None where the matrix `(r, r)` is not clearly positive definite.
 
     >>> solve = solver(np.array([[2.0, 0.0], [0.0, 4.0]]))
-    >>> solve(np.array([2.0, 2.0])).tolist()
+    >>> solve(np.array([2.0, 2.0])).round(9).tolist()
     [1.0, 0.5]
     """
     found = factor(matrix)

@@ -479,7 +479,7 @@ def ends(repetitions: int) -> Iterator[Row]:
 
 def handled(repetitions: int) -> Iterator[Row]:
     """Rows that are there, of as many releases, are taken over, as of `size`."""
-    held = json.loads(ROWS.read_text()).get("handled", []) if ROWS.exists() else []
+    held = STUDY.kept().get("handled", [])
     keys = ("what was done", "share", "draws", "releases tried")
     before = {tuple(row[key] for key in keys): row for row in held if row.keys() == set(COLUMNS["handled"])}
     for what, handle in HANDLED.items():
