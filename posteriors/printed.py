@@ -73,7 +73,7 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
         )
     path = Path(table)
     if not path.is_file():
-        raise BayesreconError(f"there is no file {path}{beside(path)}")
+        raise BayesreconError(f"there is no file {path}; check the path")
     found = read_printed(path)
     grids, lines = found["grids"], found["lines"]
     for other in beside:

@@ -100,8 +100,8 @@ def _told(result: Recovery, truth: Mapping[str, float]) -> list[Told]:
     found = []
     for words, name, shift, form in _LINES:
         row = result[name]
-        recovered = (np.nan if x is None else x - shift for x in (row.estimate, row.lower, row.upper))
-        found.append(Told(words, *recovered, truth[name] - shift, form))
+        estimate, low, high = (np.nan if x is None else x - shift for x in (row.estimate, row.lower, row.upper))
+        found.append(Told(words, estimate, low, high, truth[name] - shift, form))
     return found
 
 
