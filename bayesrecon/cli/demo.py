@@ -47,7 +47,7 @@ def diabetes_records() -> Records:
     else:  # a scikit-learn that keeps them elsewhere
         from sklearn.datasets import load_diabetes
 
-        data, target = load_diabetes(scaled=False, return_X_y=True)
+        data, target = cast(Any, load_diabetes(scaled=False, return_X_y=True))
     columns = dict(zip(_NAMES, data.T, strict=True))
     return {**{c: columns[c] for c in COVARIATES}, RESPONSE: np.asarray(target, float)}
 
