@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesrecon.errors import BayesreconError, reading
+from bayesrecon.errors import beside as files_beside
 from bayesrecon.posteriors.headers import INTERCEPT, RATIO, SIGMA, Columns, columns_of, footer_of, plain
 from bayesrecon.posteriors.printed_lines import NUMBER, footers_of, grid_of
 from bayesrecon.untrusted.guarded import opened
@@ -73,7 +74,7 @@ def as_printed(table: Any, beside: Sequence[Path] = ()) -> Printed:
         )
     path = Path(table)
     if not path.is_file():
-        raise BayesreconError(f"there is no file {path}; check the path")
+        raise BayesreconError(f"there is no file {path}{files_beside(path)}")
     found = read_printed(path)
     grids, lines = found["grids"], found["lines"]
     for other in beside:

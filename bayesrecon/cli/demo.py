@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -43,11 +44,12 @@ def diabetes_records() -> Records:
     folder = None if spec is None else Path(str(spec.origin)).parent / "datasets" / "data"
     files = [] if folder is None else [folder / "diabetes_data_raw.csv.gz", folder / "diabetes_target.csv.gz"]
     if files and all(file.is_file() for file in files):
-        data, target = (np.loadtxt(file) for file in files)
+        data, target = np.loadtxt(files[0]), np.loadtxt(files[1])
     else:  # a scikit-learn that keeps them elsewhere
         from sklearn.datasets import load_diabetes
 
-        data, target = cast(Any, load_diabetes(scaled=False, return_X_y=True))
+        loaded: Any = load_diabetes(scaled=False, return_X_y=True)
+        data, target = loaded
     columns = dict(zip(_NAMES, data.T, strict=True))
     return {**{c: columns[c] for c in COVARIATES}, RESPONSE: np.asarray(target, float)}
 
@@ -100,8 +102,8 @@ def _told(result: Recovery, truth: Mapping[str, float]) -> list[Told]:
     found = []
     for words, name, shift, form in _LINES:
         row = result[name]
-        estimate, low, high = (np.nan if x is None else x - shift for x in (row.estimate, row.lower, row.upper))
-        found.append(Told(words, estimate, low, high, truth[name] - shift, form))
+        estimate, lower, upper = (np.nan if x is None else x - shift for x in (row.estimate, row.lower, row.upper))
+        found.append(Told(words, estimate, lower, upper, truth[name] - shift, form))
     return found
 
 
