@@ -250,7 +250,7 @@ def _values(spec: Field, name: str, values: Any) -> np.ndarray:
         if np.iscomplexobj(values):
             raise TypeError
         array = np.asarray(values, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError(f"known field {name!r} holds values that are not numbers{_coding(values)}") from None
     if array.shape[1:] != spec.shape or array.ndim == 0 or not len(array):
         raise BayesreconError(f"known field {name!r} has shape {array.shape}, expected (N,{str(spec.shape)[1:-1]})")

@@ -65,7 +65,7 @@ def parse(spec: "Domain | str | Sequence[float]", field: str) -> Domain:
         return _NAMED[spec]
     try:
         values = tuple(float(v) for v in spec)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError(
             f"domain of field {field!r}: expected a name ({', '.join(_NAMED)}), (low, high) or [values], got {spec!r}"
         ) from None

@@ -138,6 +138,7 @@ def test_fields_that_do_not_exist(source):
         ({"domain": {"visits": (0.2, 0.8)}}, "leaves? nothing"),
         ({"domain": {"group": (4, 9)}}, r"none of its values \(1.0, 2.0, 3.0\) lies in \(4.0, 9.0\)"),
         ({"known": {"x": ["a", "b"]}}, "known field 'x' holds values that are not numbers"),
+        ({"known": {"x": [10**400, 1]}}, "known field 'x' holds values that are not numbers"),
         ({"known": {"x": [[1.0], [1.0, 2.0]]}}, "known field 'x' holds values that are not numbers"),
         ({"known": {"x": {"a": 1}}}, "known field 'x' holds values that are not numbers"),
         ({"known": {"x": np.array([1j])}}, "known field 'x' holds values that are not numbers"),

@@ -99,7 +99,7 @@ def audit_outputs(
         raise BayesreconError(f"cut={cut}: expected a share of the largest variance, from 0 to 1")
     try:
         records = np.asarray(data, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError("data are one array of numbers, (m, *shape)") from None
     given = records.shape
     if len(given) < 2 or given[0] < _LEAST:

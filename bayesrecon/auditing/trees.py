@@ -109,7 +109,7 @@ def of_rpart(own: Mapping[str, Entry], entries: Mapping[str, Entry], root: str) 
         number = np.ravel(np.asarray(rows.values)).astype(float)
         count, value, squares = (np.ravel(np.asarray(own[k].values, float)) for k in ("n", "yval", "dev"))
         names = [str(v) for v in np.ravel(own["var"].values)]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     sizes = {len(number), len(count), len(value), len(squares), len(names)}
     if len(sizes) > 1 or not np.isfinite([count, value, squares]).all() or np.any(count < 1):
@@ -172,7 +172,7 @@ def of_forest(own: Mapping[str, Entry], names: list[str]) -> list[Tree]:
     try:
         left, right, value, best, cut = (np.asarray(own[k].values, float) for k in parts[:5])
         sizes = np.ravel(own["ndbigtree"].values).astype(int)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return []
     left, right, value, best, cut = (a[:, None] if a.ndim == 1 else a for a in (left, right, value, best, cut))
     same = {a.shape for a in (left, right, value, best, cut)}

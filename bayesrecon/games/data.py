@@ -117,7 +117,7 @@ def table(
     """
     try:
         features, response = np.asarray(x, float), np.asarray(y)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError(f"{name}: features must be numbers") from None
     if features.ndim != 2 or not features.shape[1] or not np.isfinite(features).all():
         raise BayesreconError(f"{name}: expected features (N, p) without missing values, got {features.shape}")

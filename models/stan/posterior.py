@@ -74,7 +74,7 @@ def value_of(node: tree.Declare, given: Any, shape: tuple[int, ...]) -> V:
     depth = len(node.type.dims)
     try:
         a = np.asarray(given, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise StanError(f"{node.name} is given values that are not numbers") from None
     if a.size == 0 and 0 in shape:
         a = a.reshape(shape)

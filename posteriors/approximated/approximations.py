@@ -287,7 +287,7 @@ def _covariance(model: Model, covariance: Any) -> np.ndarray:
 def _numbers(values: Any, what: str) -> np.ndarray:
     try:
         values = np.asarray(values, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError(f"{what} does not consist of numbers") from None
     if not np.isfinite(values).all():
         raise BayesreconError(f"{what} holds missing or infinite values")

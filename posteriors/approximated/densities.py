@@ -74,7 +74,7 @@ def _points(model: Model, points: Any) -> np.ndarray:
         )
     try:
         found = np.asarray(points, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError("points= does not consist of numbers") from None
     if found.ndim != 2 or found.shape[1] != d:
         raise BayesreconError(f"points of shape {found.shape}: expected (T, {d}), the columns {listed}")

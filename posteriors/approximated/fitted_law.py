@@ -118,7 +118,7 @@ def numbers(values: Any, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """
     try:
         found = np.asarray(values, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError(f"{name} does not consist of numbers") from None
     if found.shape != shape:
         raise BayesreconError(f"{name} has shape {found.shape}, expected {shape}")

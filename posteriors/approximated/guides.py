@@ -235,7 +235,7 @@ def _points(law: FittedLaw) -> np.ndarray:
 def _stated(residual: Any, metric: np.ndarray) -> Ascent | None:
     try:
         size = np.asarray(residual, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError("residual= does not consist of numbers") from None
     count = metric.shape[1]
     if size.shape not in ((), (count,)) or not np.isfinite(size).all() or (size < 0).any():

@@ -132,7 +132,7 @@ def _check_view(view: str, decimals: int | None, noise: float) -> None:
 def _records(public: Any, values: tuple[float, float] | None) -> np.ndarray:
     try:
         found = np.asarray(public, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError("public records are one array of numbers, (m, *shape)") from None
     if found.ndim < 2 or len(found) < _LEAST:
         raise BayesreconError(f"public records of shape {found.shape}: expected (m, *shape) with m at least {_LEAST}")
@@ -155,7 +155,7 @@ def _answer(given: Any, answer: Answer, width: int) -> tuple[np.ndarray, int]:
     """What a decoder reads of one model's answer or answers, and how many there are."""
     try:
         z = np.asarray(given, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError("an answer is an array of numbers, (k,)") from None
     if not np.isfinite(z).all():
         raise BayesreconError("the answer holds missing or infinite values")

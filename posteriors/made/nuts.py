@@ -81,7 +81,7 @@ def check_records(model: Model, records: Mapping[str, Any]) -> Records:
             )
         try:
             values = np.asarray(records[name], float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise BayesreconError(f"field {name!r} holds values that are not numbers; code words as numbers") from None
         if values.shape[1:] != field.shape or values.ndim != 1 + len(field.shape):
             raise BayesreconError(f"field {name!r} has shape {values.shape}, expected (N,{str(field.shape)[1:-1]})")

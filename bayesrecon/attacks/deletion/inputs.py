@@ -46,7 +46,7 @@ def public_records(model: Model, public: Mapping[str, Any]) -> tuple[np.ndarray,
         raise BayesreconError(f"public data lack field {linear.x!r} (they hold {', '.join(public)})")
     try:
         x = np.asarray(public[linear.x], float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError(
             f"public field {linear.x!r} holds values that are not numbers; pass what the model was fitted on"
         ) from None

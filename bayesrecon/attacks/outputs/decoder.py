@@ -143,7 +143,7 @@ def checked_images(images: Any) -> np.ndarray:
     """Images `(m, height, width)` in single precision, with pixels in [0, 1]."""
     try:
         images = np.asarray(images, np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError("images: expected an array of numbers, (records, height, width)") from None
     if images.ndim != 3 or not len(images) or min(images.shape[1:]) < 11:
         raise BayesreconError(

@@ -120,7 +120,7 @@ def _records(path: str, model: "Model", response: str) -> "Records":
     for name in names:
         try:
             columns.append(np.asarray(table[name], float))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise BayesreconError(
                 f"{path}: the feature column {name!r} holds values that are not numbers; code it as the fit did, or "
                 "name the response with --response"

@@ -29,7 +29,7 @@ def check_worth(worth: float) -> float:
     """The worth as a number; `BayesreconError` where it is no supported one."""
     try:
         value = float(worth)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BayesreconError(f"worth={worth!r} is not a number of draws") from None
     if not LEAST_WORTH <= value < np.inf:
         raise BayesreconError(

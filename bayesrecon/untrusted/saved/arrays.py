@@ -139,7 +139,7 @@ def dtype_of(node: Any) -> np.dtype:
         return _record(state)
     try:
         dtype = np.dtype(f"{code}[{_unit(state)}]") if code[-2:] in ("M8", "m8") else np.dtype(code)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise Unreadable(f"no type {code[:20]!r}") from None
     if dtype.itemsize > _ITEM:
         raise Unreadable(f"entries of {dtype.itemsize} bytes")
