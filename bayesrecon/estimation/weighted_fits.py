@@ -8,7 +8,7 @@ field of the record of which nothing is known.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def restated(release: Release, knows: Mapping[str, Any]) -> tuple[Release, dict[
     analytic, offset = knows.get("fit_weights") == "analytic", bool(knows.get("offset"))
     if not (analytic or offset) or not own:
         return release, knows
-    if not isinstance(release, Derived) or release.model.name != laplace(about, False).name:
+    if release.model.name != laplace(about, False).name:
         raise BayesreconError(f"fit_weights= and offset= are of a table with correlations, and this is {release.what}")
     records = knows.get("total") if analytic else None
     width = about.dimension - (about.name == "ols")
@@ -57,11 +57,12 @@ def restated(release: Release, knows: Mapping[str, Any]) -> tuple[Release, dict[
     model = fitted_with(
         about, weights=knows.get("fit_weights"), records=records, offset=offset
     ).in_constrained_coordinates
-    directions = np.asarray(release.directions)
+    directions = np.asarray(release.own_metric())
     if analytic and records is None and about.name == "ols":
         directions = directions[:, ~_of_the_scale(directions, about.dimension)]
     notes = (*release.notes, *([_NOTE] if analytic and _NOTE not in release.notes else []))
-    return replace(release, of=model, model=laplace(model, False), directions=directions, notes=notes), knows
+    of_model = replace(cast("Derived", release), of=model, model=laplace(model, False), directions=directions)
+    return replace(of_model, notes=notes), knows
 
 
 def _of_the_scale(directions: np.ndarray, dimension: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bayesrecon.errors import visible
 
+_EXACT = 1e-9  # of a value, below which its error is that of computing
 _MOST_PLACES = 6  # behind the point, from which on an exponent is read more easily
 
 
@@ -50,13 +51,17 @@ class Row:
 
 
 def _rounded(value: float, error: float | None) -> str:
-    """To two digits of its error; without one to five digits.
+    """To two digits of its error, but no more than ten of its own; without an error to five digits.
 
     >>> _rounded(91.63137, 4.4012), _rounded(14123.8, 310.0), _rounded(0.5, None), _rounded(3e-9, 2e-10)
     ('91.6', '14120', '0.5', '3.00e-09')
+    >>> _rounded(40.000000000000014, 2e-14)
+    '40'
     """
     if not error or not math.isfinite(error) or not math.isfinite(value):
         return f"{value:.5g}"
+    if abs(error) < _EXACT * abs(value):
+        return f"{value:.10g}"
     places = 1 - math.floor(math.log10(abs(error)))
     if places > _MOST_PLACES:
         digits = max(places + math.floor(math.log10(abs(value))), 1) if value else 1
