@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayesrecon.diagnostics import evenly
 from bayesrecon.posteriors.contents import Entry
 
 _CLOSE = 1e-9  # of the responses' spread: rounding of means and of sums of squares
 _WHOLE = 1e-5  # of a record: rounding of quotients of differences of means
 _MOST = 100_000  # records that a tree is tried for, and up to which those of one leaf are told one by one
+_TRIED = 64  # shares by which numbers of records are sieved, and numbers that are held against all shares
 _FEWEST_LEAVES = 20  # of which all would have to hold a multiple of the same number, once in a million, to mislead
 
 
@@ -197,7 +199,11 @@ def _counted(trees: list[Tree]) -> list[Tree]:
     every = np.concatenate([s[np.isfinite(s)] for s in shares])
     if sum(int((t.left < 0).sum()) for t in trees) < _FEWEST_LEAVES:
         return []
-    for n in range(1, _MOST + 1):
+    tried = np.arange(1, _MOST + 1)
+    for share in every[evenly(len(every), _TRIED)]:  # a few shares leave few numbers to hold against all
+        count = tried * share
+        tried = tried[(np.abs(count - np.round(count)) <= _WHOLE) & (count > 0.5)]
+    for n in tried[:_TRIED]:
         if np.all(np.abs(n * every - np.round(n * every)) <= _WHOLE) and np.all(n * every > 0.5):
             return [
                 Tree(t.left, t.right, t.value, np.round(n * s), t.squares, t.names, t.cut, t.turned)

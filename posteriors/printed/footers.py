@@ -3,7 +3,10 @@
 For least squares with n records and p coefficients, RSS = (n - p) s^2,
 
     R^2 = 1 - RSS / (n var(y)),    F = R^2 (n - p) / ((1 - R^2) (p - 1)),
-    log L = -n / 2 (log(2 pi RSS / n) + 1).
+    log L = -n / 2 (log(2 pi RSS / n) + 1),
+
+and for every fit with k parameters `AIC = 2 k - 2 log L`, `BIC = k log n - 2 log L`. Programs differ in whether the
+residual variance is one of the k: that is told where two of the three stand beside the log likelihood or n.
 """
 
 import math
@@ -15,6 +18,7 @@ Number = tuple[float, float]
 """A number with half the unit of its last digit."""
 
 _ARITHMETIC = 1e-9  # relative
+_LARGEST = 50.0  # logarithm of a number of records, above which the criteria are no criteria of one fit
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,15 @@ class Footer:
     Attributes:
         n, freedom: number of records, and residual degrees of freedom.
         r2, f, loglik: R squared, the F statistic of all coefficients, and the log likelihood.
+        aic, bic: information criteria.
 
     >>> Footer(freedom=27).records(3)
     (30, 30)
     >>> [round(end, 3) for end in Footer(f=(4.846, 5e-4), r2=(0.2641, 5e-5)).records(3)]
     [29.996, 30.016]
+    >>> below = Footer(loglik=(-27.81, 5e-3), aic=(61.62, 5e-3), bic=(65.82, 5e-3))
+    >>> below.records(4), [round(end, 2) for end in below.records(3)]
+    (None, [29.86, 30.06])
     """
 
     n: float | None = None
@@ -36,6 +44,8 @@ class Footer:
     r2: Number | None = None
     f: Number | None = None
     loglik: Number | None = None
+    aic: Number | None = None
+    bic: Number | None = None
 
     def records(self, p: int) -> tuple[float, float] | None:
         """Between which numbers n lies, p coefficients with the intercept; None where nothing tells."""
@@ -44,7 +54,7 @@ class Footer:
         if self.freedom is not None:
             return self.freedom + p, self.freedom + p
         if self.f is None or self.r2 is None or p < 2:
-            return None
+            return self._records_by_criteria(p)
         low, high = max(self.r2[0] - self.r2[1], 0.0), min(self.r2[0] + self.r2[1], 1.0)
         if low <= 0 or high >= 1:
             return None
@@ -54,13 +64,46 @@ class Footer:
     def scale(self, p: int) -> Number | None:
         """s with half of what is open, from the log likelihood of least squares."""
         n = self.n if self.n is not None else None if self.freedom is None else self.freedom + p
-        if self.loglik is None or n is None or n <= p:
+        loglik = self._likelihood(p, n)
+        if loglik is None or n is None or n <= p:
             return None
         ends = [
-            math.sqrt(n / (n - p) * math.exp(-2 * (self.loglik[0] + sign * self.loglik[1]) / n - 1) / (2 * math.pi))
+            math.sqrt(n / (n - p) * math.exp(-2 * (loglik[0] + sign * loglik[1]) / n - 1) / (2 * math.pi))
             for sign in (1, -1)
         ]
         return 0.5 * (ends[0] + ends[1]), 0.5 * (ends[1] - ends[0]) + _ARITHMETIC * ends[1]
+
+    def _parameters(self, p: int, n: float | None = None) -> int | None:
+        """k, p or one more; None where the numbers do not tell which."""
+        if self.aic is None:
+            return None
+        found = []
+        for k in (p, p + 1):
+            if self.loglik is not None:
+                off, open_ = 2 * k - 2 * self.loglik[0] - self.aic[0], 2 * self.loglik[1] + self.aic[1]
+            elif self.bic is not None and n is not None:
+                off, open_ = k * (math.log(n) - 2) - (self.bic[0] - self.aic[0]), self.bic[1] + self.aic[1]
+            else:
+                return None
+            if abs(off) <= open_ + _ARITHMETIC * abs(self.aic[0]):
+                found.append(k)
+        return found[0] if len(found) == 1 else None
+
+    def _records_by_criteria(self, p: int) -> tuple[float, float] | None:
+        """n by `BIC - AIC = k (log n - 2)`."""
+        k = self._parameters(p)
+        if k is None or self.aic is None or self.bic is None:
+            return None
+        middle, open_ = self.bic[0] - self.aic[0], self.bic[1] + self.aic[1] + _ARITHMETIC * abs(self.bic[0])
+        ends = [(middle + sign * open_) / k + 2 for sign in (-1, 1)]
+        return (math.exp(ends[0]), math.exp(ends[1])) if ends[1] < _LARGEST else None
+
+    def _likelihood(self, p: int, n: float | None) -> Number | None:
+        """The log likelihood, as it stands or by the AIC."""
+        if self.loglik is not None or self.aic is None:
+            return self.loglik
+        k = self._parameters(p, n)
+        return None if k is None else (k - 0.5 * self.aic[0], 0.5 * self.aic[1])
 
     def variance(self, p: int, total: float | None, scale: tuple[float, float] | None) -> Limit | None:
         """Of the response: `(n - p) s^2 / (n (1 - R^2))`.

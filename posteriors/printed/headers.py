@@ -156,6 +156,8 @@ FOOTERS = {
     "r2": ("r-squared", "r2", "r squared", "r²", "multiple r-squared", "rsq", "r square", "r-square"),
     "f": ("f-statistic", "f statistic", "f", "f value", "f-value"),
     "loglik": ("log-likelihood", "log likelihood", "loglik", "loglikelihood", "log lik"),
+    "aic": ("aic", "akaike inf crit", "akaike information criterion"),
+    "bic": ("bic", "bayesian inf crit", "bayesian information criterion", "schwarz criterion"),
     "sigma": SIGMA,
 }
 """Lines below a table, by what they are."""

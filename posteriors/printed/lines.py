@@ -154,7 +154,7 @@ def footers_of(lines: Iterable[str]) -> dict[str, str]:
     """Numbers of a fit that stand beside its table, by the names of `FOOTERS`.
 
     >>> footers_of(["Residual standard error: 0.6232 on 27 degrees of freedom", "No. Observations:    30  AIC:  61.6"])
-    {'sigma': '0.6232', 'freedom': '27', 'n': '30'}
+    {'sigma': '0.6232', 'freedom': '27', 'n': '30', 'aic': '61.6'}
     """
     found: dict[str, str] = {}
     for line in lines:

@@ -19,7 +19,10 @@ SUFFIXES = (".csv", ".md", ".html", ".htm", ".txt")
 EST, SE, OR, LOW, HIGH, STAT = "estimate", "std. error", "odds ratio", "lower", "upper", "statistic"
 """Columns of the one form."""
 
-LABELS = {"n": "N", "freedom": "Df Residuals", "r2": "R-squared", "f": "F-statistic", "loglik": "Log-Likelihood"}
+LABELS = {
+    "n": "N", "freedom": "Df Residuals", "r2": "R-squared", "f": "F-statistic", "loglik": "Log-Likelihood",
+    "aic": "AIC", "bic": "BIC",
+}  # fmt: skip
 """Lines below the table, as the one form has them."""
 
 BRACKETS = re.compile(

@@ -7,6 +7,7 @@ import pytest
 import bayesrecon
 from bayesrecon.errors import BayesreconError
 from bayesrecon.posteriors import from_table
+from bayesrecon.posteriors.printed.footers import Footer
 from bayesrecon.posteriors.printed.numbers import estimates_of
 from bayesrecon.posteriors.printed.reading import as_printed
 from bayesrecon.posteriors.printed.summaries import as_table
@@ -401,3 +402,40 @@ def test_names_of_r_tell_factors():
     found = bayesrecon.recover(from_table(table, "logit"))
     assert [found[f"n[cyl={level}]"].estimate for level in ("baseline", "6", "8")] == [11, 7, 14]
     assert "mean(factor_cyl_6*factor_cyl_6)" not in [row.name for row in found]
+
+
+def _criteria(kind, records=57):
+    """A fit of statsmodels, and its estimates with what it prints below them, but for the number of records."""
+    rng = np.random.default_rng(3)
+    x = sm.add_constant(pd.DataFrame({"age": rng.normal(50, 9, records), "dose": rng.gamma(2, 1.5, records)}))
+    line = 0.02 * (x["age"] - 50) + 0.4 * x["dose"] - 1
+    y = (
+        pd.Series(line + rng.normal(size=records), name="y")
+        if kind == "ols"
+        else rng.binomial(1, 1 / (1 + np.exp(-line)))
+    )
+    return (sm.OLS(y, x) if kind == "ols" else sm.Logit(y, x)).fit(disp=0), x
+
+
+@pytest.mark.parametrize("kind", ["ols", "logit"])
+def test_information_criteria_tell_the_number_of_records(kind):
+    fit, _ = _criteria(kind)
+    rows = {name: [f"{fit.params[name]:.4f}", f"{fit.bse[name]:.4f}"] for name in fit.params.index}
+    below = {"AIC": f"{fit.aic:.4f}", "BIC": f"{fit.bic:.4f}", "Log-Likelihood": f"{fit.llf:.4f}"}
+    frame = pd.DataFrame.from_dict(
+        rows | {name: [value, ""] for name, value in below.items()}, orient="index", columns=["coef", "std err"]
+    )
+    found = bayesrecon.recover(from_table(frame, kind))
+    assert found["n"].lower <= 57 <= found["n"].upper
+    assert found["n"].upper - found["n"].lower < 0.1
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_the_scale_by_a_criterion_and_n(extra):
+    """Of programs that count the residual variance among the parameters, and of those that do not."""
+    fit, _ = _criteria("ols")
+    k = 3 + extra
+    below = Footer(n=57.0, aic=(2 * k - 2 * fit.llf, 5e-4), bic=(k * np.log(57) - 2 * fit.llf, 5e-4))
+    middle, half = below.scale(3)
+    assert abs(middle - np.sqrt(fit.scale)) <= half < 1e-4 * middle
+    assert Footer(n=57.0, aic=below.aic).scale(3) is None  # nobody says what was counted

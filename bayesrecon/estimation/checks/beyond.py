@@ -200,7 +200,7 @@ class _Moving:
         scatter = float(np.sqrt(ratio @ ratio / (size * np.sum(self.weights**2)))) / mass
         yield _Edge(
             name,
-            any(name.endswith(f" of {one}") for one in self.names),
+            of_coordinate,
             near,
             size * mass,
             ratio @ (moved - features) / mass,
