@@ -236,18 +236,15 @@ def over_coordinates(coordinates: int) -> Numbers:
 
 def decaying(covariates: int) -> Numbers:
     """A logistic regression of 500 records whose covariates nobody knows, 4,000 draws: its spectrum decays."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "support"))
-    from covariates import simulated
+    from tests.support.covariates import simulated
 
     return by_processor(simulated("logistic", covariates, 9)[2])
 
 
 def over_groups(groups: int) -> Numbers:
     """Effects of so many groups of ten records, and their scale, 4,000 draws."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "support"))
-    import conjugate
-
     from bayesrecon.posteriors import from_draws
+    from tests.support import conjugate
 
     rng, group = np.random.default_rng(0), np.repeat(np.arange(1, groups + 1), 10)
     y = rng.normal(size=groups)[group - 1] + rng.normal(size=len(group))

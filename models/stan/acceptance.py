@@ -152,7 +152,7 @@ def _coupled(parts: Parts, model: Model, records: Records, theta: np.ndarray, wh
     joint = _by_line(parts.run_joint(params, records, count).terms)
     single: dict[int, float] = {}
     for n in range(count):
-        for line, value in _by_line(parts.run_record(params, {k: v[n] for k, v in records.items()}).terms).items():
+        for line, value in _by_line(parts.run_record(params, {k: v[n] for k, v in records.items()})[1].terms).items():
             single[line] = single.get(line, 0.0) + value
     for line in sorted(joint.keys() | single.keys()):
         one, other = joint.get(line, 0.0), single.get(line, 0.0)

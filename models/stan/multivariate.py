@@ -144,7 +144,7 @@ def categorical_logit(y: V, beta: V) -> Any:
     return picked(jax.nn.log_softmax(jnp.asarray(beta.a, float), axis=-1), y.a)
 
 
-def _ordered(eta: Any, cuts: Any, log_below: Any) -> Any:
+def ordered_logs(eta: Any, cuts: Any, log_below: Any) -> Any:
     """Log probabilities `(..., k)` of categories between cut points."""
     z = cuts - jnp.asarray(eta, float)[..., None]
     first, last = log_below(z[..., :1]), log_below(-z[..., -1:])
@@ -157,11 +157,11 @@ def _ordered(eta: Any, cuts: Any, log_below: Any) -> Any:
 
 
 def ordered_logistic(y: V, eta: V, cuts: V) -> Any:
-    return picked(_ordered(eta.a, jnp.asarray(cuts.a, float), log_inv_logit), y.a)
+    return picked(ordered_logs(eta.a, jnp.asarray(cuts.a, float), log_inv_logit), y.a)
 
 
 def ordered_probit(y: V, eta: V, cuts: V) -> Any:
-    return picked(_ordered(eta.a, jnp.asarray(cuts.a, float), log_normal_cdf), y.a)
+    return picked(ordered_logs(eta.a, jnp.asarray(cuts.a, float), log_normal_cdf), y.a)
 
 
 def multinomial(y: V, theta: V) -> Any:

@@ -69,16 +69,28 @@ class Parts:
             return V(one.base, a if np.ndim(a) or xp is jnp else a.item(), one.depth, True)
         return stacked(column, values, xp)
 
-    def terms(self, frame: Frame, machine: Machine) -> Run:
+    def field_of(self, name: str, value: V, like: Any) -> Any:
+        """The field of one record, of the type of `like`, that a variable of the program holds."""
+        column = self.columns[name]
+        array = jnp.take(jnp.asarray(value.a), 0, axis=column.axis) if column.follows else jnp.asarray(value.a)
+        return array.astype(jnp.asarray(like).dtype)
+
+    def terms(self, frame: Frame, machine: Machine, run: Run | None = None) -> Run:
         """The run of the model with data and parameters in place."""
-        run = Run()
+        run = Run() if run is None else run
         with np.errstate(all="ignore"):
             machine.block(machine.program.transformed_parameters, frame, run)
             machine.block(machine.program.model, frame, run)
         return run
 
-    def run_record(self, params: Params, record: Records) -> Run:
-        """The run on one record: what of it is tainted is the record's term."""
+    def run_record(
+        self, params: Params, record: Records, machine: Machine | None = None, run: Run | None = None
+    ) -> tuple[Frame, Run]:
+        """The run on one record, and its variables: what of it is tainted is the record's term.
+
+        Args:
+            machine: another one that runs it. run: what it has done already.
+        """
         batch = {k: jnp.asarray(record[k])[None] for k in self.fields}
         frame = self.frame_of(batch, 1, jnp)
         values, _ = self.coordinates.values(params)
@@ -89,7 +101,7 @@ class Parts:
                 axis = self.own[place.name]
                 v = V(v.base, jnp.expand_dims(jnp.take(v.a, at, axis=axis), axis), v.depth)
             frame[place.name] = v
-        return self.terms(frame, self.record)
+        return frame, self.terms(frame, machine or self.record, run)
 
     def run_joint(self, params: Params, records: Records, count: int, xp: Any = np) -> Run:
         """The run on several records together."""
@@ -99,7 +111,7 @@ class Parts:
         return self.terms(frame, self.machine)
 
     def log_lik(self, params: Params, record: Records) -> Any:
-        return jnp.asarray(self.run_record(params, record).total(True), float)
+        return jnp.asarray(self.run_record(params, record)[1].total(True), float)
 
     def log_prior(self, params: Params) -> Any:
         """What no record has a part in, with what is due to computed parameters."""

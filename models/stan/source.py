@@ -36,6 +36,7 @@ from bayesrecon.models.stan.parsing import parse
 from bayesrecon.models.stan.posterior import declarations, machine_of, places, value_of
 from bayesrecon.models.stan.record_term import Parts, own_parameters
 from bayesrecon.models.stan.sampling import numpyro_program
+from bayesrecon.models.stan.simulation import simulation
 from bayesrecon.models.stan.values import StanError
 from bayesrecon.precision import in_float64
 from bayesrecon.stated import domains_of
@@ -226,7 +227,8 @@ def _model(
     if not model.parameters:
         raise BayesreconError(f"{program.name} has no parameters: there is nothing to release")
     check(parts, model)
-    return replace(model, program=numpyro_program(parts, model))
+    simulate = simulation(parts, model.constrain(np.zeros(model.dimension)))
+    return replace(model, program=numpyro_program(parts, model), simulate=simulate)
 
 
 def _parts(

@@ -99,7 +99,7 @@ BAD_INPUT = {
         "a.csv: the number of columns changed from 3 to 2",
     ),
     "csv of words": (a_file("a.csv", "sigma\nhigh\n", "recover", "a.csv", *MODEL), "a.csv: .*high"),
-    "corrupt netcdf": (a_file("a.nc", "text", "recover", "a.nc"), "a.nc: cannot be read as a netCDF-4 file"),
+    "corrupt netcdf": (a_file("a.nc", "text", "recover", "a.nc"), "a.nc: cannot be read as a netCDF file"),
     "two kinds of files": (lambda folder: ["recover", "a.csv", "b.nc"], "b.nc: several files are read as CmdStan"),
     "one file twice": (lambda folder: [*draws()(folder), "draws.npz"], "draws.npz is given twice"),
     # model

@@ -13,7 +13,7 @@ import bayesrecon
 from bayesrecon.estimation.checks import chains
 from bayesrecon.estimation.checks.check import Looked
 from bayesrecon.estimation.checks.stein import check_identities
-from bayesrecon.estimation.scored import Draws
+from bayesrecon.estimation.scored import ScoredDraws
 from bayesrecon.models import from_numpyro
 from bayesrecon.posteriors import from_draws
 
@@ -44,7 +44,7 @@ def test_gaussian_approximation_is_noticed():
 def test_what_is_not_seen_of_a_score_is_no_disagreement(unseen):
     """Draws whose score misses a tenth: noticed unless about as much may not be seen."""
     theta = np.random.default_rng(8).normal(size=(4000, 2))
-    draws = Draws(theta, np.full(4000, 1 / 4000), np.repeat(np.arange(4), 1000), -0.9 * theta)
+    draws = ScoredDraws(theta, np.full(4000, 1 / 4000), np.repeat(np.arange(4), 1000), -0.9 * theta)
 
     def unmoved(h, j, into):
         return np.zeros((len(h), into.max() + 1))

@@ -86,7 +86,7 @@ def test_recognised(location, scale, sites, power):
         (line, lambda v, x: jnp.exp(v["s"] * x), {**TWO, "s": REAL}),
         (line, lambda v, x: v["s"] * v["t"], {**TWO, "t": dist.HalfNormal(1.0)}),
         (line, lambda v, x: v["s"], {**TWO, "s": dist.Uniform(0, 9)}),
-        (lambda v, x: v["a"].sum() * x, lambda v, x: v["s"], {**TWO, "a": REAL.expand([65]).to_event(1)}),
+        (lambda v, x: v["a"].sum() * x, lambda v, x: v["s"], {**TWO, "a": REAL.expand([129]).to_event(1)}),
     ],
 )
 def test_not_recognised(location, scale, sites):

@@ -185,13 +185,14 @@ def test_arviz_damaged_files(tmp_path):
     whole = path.read_bytes()
     for content in (
         b"",
-        b"CDF\x01" + bytes(60),
         b"text",
         whole[: len(whole) // 2],
         whole[:600] + bytes(4000),
     ):
         path.write_bytes(content)
-        refused("cannot be read as a netCDF-4 file", read_arviz, path)
+        refused("cannot be read as a netCDF file", read_arviz, path)
+    path.write_bytes(b"CDF\x01" + bytes(60))  # a classic file with nothing in it
+    refused("no group 'posterior'", read_arviz, path)
     refused("no such file", read_arviz, tmp_path / "none.nc")
 
 

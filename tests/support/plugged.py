@@ -39,7 +39,9 @@ def forget(package):
     """What was found, and a package, are looked for anew."""
     for cached in REMEMBERED:
         cached.cache_clear()
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+    # The options of attacks are those that there were when the command was imported.
+    options = "bayesrecon.cli.commands.reconstruct"
+    for name in [name for name in sys.modules if name.partition(".")[0] == package or name == options]:
         del sys.modules[name]
     importlib.invalidate_caches()
     PROCESS.stop()

@@ -66,6 +66,7 @@ class _Edge:
 def check_beyond(looked: Looked) -> tuple[str, ...]:
     """One line for draws that were cut off.
 
+    >>> from bayesrecon.estimation.scored import ScoredDraws
     >>> rng = np.random.default_rng(0)
     >>> theta = rng.normal(size=(4000, 1))
     >>> law = lambda t: (-0.5 * t[:, 0] ** 2, np.zeros((len(t), 0)))

@@ -1,0 +1,104 @@
+"""Responses that Stan programs predict: drawn from their densities, in order, or not at all."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from bayesrecon.models import from_stan
+from bayesrecon.precision import x64
+
+pytest.importorskip("lark")
+
+REGRESSION = (
+    "data { int N; vector[N] x; vector[N] y; } parameters { real b; real<lower=0> s; } model { y ~ normal(b * x, s); }"
+)
+SERIES = """
+data { int N; int T; matrix[N, T] y; }
+parameters { real b; }
+model { for (n in 1:N) for (t in 2:T) y[n, t] ~ normal(b * y[n, t - 1], 1); }
+"""
+LOGIT = """
+data { int N; int K; matrix[N, K] X; array[N] int<lower=0, upper=1> y; }
+parameters { vector[K] b; real a; }
+model { b ~ normal(0, 1); target += bernoulli_logit_glm_lpmf(y | X, a, b); }
+"""
+
+
+def drawn(text, theta, count=20_000, **options):
+    """Draws of the responses of records that are one in every field."""
+    model = from_stan(text, **options)
+    records = {k: np.ones((count, *f.shape), f.domain.dtype) for k, f in model.fields.items()}
+    with x64():
+        found = model.simulate(model.constrain(np.array(theta)), records, jax.random.key(0))
+    for name, v in found.items():
+        assert v.shape == records[name].shape
+        assert v.dtype == records[name].dtype
+    return {k: np.asarray(v) for k, v in found.items()}
+
+
+def test_a_regression():
+    found = drawn(REGRESSION, [0.5, 0.0])
+    assert np.ptp(found["x"]) == 0
+    assert abs(found["y"].mean() - 0.5) < 5 / np.sqrt(20_000)
+    assert abs(found["y"].std() - 1) < 0.03
+
+
+def test_later_responses_follow_earlier_ones():
+    y = drawn(SERIES, [0.5], constants={"T": 4})["y"]
+    np.testing.assert_allclose(y.mean(axis=0), [1, 0.5, 0.25, 0.125], atol=0.05)
+    np.testing.assert_allclose(y.var(axis=0), [0, 1, 1.25, 1.3125], rtol=0.05)
+
+
+def test_an_increment_of_a_linear_predictor():
+    y = drawn(LOGIT, [0.5, 0.5, 0.5], constants={"K": 2}, sizes={"b": (2,)})["y"]
+    assert abs(y.mean() - expit(1.5)) < 0.02
+
+
+COUNTED = {
+    "poisson_log(b)": (np.exp(0.5), np.exp(0.5)),
+    "poisson(exp(b))": (np.exp(0.5), np.exp(0.5)),
+    "neg_binomial_2_log(b, 2)": (np.exp(0.5), np.exp(0.5) * (1 + np.exp(0.5) / 2)),
+    "neg_binomial_2(exp(b), 2)": (np.exp(0.5), np.exp(0.5) * (1 + np.exp(0.5) / 2)),
+    "neg_binomial(4 * b, 1)": (2.0, 4.0),
+    "binomial_logit(7, b)": (7 * expit(0.5), 7 * expit(0.5) * expit(-0.5)),
+    "binomial(7, 0.4 * b)": (1.4, 1.12),
+    "beta_binomial(7, 4 * b, 3)": (2.8, 2.8 * 0.6 * 12 / 6),
+}
+REAL = {
+    "student_t(9, b, 2)": (0.5, 4 * 9 / 7),
+    "double_exponential(b, 2)": (0.5, 8.0),
+    "logistic(b, 2)": (0.5, 4 * np.pi**2 / 3),
+    "gumbel(b, 2)": (0.5 + 2 * np.euler_gamma, 4 * np.pi**2 / 6),
+    "lognormal(b, 0.3)": (np.exp(0.545), (np.exp(0.09) - 1) * np.exp(1.09)),
+    "exponential(4 * b)": (0.5, 0.25),
+    "gamma(6 * b, 2)": (1.5, 0.75),
+    "inv_gamma(12 * b, 2)": (0.4, 0.04),
+    "weibull(4 * b, 3)": (3 * np.sqrt(np.pi) / 2, 9 * (1 - np.pi / 4)),
+    "beta(4 * b, 3)": (0.4, 0.04),
+}
+
+
+@pytest.mark.parametrize("density", [*COUNTED, *REAL])
+def test_means_and_variances(density):
+    kind = "array[N] int<lower=0>" if density in COUNTED else "vector[N]"
+    mean, variance = (COUNTED | REAL)[density]
+    y = drawn(f"data {{ int N; {kind} y; }} parameters {{ real b; }} model {{ y ~ {density}; }}", [0.5])["y"]
+    assert abs(y.mean() - mean) < 6 * np.sqrt(variance / len(y))
+    assert abs(y.var() / variance - 1) < 0.15
+
+
+NOT = {
+    "a mixture": "for (n in 1:N) target += log_mix(0.3, normal_lpdf(y[n] | b, 1), normal_lpdf(y[n] | -b, 1));",
+    "truncated": "for (n in 1:N) y[n] ~ normal(b, 1) T[0, ];",
+    "two densities": "y ~ normal(b, 1); y ~ normal(0, 9);",
+    "a hurdle": "for (n in 1:N) if (y[n] > 0) y[n] ~ normal(b, 1); else target += -b;",
+    "a weight": "for (n in 1:N) target += 0.5 * normal_lpdf(y[n] | b, 1);",
+    "transformed": "log(y) ~ normal(b, 1);",
+}
+
+
+@pytest.mark.parametrize("what", NOT)
+def test_what_is_not_drawn(what):
+    model = from_stan(f"data {{ int N; vector<lower=0>[N] y; }} parameters {{ real b; }} model {{ {NOT[what]} }}")
+    assert model.simulate is None
