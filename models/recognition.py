@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesrecon.model import GaussianPredictor, Model, Params, Records
+from bayesrecon.model import GaussianPredictor, Model, Parameter, Params, Records
 from bayesrecon.operations import CALLS, FREE, Mark, marked, operations_of
 
 Response = tuple[Any, Any, Any]
@@ -18,6 +18,7 @@ Response = tuple[Any, Any, Any]
 
 _PADDED = 512  # records to a multiple of which designs are computed: one program serves pools and probes
 _DENSE = 0.5  # of the coefficients in a record, from which records touch most of them
+_POINTS, _ALIKE = (-1.3, 0.0, 2.1), 1e-6  # where transforms are compared, and how closely: single precision will do
 _INLINED = CALLS | {"custom_jvp_call", "custom_vjp_call"}  # derivatives are not asked for here
 
 
@@ -30,25 +31,23 @@ def gaussian_predictor(
         response: location, scale and value of the site that is normal given the parameters.
         params, batch: any values of the right shapes.
     """
-    from numpyro.distributions.transforms import ExpTransform, IdentityTransform
-
     names = sorted(params)
     trace: Any = jax.make_jaxpr(lambda values, z: response(dict(zip(names, values, strict=True)), z))
     closed = trace([params[n] for n in names], batch)
     program = operations_of(closed, _INLINED)
     marks = marked(program, {k: Mark.of(n) for k, n in zip(program.arguments, names, strict=False)})
     location, scale, value = (marks.get(k, FREE) for k in program.results)
-    transforms = {p.name: type(getattr(p.transform, "base_transform", p.transform)) for p in model.parameters}
+    owned = {p.name: p for p in model.parameters}
     owners = [p.name for p in model.parameters for _ in range(p.size)]
     coefficients = tuple(i for i, owner in enumerate(owners) if owner in location.names)
     sigma = [i for i, owner in enumerate(owners) if owner in scale.names]
     if value.names or not location.affine or scale.names & location.names:
         return None
-    if not all(transforms[n] is IdentityTransform for n in location.names):
+    if not all(_acts_as(owned[n], _same) for n in location.names):
         return None
     if sigma and (not scale.power or len(sigma) > 1):
         return None
-    if not all(transforms[n] is (IdentityTransform if scale.logged else ExpTransform) for n in scale.names):
+    if not all(_acts_as(owned[n], _same if scale.logged else np.exp) for n in scale.names):
         return None
     if not 0 < len(coefficients) <= GaussianPredictor.MOST_DENSE:
         return None
@@ -74,3 +73,18 @@ def gaussian_predictor(
         if np.count_nonzero(x) < _DENSE * x.size:
             return None
     return GaussianPredictor(coefficients, design, sigma[0] if sigma else None, scale.power or 1.0)
+
+
+def _same(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+def _acts_as(parameter: Parameter, function: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether a parameter is this function of its free coordinate, entry by entry, whatever library made it."""
+    if parameter.free_shape != parameter.shape:
+        return False
+    for x in _POINTS:
+        free = np.full(parameter.shape, x) + 0.1 * np.arange(parameter.size).reshape(parameter.shape) / parameter.size
+        if not np.allclose(parameter.transform(jnp.asarray(free)), function(free), rtol=_ALIKE, atol=_ALIKE):
+            return False
+    return True

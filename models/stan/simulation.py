@@ -31,7 +31,7 @@ class _Drawing(Machine):
     """
 
     def __init__(self, record: Machine, fields: frozenset[str], key: Any):
-        super().__init__(record.program, record.higher, _one_by_one)
+        super().__init__(record.program, record.higher, in_order)
         self._fields, self._key = fields, key
         self.done: list[tuple[str, Any]] = []
 
@@ -67,7 +67,7 @@ class _Drawing(Machine):
         self._draw(node.of, node.name, [self.value(a, frame, run) for a in node.args], frame, run)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
-        for part in _summands(node.value):
+        for part in summands(node.value):
             name = density_of_call(part.name) if isinstance(part, tree.Call) else None
             if name is None or part.name in self.functions or self._response(part.args[0]) is None:
                 self.add(node, self.value(part, frame, run), run)
@@ -77,13 +77,14 @@ class _Drawing(Machine):
     _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}
 
 
-def _summands(node: Any) -> list[Any]:
+def summands(node: Any) -> list[Any]:
+    """The parts of a sum."""
     if isinstance(node, tree.Binary) and node.op == "+":
-        return [*_summands(node.left), *_summands(node.right)]
+        return [*summands(node.left), *summands(node.right)]
     return [node]
 
 
-def _one_by_one(*_: Any) -> bool:
+def in_order(*_: Any) -> bool:
     """Loops in order: later responses may depend on earlier ones."""
     return False
 

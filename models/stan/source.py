@@ -30,6 +30,7 @@ from bayesrecon.models.stan.layout import (
     told_sizes,
 )
 from bayesrecon.models.stan.left_out import LeftOut
+from bayesrecon.models.stan.linear_form import linear_form
 from bayesrecon.models.stan.machine import Machine
 from bayesrecon.models.stan.needs import declared_in, flattened, pruned, record_part, tainted_names, without_aliases
 from bayesrecon.models.stan.parsing import parse
@@ -228,7 +229,8 @@ def _model(
         raise BayesreconError(f"{program.name} has no parameters: there is nothing to release")
     check(parts, model)
     simulate = simulation(parts, model.constrain(np.zeros(model.dimension)))
-    return replace(model, program=numpyro_program(parts, model), simulate=simulate)
+    gaussian = linear_form(parts, model) if parts.unit is None else None
+    return replace(model, program=numpyro_program(parts, model), simulate=simulate, gaussian=gaussian)
 
 
 def _parts(
