@@ -1,6 +1,7 @@
 """Runs the statements of a Stan program."""
 
 from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -174,7 +175,10 @@ class Machine(Expressions):
         return assign_at(held, self.indices(nodes, held, frame, run), value, run.context)
 
     def _increment(self, node: tree.Increment, frame: Frame, run: Run) -> None:
-        self.add(node, self.value(node.value, frame, run), run)
+        """Numbers that are added up are terms of their own: one may depend on a record, and another not."""
+        parts = [self.value(part, frame, run) for part in summands(node.value)]
+        for value in parts if all(v.scalar for v in parts) else [reduce(partial(binary, "+"), parts)]:
+            self.add(node, value, run)
 
     def add(self, node: Any, value: V, run: Run) -> None:
         run.terms.append((node.at[0], xp_of(value.a).sum(value.a), value.tainted or run.context))
@@ -279,6 +283,13 @@ class Machine(Expressions):
         tree.Message: _message,
         tree.CallStatement: _call_statement,
     }
+
+
+def summands(node: Any) -> list[Any]:
+    """The parts of a sum."""
+    if isinstance(node, tree.Binary) and node.op == "+":
+        return [*summands(node.left), *summands(node.right)]
+    return [node]
 
 
 Loop = Callable[[Expressions, tree.For, int, int, bool, Frame, Run], bool]

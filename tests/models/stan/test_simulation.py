@@ -21,7 +21,7 @@ model { for (n in 1:N) for (t in 2:T) y[n, t] ~ normal(b * y[n, t - 1], 1); }
 LOGIT = """
 data { int N; int K; matrix[N, K] X; array[N] int<lower=0, upper=1> y; }
 parameters { vector[K] b; real a; }
-model { b ~ normal(0, 1); target += bernoulli_logit_glm_lpmf(y | X, a, b); }
+model { target += bernoulli_logit_glm_lpmf(y | X, a, b) + normal_lpdf(b | 0, 1); }
 """
 
 
@@ -102,3 +102,16 @@ NOT = {
 def test_what_is_not_drawn(what):
     model = from_stan(f"data {{ int N; vector<lower=0>[N] y; }} parameters {{ real b; }} model {{ {NOT[what]} }}")
     assert model.simulate is None
+
+
+def test_parts_of_a_sum_are_terms_of_their_own():
+    """A prior in the sum of an increment belongs to no record; sums of containers stay what they are."""
+    head = "data { int N; vector[N] y; } parameters { real b; } model { "
+    one = from_stan(head + "target += normal_lpdf(y | b, 1) + normal_lpdf(b | 0, 1); }")
+    two = from_stan(head + "y ~ normal(b, 1); b ~ normal(0, 1); }")
+    vector = from_stan(head + "target += -0.5 * (y - b) .* (y - b) + b; }")
+    with x64():
+        theta, record = np.array([0.3]), {"y": 1.2}
+        np.testing.assert_allclose(one.log_prior(theta), two.log_prior(theta))
+        np.testing.assert_allclose(one.log_lik(theta, record), two.log_lik(theta, record))
+        np.testing.assert_allclose(vector.log_lik(theta, record), -0.5 * 0.81 + 0.3)
