@@ -90,7 +90,7 @@ def test_table_and_checkpoint(database, reconstruct, tmp_path):
 @pytest.mark.slow
 def test_domain_and_mass_are_stated(database, reconstruct):
     code, out, _ = reconstruct(
-        KIDIQ, *SMALL, "--total", 434, "--domain", "mom_iq=50:160", "--domain", "kid_score=0:200"
+        KIDIQ, *SMALL, "--total", 434, "--domain", "mom_iq=50:160", "--domain", "kid_score=0:200", "--details"
     )
     assert code == 0
     assert "mom_iq in [50, 160], kid_score in [0, 200], total weight at most 434" in " ".join(out.split())
