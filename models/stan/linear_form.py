@@ -14,10 +14,9 @@ from bayesrecon.model import GaussianPredictor, Model, Params, Records
 from bayesrecon.models.recognition import gaussian_predictor
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import Machine, summands
+from bayesrecon.models.stan.machine import Machine, in_order, summands
 from bayesrecon.models.stan.named_densities import density_of_call
 from bayesrecon.models.stan.record_term import Parts
-from bayesrecon.models.stan.simulation import in_order
 from bayesrecon.models.stan.values import StanError, V
 
 _RECORDS = 3  # on which a program is looked at

@@ -294,3 +294,8 @@ def summands(node: Any) -> list[Any]:
 
 Loop = Callable[[Expressions, tree.For, int, int, bool, Frame, Run], bool]
 """Runs a loop as a whole where that pays; whether it did."""
+
+
+def in_order(*_: Any) -> bool:
+    """A `Loop` that runs none as a whole: what a later turn does may depend on what an earlier one drew."""
+    return False

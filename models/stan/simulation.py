@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from bayesrecon.model import Params, Records
 from bayesrecon.models.stan import tree
 from bayesrecon.models.stan.frame import Frame, Run
-from bayesrecon.models.stan.machine import Machine, summands
+from bayesrecon.models.stan.machine import Machine, in_order, summands
 from bayesrecon.models.stan.named_densities import density_of_call, known
 from bayesrecon.models.stan.record_term import Parts
 from bayesrecon.models.stan.samplers import drawn
@@ -75,11 +75,6 @@ class _Drawing(Machine):
                 self._draw(part.args[0], name, [self.value(a, frame, run) for a in part.args[1:]], frame, run)
 
     _STATEMENTS: ClassVar[dict[type, Any]] = {**Machine._STATEMENTS, tree.Tilde: _tilde, tree.Increment: _increment}
-
-
-def in_order(*_: Any) -> bool:
-    """Loops in order: later responses may depend on earlier ones."""
-    return False
 
 
 def simulation(parts: Parts, params: Params) -> Callable[[Params, Records, Any], Records] | None:
