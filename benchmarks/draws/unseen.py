@@ -9,7 +9,6 @@ benchmarks/unseen.json, the page is benchmarks/UNSEEN.md.
 
 import time
 import warnings
-from functools import cache
 from typing import Any
 
 import jax
@@ -39,13 +38,10 @@ COLUMNS = (
 )  # fmt: skip
 
 
-model = cache(model_of)  # its programs are compiled once, however many data sets there are
-
-
 def studied(shared: tuple[str, int], key: int) -> dict[str, Any]:
     """Of one data set: the error of n, how many intervals held by verdict, and what was said of the draws."""
     name, draws = shared
-    data, release = simulated(name, model(name), key, draws, RECORDS)
+    data, release = simulated(name, model_of(name), key, draws, RECORDS)
     row: dict[str, Any] = {"family": name, "set": key, "draws": draws, "refused": "", "failed": [], "z": None}
     row |= {"determined": [0, 0], "partly": [0, 0], "squares": 0.0}
     began = time.process_time()

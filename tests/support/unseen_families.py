@@ -2,6 +2,7 @@
 measured on them, so that no attack, test or model may use them."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -143,6 +144,7 @@ def simulated(name: str, model: Model, key: int, draws: int, records: int) -> tu
         return data, release_of(model, exact(model, data, draws, rng))
 
 
+@cache  # its programs are compiled once, however many data sets there are
 def model_of(name: str) -> Model:
     family = UNSEEN[name]
     return from_numpyro(family.program, family.record, domain=family.domain, name=name.replace(" ", "_"))
